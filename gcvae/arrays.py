@@ -14,6 +14,8 @@ Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int64]
 """Integer codes, such as the index of a cell's category."""
+Texts = npt.NDArray[np.object_]
+"""Python strings."""
 TIMES: Final = "datetime64[us]"
 """Dtype of dates and times; those with a time zone are stored in UTC."""
 DAY = 86_400_000_000

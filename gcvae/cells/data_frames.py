@@ -29,8 +29,7 @@ class FrameKind(StrEnum):
 
 
 def kind_of(table: object) -> FrameKind:
-    """Returns the library of a data frame: PANDAS for pandas frames and for paths of files, ARROW
-    for other objects with Arrow's PyCapsule interface."""
+    """Returns the library of a data frame; PANDAS for paths of files."""
     if _offers_arrow(table) and not isinstance(table, pd.DataFrame):
         package = type(table).__module__.partition(".")[0]
         return FrameKind.POLARS if package == "polars" else FrameKind.ARROW
@@ -71,9 +70,8 @@ def of_kind(frame: pd.DataFrame, kind: FrameKind) -> Any:
 def with_index_of(
     blocks: Iterable[pd.DataFrame], table: object, copies: int = 1, first_row: int = 0
 ) -> Iterator[pd.DataFrame]:
-    """Yields result blocks, each with the index labels of the table rows that it belongs to.
-
-    For files, polars and Arrow tables, which have no index, the result rows are numbered from 0.
+    """Yields result blocks, each with the index labels of the table rows that it belongs to; rows
+    of tables without an index are numbered from 0.
 
     Args:
         blocks: Results in the order of the table's rows.
@@ -112,8 +110,8 @@ def _offers_arrow(table: object) -> bool:
 
 
 def with_columns(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
-    """Returns a copy of the frame with these columns added or replaced; unlike `DataFrame.assign`
-    it accepts a column called self."""
+    """Returns a copy with these columns added or replaced; `DataFrame.assign` fails for a column
+    called self."""
     whole = frame.copy()
     for name, cells in columns.items():
         whole[name] = cells
@@ -127,15 +125,13 @@ def refuse_empty(names: Sequence[str], n_rows: int) -> None:
         EmptyTableError: The table has columns but no rows.
         TableError: The table has no columns.
     """
-    n_columns = len(names)
     expected = "at least one column and one row of cells"
-    if not n_columns and not n_rows:
-        raise TableError(Problem("the table has neither columns nor rows", expected=expected))
-    if not n_columns:
+    if not names:
         message = f"the table has no columns (rows: {n_rows})"
+        message = message if n_rows else "the table has neither columns nor rows"
         raise TableError(Problem(message, expected=expected))
     if not n_rows:
-        message = f"the table has no rows (columns: {n_columns})"
+        message = f"the table has no rows (columns: {len(names)})"
         error = EmptyTableError(Problem(message, expected=expected))
         error.names = tuple(names)
         raise error
@@ -152,7 +148,7 @@ def _shown(table: object) -> str:
 
 
 def _wanted(table: object) -> str:
-    """Returns a description of valid input and how to get it from this object, for errors."""
+    """Returns a description of valid input and how to get it from this object."""
     if isinstance(table, pd.Series):
         return f"{_EXPECTED}; series.to_frame() makes one"
     if isinstance(table, bytes):
@@ -191,8 +187,8 @@ def _of_arrow(table: Any) -> pd.DataFrame:
 
 
 def _of_texts(kind: Any) -> Any:
-    """Returns the type with string views replaced by strings, because pandas cannot select rows of
-    string views."""
+    """Returns the type with string views, of which pandas cannot select rows, replaced by
+    strings."""
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _of_texts(kind.value_type), kind.ordered)
     return pa.string() if pa.types.is_string_view(kind) else kind

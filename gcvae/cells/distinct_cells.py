@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gcvae.arrays import TIMES, Mask, Numbers
+from gcvae.arrays import TIMES, Codes, Mask, Numbers
 from gcvae.cells.factorize import distinct_texts
 from gcvae.cells.from_arrow import plain_series
 from gcvae.errors import Problem, TableError
@@ -27,36 +27,13 @@ from gcvae.spelling.date_text import (
 )
 from gcvae.spelling.forms import Notation, NumberFormat
 from gcvae.spelling.number_formats import numerals, written_in
-from gcvae.spelling.number_text import (
-    Spelling,
-    are_numbers,
-    chunks,
-    numbers_of,
-    read_plain,
-    write_numbers,
-)
-from gcvae.spelling.plain_numbers import PlainNumbers
-from gcvae.spelling.text_bytes import are_in, have_outer_spaces
+from gcvae.spelling.number_text import Spelling, are_numbers, numbers_of, write_numbers
 
 # Texts that mean "missing" in any column.
 MARKERS = frozenset(
-    [
-        "",
-        "?",
-        "NA",
-        "N/A",
-        "n/a",
-        "NaN",
-        "nan",
-        "NAN",
-        "NULL",
-        "null",
-        "Null",
-        "#N/A",
-        "<NA>",
-        "NaT",
-    ]
-)
+    ["", "?", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "NULL", "null", "Null", "#N/A", "<NA>",
+     "NaT"]
+)  # fmt: skip
 # Texts that also mean "missing" if all other cells are numbers, dates or booleans.
 WEAK_MARKERS = frozenset(
     ["None", "none", "NONE", "na", "Na", "-", "--", ".", "nil", "*", "#NA", "#NULL!", "#DIV/0!"]
@@ -71,14 +48,13 @@ MARKER_WORDS = frozenset(
 _LOOKED_AT_TEXTS = 100
 """Number of texts that are checked first, because most columns of words are refused by them."""
 
-Numbering = npt.NDArray[np.int64]
 Source = str  # "text", "integer", "float", "boolean" or "datetime"
 
 
 @dataclass(frozen=True)
 class TextColumn:
-    """Column of n string cells in an Arrow array, which avoids a Python object for each cell.
-    Shape: texts (n,), strings or dictionary-encoded strings; null marks a missing cell."""
+    """Column of n string cells in an Arrow array, without a Python object for each. Shape: texts
+    (n,), strings or dictionary-encoded strings; null marks a missing cell."""
 
     name: str
     texts: pa.ChunkedArray
@@ -91,12 +67,8 @@ class TextColumn:
 
 @dataclass(frozen=True)
 class RowNumbers:
-    """Converts row labels of a chunk to row numbers of its file, for error messages on files
-    without text lines such as Parquet: the row with label i is row `first` + i of the file.
-
-    Attributes:
-        first: Number of rows in the file before the chunk.
-    """
+    """Locates the rows of a chunk of a file without text lines such as Parquet: label i is row
+    `first` + i of the file."""
 
     first: int
 
@@ -126,7 +98,7 @@ class Cells:
     name: str
     source: Source
     texts: pa.Array
-    codes: Numbering
+    codes: Codes
     lines: Any = None
     date_format: str | None = None
     labels: Any = None
@@ -135,7 +107,7 @@ class Cells:
     is_cut: bool = False
 
     @cached_property
-    def counts(self) -> npt.NDArray[np.int64]:
+    def counts(self) -> Codes:
         """Number of rows that contain each of the U distinct cells. Shape: (U,)."""
         present = self.codes[self.codes >= 0]
         return np.bincount(present, minlength=len(self.texts)).astype(np.int64)
@@ -148,92 +120,71 @@ class Cells:
     @cached_property
     def stripped(self) -> pa.Array:
         """The U distinct cells, as strings without leading and trailing spaces. Shape: (U,)."""
-        if not have_outer_spaces(self.texts):
-            return self.texts
-        if all(pc.utf8_trim_whitespace(chunk).equals(chunk) for chunk in chunks(self.texts)):
-            return self.texts
-        return pc.utf8_trim_whitespace(self.texts)
+        trimmed = pc.utf8_trim_whitespace(self.texts)
+        return self.texts if trimmed.equals(self.texts) else trimmed
 
     @cached_property
     def numerals(self) -> pa.Array:
-        """The U distinct cells with numbers of the column's format rewritten as plain decimals:
-        "1.234,50 €" becomes "1234.50". Shape: (U,).
-
-        Cells that do not match the format become empty. Without a number format, all cells are only
-        stripped of spaces.
-        """
+        """The U distinct cells as plain decimals: "1.234,50 €" becomes "1234.50", and a cell that
+        does not match the number format "". Without a format, cells are only stripped. Shape:
+        (U,)."""
         if self.number_format is None or self.source != "text":
             return self.stripped
         return numerals(self.stripped, self.number_format)
 
     @cached_property
-    def plain(self) -> PlainNumbers | None:
-        """Values of the distinct cells, and properties of their notation, if each is a number that
-        consists of digits with at most a sign and a decimal point; else None."""
-        return read_plain(self.numerals)
-
-    @cached_property
     def are_numbers(self) -> Mask:
         """Mask of those of the U distinct cells that are numbers. Shape: (U,)."""
-        if self.plain is not None:
-            return np.ones(len(self.texts), dtype=bool)
         return are_numbers(self.numerals)
 
     @cached_property
     def all_numbers(self) -> bool:
         """Whether every distinct cell is a number."""
-        if self.plain is not None:
-            return True
         start = self.numerals.slice(0, _LOOKED_AT_TEXTS)
         return bool(are_numbers(start).all() and self.are_numbers.all())
 
     @cached_property
     def as_numerals_are_written(self) -> pa.Array:
-        """The U distinct numbers, written anew in the column's number format. Where the result
-        differs from `stripped`, the cell is written in another way. Shape: (U,)."""
+        """The U distinct numbers, written anew in the column's number format. Shape: (U,)."""
         if self.number_format is None or self.source != "text":
             return self.stripped
         return written_in(self.numerals, self.number_format)
 
     @cached_property
     def numbers(self) -> npt.NDArray[Any] | None:
-        """Value of each of the U distinct cells, int64 or float64; None if any is not a number.
-        Shape: (U,)."""
-        if self.plain is not None:
-            return self.plain.values
+        """Value of each distinct cell, int64 or float64; None if any is not a number. Shape:
+        (U,)."""
         return numbers_of(self.numerals) if self.all_numbers else None
 
     @cached_property
     def inferred_date_format(self) -> tuple[str, int] | None:
-        """(Date format that reads and restores every distinct cell, number of decimals of its
-        seconds); None if there is none."""
+        """Result of `infer_format` for the distinct cells."""
         return infer_format(self.texts)
 
     def times(self, date_format: str) -> Dates:
-        """Returns the time of each of the U distinct cells, or NaT if the cell is not a date in the
-        format. Results are cached by format. Shape: (U,)."""
+        """Returns the time of each distinct cell in the format, or NaT; cached by format. Shape:
+        (U,)."""
         if date_format not in self._times:
             self._times[date_format] = read_dates(self.texts, date_format)
         return self._times[date_format]
 
     @cached_property
     def _times(self) -> dict[str, Dates]:
-        """Cache of the results of `times`, by date format."""
         return {}
 
     def are_markers(self, markers: frozenset[str]) -> Mask:
-        """Returns a mask of those of the U distinct cells that equal one of the strings `markers`,
-        apart from surrounding spaces. Shape: (U,)."""
-        return are_in(self.stripped, sorted(markers))
+        """Returns a mask of the distinct cells that equal one of the strings, apart from spaces
+        around them. Shape: (U,)."""
+        return _are_in(self.stripped, sorted(markers))
 
     def are_listed(self, markers: tuple[str, ...]) -> Mask:
-        """Returns a mask of those of the U distinct cells that equal one of the strings `markers`
-        exactly, including spaces. Shape: (U,)."""
-        return are_in(self.texts, list(markers))
+        """Returns a mask of the distinct cells that equal one of the strings exactly. Shape:
+        (U,)."""
+        return _are_in(self.texts, list(markers))
 
     def select(self, chosen: Mask) -> Cells:
-        """Returns the column reduced to the distinct cells in the mask `chosen`; rows with any
-        other cell have no value. Shape: (U,) for U distinct cells."""
+        """Returns the column with the chosen distinct cells; rows with any other have no value.
+        Shape: (U,)."""
         if chosen.all():
             return self
         renumbered = np.where(chosen, np.cumsum(chosen) - 1, -1)
@@ -242,10 +193,10 @@ class Cells:
         return replace(self, texts=texts, codes=codes)
 
     def problem(self, wrong: Mask, message: str, **place: Any) -> Problem:
-        """Returns a Problem that locates the first row whose cell is in the mask `wrong`.
+        """Returns a Problem that locates the first row whose cell is in the mask `wrong`, of shape
+        (U,).
 
         Args:
-            wrong: Mask of the invalid ones of the U distinct cells. Shape: (U,).
             message: Message, in which `{}` is replaced by the cell.
             **place: Further fields of the Problem, such as `expected`.
         """
@@ -255,7 +206,7 @@ class Cells:
 
     def problem_at(self, row: int, message: str, **place: Any) -> Problem:
         """Returns a Problem that locates a row by its line in a text file, or else by its row
-        number; `place` are further fields of the Problem, such as `expected`."""
+        number."""
         line, position = self._line_or_position(row)
         return Problem(message, line=line, row=position, column=self.name, **place)
 
@@ -270,6 +221,10 @@ class Cells:
         return (None, row) if self.lines is None else (self.lines[self.labels[row]], None)
 
 
+def _are_in(texts: pa.Array, known: list[str]) -> Mask:
+    return np.asarray(pc.is_in(texts, pa.array(known, texts.type)), dtype=bool)
+
+
 def shortened(text: str) -> str:
     """Returns a string in quotes for messages, truncated to 40 characters."""
     return repr(text if len(text) <= 40 else text[:37] + "...")
@@ -281,15 +236,12 @@ def cells_of(
     date_format: str | None = None,
     number_format: NumberFormat | None = None,
 ) -> Cells:
-    """Returns the distinct cells of a column as strings, and the index of each row's cell.
+    """Returns the distinct cells of a column of any supported dtype.
 
     Args:
-        column: Column of any supported dtype.
-        lines: Line number in the file of each row, by row label; None for a data frame.
-        date_format: Format in which cells of a datetime dtype are written as text; None for ISO
-            8601.
-        number_format: Format of the numbers in text cells; None if they are plain or the format is
-            unknown.
+        lines: As in `Cells`.
+        date_format: Format in which cells of a datetime dtype are written; None for ISO 8601.
+        number_format: Format of the numbers in text cells; None if they are plain or it is unknown.
 
     Raises:
         TableError: The column contains infinite numbers, integers beyond 64 bits, some times with
@@ -301,9 +253,9 @@ def cells_of(
         return Cells(
             column.name, "text", texts, numbering, lines, date_format, column.index, number_format
         )
-    labels, series = column.index, plain_cells(plain_series(column))
+    series = plain_cells(plain_series(column))
     name, dtype = str(series.name), series.dtype
-    is_cut = False
+    is_cut = has_objects = False
     if pd.api.types.is_bool_dtype(dtype):
         source, (codes, found) = "boolean", pd.factorize(series)
         texts = pa.array(["True" if x else "False" for x in found], pa.string())
@@ -325,21 +277,10 @@ def cells_of(
     else:
         source, (codes, found) = "text", _distinct(series, name)
         texts = _object_texts(found, name, number_format)
+        has_objects = pd.api.types.infer_dtype(found, skipna=True) not in ("string", "empty")
     numbering = np.asarray(codes, dtype=np.int64)
-    held = pd.api.types.infer_dtype(found, skipna=True)
-    has_objects = source == "text" and held not in ("string", "empty")
-    return Cells(
-        name,
-        source,
-        texts,
-        numbering,
-        lines,
-        date_format,
-        labels,
-        number_format,
-        has_objects,
-        is_cut,
-    )
+    place = lines, date_format, column.index
+    return Cells(name, source, texts, numbering, *place, number_format, has_objects, is_cut)
 
 
 _PERIOD_FORMATS = {
@@ -358,7 +299,8 @@ def plain_cells(series: Any) -> Any:
     if isinstance(series.dtype, pd.CategoricalDtype):
         series = series.astype(object)
     if isinstance(series.dtype, pd.PeriodDtype):
-        series = _period_starts(series)
+        starts = series.dt.asfreq("us", "start").array.asi8  # to_timestamp counts in nanoseconds
+        series = pd.Series(starts.view(TIMES), series.index, name=series.name)
     if isinstance(series.dtype, pd.SparseDtype):
         series = series.sparse.to_dense()
     if series.dtype == object:
@@ -375,7 +317,9 @@ def plain_cells(series: Any) -> Any:
         if held in ("date", "datetime", "datetime64"):
             series = _times(series)
         elif held == "time":
-            series = _times_of_day(series)
+            day = pd.Timestamp(DAY_OF_TIMES).date()
+            times = series.map(lambda time: datetime.combine(day, time), na_action="ignore")
+            series = times.astype(TIMES)
         elif held in ("timedelta", "timedelta64"):
             series = pd.to_timedelta(series)
         elif held == "decimal":
@@ -385,18 +329,6 @@ def plain_cells(series: Any) -> Any:
         counts = pd.arrays.IntegerArray(series.to_numpy().astype(np.int64), blank)
         return pd.Series(counts, index=series.index, name=series.name)
     return series
-
-
-def _period_starts(periods: Any) -> Any:
-    """Returns the first moments of periods."""
-    starts = periods.dt.asfreq("us", "start").array.asi8  # to_timestamp counts in nanoseconds
-    return pd.Series(starts.view(TIMES), periods.index, name=periods.name)
-
-
-def _times_of_day(series: Any) -> Any:
-    day = pd.Timestamp(DAY_OF_TIMES).date()
-    times = series.map(lambda time: datetime.combine(day, time), na_action="ignore")
-    return times.astype(TIMES)
 
 
 def _times(series: Any) -> Any:

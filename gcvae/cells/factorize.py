@@ -28,9 +28,7 @@ Codes = npt.NDArray[np.int32]
 
 def distinct_texts(name: str, texts: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
     """Returns (index of each of n rows' strings among the U distinct ones, -1 for a missing cell;
-    distinct strings in order of appearance).
-
-    Shape: (n,) -> (n,), (U,).
+    distinct strings in order of appearance). Shape: (n,) -> (n,), (U,).
 
     Args:
         name: Name of the column, for errors.
@@ -76,8 +74,7 @@ def _joined_codes(texts: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
 
 
 def _hashes(held: list[Any], key: int) -> npt.NDArray[np.uint64]:
-    """Returns a keyed hash of each text of all dictionaries, concatenated. Shape: (K,) for K
-    texts."""
+    """Returns a keyed hash of each text of all dictionaries, concatenated."""
     return np.concatenate(
         [
             pd.util.hash_array(
@@ -89,8 +86,8 @@ def _hashes(held: list[Any], key: int) -> npt.NDArray[np.uint64]:
 
 
 def _numbered(hashes: npt.NDArray[np.uint64]) -> tuple[Mask, Codes]:
-    """Returns (mask of the first occurrence of each hash, index of each hash among the distinct
-    ones). Shape: (K,) -> (K,), (K,)."""
+    """Returns (mask of the first occurrence of each hash, index of each among the distinct
+    ones)."""
     order = np.argsort(hashes, kind="stable")  # equal numbers in order of appearance
     in_order = hashes[order]
     begins = np.concatenate([[True], in_order[1:] != in_order[:-1]])[: len(order)]
@@ -127,8 +124,7 @@ def _are_equal(held: list[Any], is_first: Mask, codes: Codes, found: pa.Array) -
 
 
 def _slices(held: list[Any], along: npt.NDArray[Any]) -> list[tuple[Any, npt.NDArray[Any]]]:
-    """Returns pairs of each dictionary and its slice of an array that runs along all
-    dictionaries."""
+    """Returns pairs of each dictionary and its slice of an array along all of them."""
     ends = np.cumsum([len(dictionary) for dictionary in held])
     return list(zip(held, np.split(along, ends[:-1]), strict=True))
 

@@ -16,11 +16,8 @@ from gcvae.spelling.date_text import DAY_OF_TIMES
 
 def plain_series(series: pd.Series[Any]) -> pd.Series[Any]:
     """Converts a column with an Arrow dtype to the dtype that it would have after reading it from a
-    Parquet file.
-
-    Times in units other than nanoseconds, and floats of at most 32 bits, are converted as well: the
-    shortest decimal of a float32 is kept, so that 0.1 stays 0.1 in float64. All other columns are
-    returned unchanged.
+    Parquet file, and so times in units other than nanoseconds and floats of at most 32 bits. Other
+    columns are returned unchanged.
 
     Raises:
         TableError: The type is not supported, or a time is out of range.
@@ -44,22 +41,13 @@ def _is_coarse_time(dtype: Any) -> bool:
 
 def arrow_series(column: Any, name: str) -> pd.Series[Any]:
     """Converts an Arrow column to a pandas series; integers and booleans with nulls get a nullable
-    dtype instead of becoming floats or objects."""
+    dtype."""
     kind = column.type
-    nullable = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
-    if nullable and column.null_count:
-        return _with_nulls(column).rename(name)
-    series: pd.Series[Any] = column.to_pandas()
+    dtype: Any = None
+    if column.null_count and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+        dtype = pd.BooleanDtype() if pa.types.is_boolean(kind) else pd.Int64Dtype()
+    series: pd.Series[Any] = column.to_pandas(types_mapper=lambda _: dtype)
     return series.rename(name)
-
-
-def _with_nulls(column: Any) -> pd.Series[Any]:
-    """Converts integers or booleans with nulls to a series of a nullable dtype."""
-    is_null = np.asarray(column.is_null().to_numpy(), dtype=bool)
-    values = column.fill_null(False if pa.types.is_boolean(column.type) else 0).to_numpy()
-    if pa.types.is_boolean(column.type):
-        return pd.Series(pd.arrays.BooleanArray(values, is_null))
-    return pd.Series(pd.arrays.IntegerArray(values.astype(np.int64), is_null))
 
 
 def arrow_cells(column: Any, name: str) -> Any:
@@ -93,13 +81,8 @@ def arrow_cells(column: Any, name: str) -> Any:
 
 
 def _times(column: Any, name: str) -> Any:
-    """Converts dates and times to microseconds; times in nanoseconds keep their unit.
-
-    Times in an unknown zone are returned in UTC.
-
-    Raises:
-        TableError: A time in the column `name` lies outside the years 1 to 9999.
-    """
+    """Converts dates and times to microseconds, unless they are in nanoseconds, and unknown zones
+    to UTC; raises TableError for a time outside the years 1 to 9999."""
     kind = column.type
     zone = kind.tz if pa.types.is_timestamp(kind) else None
     if zone is not None and not _is_known(zone):

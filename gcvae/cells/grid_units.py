@@ -13,8 +13,7 @@ _NOISE = 1e-6
 
 
 def grid_unit(column: Column) -> float | None:
-    """Returns the unit of which a column's values are multiples, in seconds for dates; None if the
-    number of decimals is not limited."""
+    """Returns the unit of which a column's values are multiples, in seconds for dates, or None."""
     if column.has_times:
         return microseconds(column) / 1e6
     decimals = decimals_of(column)
@@ -26,13 +25,9 @@ def slack(column: Column, size: Numbers, *, is_rounded: bool = False) -> Numbers
     in the column's units or in seconds for dates. Shape: (n,).
 
     Args:
-        column: Column of the values.
         size: Larger absolute value of each pair. Shape: (n,).
         is_rounded: Whether one value of each pair results from rounding the other to the column's
             resolution.
-
-    Returns:
-        Tolerance in the column's units, in seconds for dates. Shape: (n,).
     """
     unit = grid_unit(column)
     if unit is None:

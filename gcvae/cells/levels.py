@@ -1,5 +1,5 @@
-"""Levels (categories) of a column: infers them from cells, matches cells with those of the schema,
-and writes them as text."""
+"""Levels (categories) of a column: infers them from cells, matches cells with them, and writes them
+as text."""
 
 from __future__ import annotations
 
@@ -15,38 +15,36 @@ from gcvae.cells.distinct_cells import Cells
 from gcvae.schema.columns import Column, Level
 from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.number_formats import written_in
-from gcvae.spelling.number_text import Spelling, are_numbers, numbers_of, write_numbers, write_whole
+from gcvae.spelling.number_text import (
+    Spelling,
+    are_numbers,
+    numbers_of,
+    spelling_of,
+    write_numbers,
+    write_whole,
+)
 
 _PAIRS = (("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"))
 _DIGITS = ("0", "1")
-_STYLES = (str.lower, str.upper, str.title)
+_STYLED_PAIRS = [
+    (style(no), style(yes)) for no, yes in _PAIRS for style in (str.lower, str.upper, str.title)
+]
 
 
 def boolean_pair(texts: pa.Array) -> tuple[str, str] | None:
-    """Returns (string for false, string for true) if two strings are a pair such as No and Yes;
-    else None.
+    """Returns (string for false, string for true) if two strings are a pair such as No and Yes, or
+    None.
 
     >>> boolean_pair(pa.array(["Yes", "No"]))
     ('No', 'Yes')
     """
-    if len(texts) != 2:
-        return None
-    found = set(texts.to_pylist())
-    for pair in _PAIRS:
-        for style in _STYLES:
-            if found == {style(word) for word in pair}:
-                return style(pair[0]), style(pair[1])
-    return None
+    found = set(texts.to_pylist()) if len(texts) == 2 else set()
+    return next((pair for pair in _STYLED_PAIRS if found == set(pair)), None)
 
 
 def boolean_partner(text: str) -> tuple[str, str] | None:
-    """Returns the pair (string for false, string for true) that contains a string, such as ("No",
-    "Yes") for "Yes"; None if there is no such pair."""
-    for pair in _PAIRS:
-        for style in _STYLES:
-            if text in (style(pair[0]), style(pair[1])):
-                return style(pair[0]), style(pair[1])
-    return None
+    """Returns the pair that contains a string, such as ("No", "Yes") for "Yes", or None."""
+    return next((pair for pair in _STYLED_PAIRS if text in pair), None)
 
 
 def are_numeric(levels: tuple[Level, ...]) -> bool:
@@ -58,10 +56,9 @@ def level_texts(column: Column) -> list[str]:
     """Returns each level (category) of the column as the string that stands for it in cells."""
     levels = column.levels or ()
     if levels and are_numeric(levels):
-        spelling = Spelling(column.decimals, column.padded, column.notation)
         values = np.array(levels)
         write = write_whole if values.dtype == np.int64 else write_numbers
-        texts = write(values, spelling)
+        texts = write(values, spelling_of(column))
         if column.number_format is not None:
             texts = written_in(texts, column.number_format)
         return [str(text) for text in texts.to_pylist()]
@@ -75,13 +72,12 @@ def listed_levels(column: Column) -> str:
 
 
 def read_levels(column: Column, cells: Cells) -> list[Level]:
-    """Converts each distinct cell to a level (category) of the column, or to another value of the
-    levels' type.
+    """Converts each distinct cell to a level of the column, or to another value of the levels'
+    type.
 
     Cells are matched as strings, or by value if the levels are numbers. Other usual words for a
     truth value (1, yes, TRUE) are matched with the levels of a boolean. If the levels are numbers,
-    cells that are numbers become numbers even if they are not levels; all remaining cells are
-    returned as strings.
+    other numbers are returned as numbers; all remaining cells as strings.
     """
     if cells.source == "boolean":  # whose texts are Python's words
         words = [column.word(text == "True") for text in cells.texts.to_pylist()]
@@ -122,12 +118,11 @@ def _read_numeric(cells: Cells, whole: bool) -> list[Level]:
 
 
 def find_levels(texts: pa.Array, spelling: Spelling | None, as_float: bool) -> tuple[Level, ...]:
-    """Returns the distinct levels (categories) in ascending order: numbers if `spelling` is
-    specified, else strings.
+    """Returns the distinct levels in ascending order.
 
     Args:
         texts: Strings among which every level occurs at least once.
-        spelling: Notation of the numbers; None if the levels are not numbers.
+        spelling: Notation of the numbers; None if the levels are strings.
         as_float: Whether to return whole numbers as floats.
     """
     if spelling is None:

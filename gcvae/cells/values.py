@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from gcvae.arrays import TIMES, Mask
+from gcvae.arrays import TIMES, Codes, Mask, Numbers
 from gcvae.cells.data_frames import data_frame, with_columns
 from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS, Cells, cells_of, plain_cells
 from gcvae.cells.from_arrow import plain_series
@@ -28,11 +28,7 @@ from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.schema.suggestions import listed, unknown_names
 from gcvae.spelling.date_text import has_offset, read_dates, write_dates
 from gcvae.spelling.number_formats import example, number_text, read_number, written_in
-from gcvae.spelling.number_text import (
-    spelling_of,
-    write_numbers,
-    write_whole,
-)
+from gcvae.spelling.number_text import spelling_of, write_numbers, write_whole
 
 
 def parse_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
@@ -62,8 +58,7 @@ def parse_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
 
 
 def values_of(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """Converts a frame of typed values to the dtypes of `parse_table`, such as int64, float64 and
-    datetime64[us].
+    """Converts a frame of typed values to the dtypes of `parse_table`.
 
     Raises:
         TableError: A cell cannot be of its column's kind.
@@ -92,8 +87,8 @@ def _is_typed(dtype: Any, column: Column) -> bool:
 
 
 def in_column_zones(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """Returns a user's rows in which times without a zone get the time zone of their column's dtype
-    in the schema, if it has one.
+    """Returns rows in which times without a zone get the time zone of their column's dtype in the
+    schema, if it has one.
 
     They are local times of this zone; an hour that is repeated at the end of summer time is the
     first. In a column of strings with an offset from UTC, times without a zone are in UTC, as in
@@ -116,33 +111,29 @@ def in_column_zones(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
 
 
 def format_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """Converts typed values to cells as strings, in the formats of the schema; missing becomes the
-    column's most frequent marker of missing cells.
-
-    Parts of a table can be formatted separately.
+    """Converts typed values, or those of a part of a table, to cells as strings, in the formats of
+    the schema; missing becomes the column's most frequent marker of missing cells.
 
     Raises:
         UnknownColumnError: The schema does not have a column of the frame.
         TableError: A cell cannot be of its column's kind.
     """
     frame = values_of(frame, schema)
-    columns = {name: _format_column(frame[name], schema[name]) for name in frame.columns}
+    written = {name: _written(frame[name], schema[name]) for name in frame.columns}
+    columns = {
+        name: np.array(texts, dtype=object)[codes] for name, (texts, codes) in written.items()
+    }
     return pd.DataFrame(columns, index=frame.index, dtype=object)
 
 
 def written_columns(frame: pd.DataFrame, schema: TableSchema) -> dict[str, Any]:
-    """Converts typed values to cells as strings, in the formats of the schema; returns a
-    dictionary-encoded Arrow array for each column.
-
-    Args:
-        frame: Values with the dtypes of `parse_table`.
-    """
-    return {str(name): _dictionary(series, schema[str(name)]) for name, series in frame.items()}
-
-
-def _dictionary(series: pd.Series[Any], column: Column) -> Any:
-    texts, codes = _written(series, column)
-    return pa.DictionaryArray.from_arrays(codes.astype(np.int32), pa.array(texts, pa.string()))
+    """Converts values with the dtypes of `parse_table` to cells as strings, in the formats of the
+    schema: a dictionary-encoded Arrow array for each column."""
+    written = {str(name): _written(series, schema[str(name)]) for name, series in frame.items()}
+    return {
+        name: pa.DictionaryArray.from_arrays(codes.astype(np.int32), pa.array(texts, pa.string()))
+        for name, (texts, codes) in written.items()
+    }
 
 
 # Cells to values
@@ -165,9 +156,8 @@ def check_columns(names: Sequence[Any], schema: TableSchema) -> None:
 
 
 def with_absent_columns(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """Returns the rows with absent modelled columns added, every cell missing.
-
-    In a table of strings the added cells are None; in a typed table they have their column's dtype.
+    """Returns the rows with absent modelled columns added, every cell missing: None in a table of
+    strings, and in a typed table in their column's dtype.
 
     Raises:
         TableError: All modelled columns are absent.
@@ -189,8 +179,8 @@ def with_absent_columns(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFram
 
 
 def blank_columns(columns: Sequence[Column], index: Any, *, are_typed: bool) -> pd.DataFrame:
-    """Returns columns of missing cells, in the columns' dtypes if `are_typed`, else None. Columns
-    that are strings in data frames are None in either case."""
+    """Returns columns of missing cells, in the columns' dtypes if `are_typed`; else, and for
+    columns of strings, None."""
     blank = pd.DataFrame(None, index, [column.name for column in columns], dtype=object)
     typed = [column for column in columns if are_typed and not column.holds_text]
     if typed:
@@ -259,8 +249,7 @@ def _without_markers(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
 
 
 def counted(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Converts a column of durations to numbers in the column's unit; returns other columns
-    unchanged."""
+    """Converts durations to numbers in the column's unit; returns other columns unchanged."""
     if column.duration_unit is None:
         return series
     is_arrow = isinstance(series.dtype, pd.ArrowDtype) and series.dtype.kind == "m"
@@ -277,16 +266,14 @@ def check_finite(series: pd.Series[Any], column: Column, problems: list[Problem]
         problems.append(Problem("the column holds an infinite number", column=column.name))
 
 
-def read_column(
-    cells: Cells, column: Column, problems: list[Problem]
-) -> tuple[Values, npt.NDArray[np.int64]]:
+def read_column(cells: Cells, column: Column, problems: list[Problem]) -> tuple[Values, Codes]:
     """Returns (U distinct values of a column, index of each of n rows' values or -1 for missing).
     Shape: (U,), (n,). Cells that cannot be of the column's kind are added to `problems`."""
     present = cells.select(~are_missing(cells, column))
     return READERS[column.kind](present, column, problems), present.codes
 
 
-def is_nullable(codes: npt.NDArray[np.int64], column: Column) -> bool:
+def is_nullable(codes: Codes, column: Column) -> bool:
     """Returns whether the column needs a dtype that can represent missing cells."""
     return column.missing.allowed or bool((codes < 0).any())
 
@@ -310,7 +297,7 @@ def own_dtype(column: Column) -> str:
 
 def are_missing(cells: Cells, column: Column) -> Mask:
     """Returns a mask of those of the U distinct cells that mean "missing": the column's markers,
-    and usual ones such as NA unless they are levels of the column. Shape: (U,)."""
+    and usual ones unless they are levels of the column. Shape: (U,)."""
     own = cells.are_listed(column.missing.markers)
     if cells.source != "text":
         return own & (cells.source == "datetime")
@@ -377,18 +364,16 @@ READERS: dict[ColumnKind, Callable[[Cells, Column, list[Problem]], Values]] = {
 
 
 def _read_number_end(value: Any, column: Column) -> float:
-    read = value
-    if isinstance(value, str) and column.number_format is not None:
-        read = read_number(value, column.number_format)
+    written = column.number_format
+    if isinstance(value, str) and written is not None:
+        value = read_number(value, written)
     try:
-        number = math.nan if isinstance(read, bool) or read is None else float(read)
+        number = math.nan if isinstance(value, bool) or value is None else float(value)
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number):
-        written = column.number_format
-        raise ValueError(
-            "a number" if written is None else f"a number, or a text such as {example(written)}"
-        )
+        such = "" if written is None else f", or a text such as {example(written)}"
+        raise ValueError(f"a number{such}")
     return number
 
 
@@ -412,11 +397,8 @@ ValueError, whose message explains what is valid."""
 
 def placed_values(values: Values, codes: npt.NDArray[Any], nullable: bool) -> pd.Series[Any]:
     """Returns the column values[codes], for U distinct values and n rows, with code -1 as missing.
-
-    Whole numbers are int64 or, if `nullable`, Int64; booleans bool or boolean.
-
-    Shape: values (U,), codes (n,) in [-1, U).
-    """
+    Whole numbers are int64 or, if `nullable`, Int64; booleans bool or boolean. Shape: (U,), (n,) ->
+    (n,)."""
     missing = codes < 0
     if isinstance(values, pa.Array):
         texts = values.take(pa.array(codes, mask=missing))
@@ -456,12 +438,7 @@ def _array_of(values: npt.NDArray[Any] | list[Any]) -> npt.NDArray[Any]:
 # Values to cells
 
 
-def _format_column(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    texts, codes = _written(series, column)
-    return pd.Series(np.array(texts, dtype=object)[codes], index=series.index, dtype=object)
-
-
-def _written(series: pd.Series[Any], column: Column) -> tuple[list[str], npt.NDArray[np.int64]]:
+def _written(series: pd.Series[Any], column: Column) -> tuple[list[str], Codes]:
     """Returns (text of each distinct value, index of each cell's text); missing is the last."""
     codes, found = pd.factorize(series)
     texts = [*_texts_of(found, column)]
@@ -473,13 +450,9 @@ def _written(series: pd.Series[Any], column: Column) -> tuple[list[str], npt.NDA
     return texts, codes
 
 
-def _sign_zeros(
-    codes: npt.NDArray[np.int64], first: int, values: npt.NDArray[np.float64], column: Column
-) -> list[str]:
-    """Returns texts of 0.0 and -0.0, and sets their codes, from `first` on, if a zero is negative.
-
-    Distinct values do not distinguish the two.
-    """
+def _sign_zeros(codes: Codes, first: int, values: Numbers, column: Column) -> list[str]:
+    """Returns texts of 0.0 and -0.0, which distinct values do not distinguish, and sets their
+    codes, from `first` on, if a zero is negative."""
     zero, negative = values == 0, np.signbit(values)
     if not (zero & negative).any():
         return []

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Tally
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import compress
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from gcvae.codec.name_lists import NameList, Texts, names_of
-from gcvae.codec.people import Identities, People
+from gcvae.arrays import Texts
+from gcvae.artifact.documents import Document
+from gcvae.codec.name_forms import Forms, formed
+from gcvae.codec.name_lists import NameList, names_of
+from gcvae.codec.people import PersonRows
 from gcvae.numerics.permutations import Numbers, mixed
 from gcvae.numerics.seeds import derived_seed
 
@@ -45,12 +48,12 @@ _BASE = 1_099_511_628_211
 
 
 @dataclass(frozen=True)
-class AccountPatterns:
+class AccountPatterns(Document):
     """Patterns such as "{first}.{last}" by which synthetic account names (of e-mail addresses, user
     names, URLs) are formed from people's names.
 
     Attributes:
-        shares: Pairs of a pattern and its number of rows; a single pattern if accounts are unique.
+        patterns: Patterns and their numbers of rows; a single pattern if accounts are unique.
         umlauts: Whether ä becomes ae (True) or a (False), and so on.
         widths: Possible numbers of digits after the names, 0 for no digits. When accounts of one
             width are used up, those of the next follow; after the last width, each is one digit
@@ -58,7 +61,7 @@ class AccountPatterns:
         is_unique: Whether every row has a different account.
     """
 
-    shares: tuple[tuple[str, int], ...]
+    patterns: Forms
     umlauts: bool
     widths: tuple[int, ...]
     is_unique: bool
@@ -73,17 +76,14 @@ class AccountPatterns:
         is_unique: bool,
         free_of: Iterable[str] | None = None,
     ) -> Self:
-        """Learns by which patterns, such as "{first}.{last}", the account names of a table are
-        formed from names of people. The accounts exclude the part after an @.
+        """Learns by which patterns the account names of a table (without the part after an @) are
+        formed from names of people.
 
         Args:
-            accounts: Accounts of a sample of rows.
             owners: (first name, last name) of each row, from other columns; None if unknown.
-            names: Lists of personal names for the table's locale.
-            is_unique: Whether every row has a different account.
             free_of: All accounts of the table, none of which may be generated: the digits after the
-                names get a count that no account has. If None, accounts may be repeated, because
-                the part after the @ differs.
+                names get a count that no account has. None if accounts may recur, because what
+                follows the @ differs.
         """
         named = [not account.isdigit() for account in accounts]
         accounts, owners = list(compress(accounts, named)), list(compress(owners, named))
@@ -105,59 +105,36 @@ class AccountPatterns:
         kept = tuple(shares[: 1 if is_unique else None]) or ((_USUAL, 1),)
         return cls(kept, umlauts, widths, is_unique)
 
-    def accounts(self, of: Identities, people: People, rows: Numbers, origin: str) -> Texts:
-        """Returns an account name, such as the part of an e-mail address before the @, for each of
-        n synthetic rows. Shape: (n,).
-
-        Args:
-            of: Names of the synthetic person in each row.
-            people: Generator of the names.
-            rows: Row numbers. Shape: (n,).
-            origin: String that seeds the random numbers: seed and name of the column.
-        """
-        first, last = (self.transliterated(texts, people.names) for texts in (of.first, of.last))
+    def accounts(self, rows: PersonRows) -> Texts:
+        """Returns an account name for each of n synthetic rows. Shape: (n,)."""
+        of, names = rows.identities, rows.people.names
+        first, last = (self.transliterated(texts, names) for texts in (of.first, of.last))
         initials = [np.array([text[0] for text in texts], dtype=object) for texts in (first, last)]
-        ends = np.cumsum([rows_of for _, rows_of in self.shares])
-        place = mixed(rows, derived_seed(origin, "pattern")) % np.uint64(ends[-1])
-        which = np.searchsorted(ends, place, side="right")
-        found = np.empty(len(rows), dtype=object)
-        for number, (pattern, _) in enumerate(self.shares):
-            own = which == number
-            parts = dict(zip(("first", "last", "f", "l"), (first, last, *initials), strict=True))
-            parts = {part: texts[own] for part, texts in parts.items()}
-            found[own] = filled_in(pattern, parts) + self._numbers(
-                pattern, of.pairs[own], of.turns[own], rows[own], people, origin
-            )
+        parts = dict(zip(("first", "last", "f", "l"), (first, last, *initials), strict=True))
+        found = self._numbers(rows)
+        for _, own, texts in formed(self.patterns, parts, rows.mixed("pattern")):
+            found[own] = texts + found[own]
         return found
 
     def transliterated(self, texts: Texts, names: NameList) -> Texts:
-        """Converts an array of names to lower-case ASCII letters, by the locale of `names`. Shape:
-        (n,) -> (n,)."""
+        """Converts names to lower-case ASCII letters. Shape: (n,) -> (n,)."""
         codes, distinct = pd.factorize(texts)
         transliterated = [names.ascii(text, self.umlauts) for text in distinct]
         return np.array(transliterated, dtype=object)[codes] if len(transliterated) else texts
 
-    def _numbers(
-        self,
-        pattern: str,
-        pairs: Numbers,
-        turns: Numbers,
-        rows: Numbers,
-        people: People,
-        origin: str,
-    ) -> Texts:
-        """Returns the digits after the names in each account; "" for none. Shape: (n,)."""
-        key = derived_seed(origin, "numbers")
+    def _numbers(self, rows: PersonRows) -> Texts:
+        """Returns the digits after the names in each account; "" for none."""
+        start = rows.mixed("numbers")
+        left = np.zeros_like(start)
         if self.is_unique:
-            of_pairs, sizes, groups = _spelling_counts(people.locale, pattern, self.umlauts)
-            at = pairs.astype(np.int64)
-            left = of_pairs[at] + turns * sizes[at]
-            start = mixed(groups[at], key)
-        else:
-            left, start = np.zeros(len(rows), dtype=np.uint64), mixed(rows, key)
-        texts = np.full(len(rows), "", dtype=object)
-        open_ = np.ones(len(rows), dtype=bool)
-        for width in self._every_width():
+            pattern, of = self.patterns[0][0], rows.identities
+            earlier, sizes, hashes = _spelling_counts(rows.people.locale, pattern, self.umlauts)
+            at = of.pairs.astype(np.int64)
+            left = earlier[at] + of.turns * sizes[at]
+            start = mixed(hashes[at], derived_seed(rows.origin, "numbers"))
+        texts = np.full(len(start), "", dtype=object)
+        open_ = np.ones(len(start), dtype=bool)
+        for width in (*self.widths, *range(self.widths[-1] + 1, 19)):
             low = 10 ** (width - 1) if width else 0
             room = np.uint64(10**width - low)
             own = open_ & (left < room)
@@ -170,30 +147,10 @@ class AccountPatterns:
             left = np.where(open_, left - room, left)
         raise AssertionError("a sample has fewer rows than there are numbers")
 
-    def _every_width(self) -> Iterable[int]:
-        yield from self.widths
-        yield from range(self.widths[-1] + 1, 19)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the patterns as a JSON document, which `from_json` reads."""
-        return {
-            "patterns": [list(pair) for pair in self.shares],
-            "umlauts": self.umlauts,
-            "widths": list(self.widths),
-            "is_unique": self.is_unique,
-        }
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the patterns from the JSON document that `to_json` returned."""
-        shares = tuple((pattern, rows) for pattern, rows in document["patterns"])
-        widths = tuple(document["widths"])
-        return cls(shares, document["umlauts"], widths, document["is_unique"])
-
 
 def free_domains(domains: Iterable[str]) -> tuple[str, ...]:
-    """Returns the reserved example domains, such as example.com, that are not in `domains`; if all
-    are, an unused subdomain of one."""
+    """Returns the reserved example domains that are not in `domains`; if all are, an unused
+    subdomain of one."""
     used = {domain.casefold().rstrip(".") for domain in domains}
     free = tuple(domain for domain in RESERVED_DOMAINS if domain not in used)
     numbered = (f"mail{n}.{RESERVED_ENDINGS[0]}" for n in range(1, len(used) + 2))
@@ -204,29 +161,11 @@ def _width(account: str) -> int:
     return len(account) - len(re.sub(r"\d+$", "", account))
 
 
-def filled_in(pattern: str, parts: Mapping[str, Any]) -> Any:
-    """Replaces each placeholder in braces by its string.
-
-    Args:
-        pattern: Pattern such as "{first}.{last}".
-        parts: By placeholder, a string, or an array of strings, for which the result is an array.
-    """
-    found: Any = ""
-    for literal, part in re.findall(r"([^{]*)(?:\{(\w+)\})?", pattern):
-        found = found + literal if literal else found
-        found = found + parts[part] if part else found
-    return found
-
-
 def _patterns_of(
     known: Sequence[tuple[str, tuple[str, str]]], names: NameList
 ) -> tuple[Tally[str], bool]:
-    """Returns (number of accounts with each pattern, whether ä is transliterated as ae).
-
-    Args:
-        known: Pairs of an account, without digits at its end, and its owner's first and last name.
-        names: Names of the table's locale.
-    """
+    """Returns (number of accounts with each pattern, whether ä is transliterated as ae) for pairs
+    of an account without final digits and its owner's first and last name."""
     exact: dict[bool, Tally[str]] = {False: Tally(), True: Tally()}
     rest = []
     for stem, (first, last) in known:
@@ -277,11 +216,8 @@ def _guessed_pattern(stem: str, names: NameList) -> str:
 
 @lru_cache(maxsize=8)
 def _spelling_counts(locale: str, pattern: str, umlauts: bool) -> tuple[Numbers, Numbers, Numbers]:
-    """Finds pairs of a first and a last name that give the same account in a pattern.
-
-    Returns three numbers for each pair in the locale: how many earlier pairs give the same account,
-    how many pairs give it in total, and a hash of the account. Shape: (n_pairs,) each.
-    """
+    """Returns, for each pair of a first and a last name: how many earlier pairs give the same
+    account, how many pairs give it in total, and a hash of the account. Shape: (n_pairs,) each."""
     names = names_of(locale)
     hashes = []
     for sex in names.sexes:
@@ -310,12 +246,8 @@ def _spelling_counts(locale: str, pattern: str, umlauts: bool) -> tuple[Numbers,
 
 
 def _hashes(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
-    """Returns a polynomial hash of each text, and the power by which an earlier part's hash is
-    multiplied.
-
-    The hash of two concatenated texts is the hash of the first, times the power of the second, plus
-    the hash of the second. Shape: (n, 2).
-    """
+    """Returns a polynomial hash of each text, and the power by which the hash of an earlier part is
+    multiplied before both are added. Shape: (n, 2)."""
     found = []
     for text in texts:
         number = 0

@@ -17,15 +17,15 @@ from functools import cached_property
 import numpy as np
 
 from gcvae.arrays import Numbers
+from gcvae.artifact.documents import Document
 
 _NEAR = 1e-6
 """Ends of cells that differ by less than this share of a cell's width are treated as equal."""
 
 
 @dataclass(frozen=True)
-class AtomCells:
-    """Intervals of numbers that would be rounded to a frequent value. Cutting them out of the real
-    line leaves only numbers that are rounded to other values.
+class AtomCells(Document):
+    """Intervals of numbers that would be rounded to a frequent value.
 
     Attributes:
         atoms: Frequent values, which are the centres of the intervals, ascending.
@@ -41,8 +41,7 @@ class AtomCells:
 
     @cached_property
     def _cuts(self) -> Numbers:
-        """Positions on the reduced axis to which the removed cells shrink; adjacent cells share a
-        position."""
+        """Positions on the reduced axis to which the cells shrink; adjacent cells share one."""
         cuts = self._lower_ends - self._width * np.arange(len(self.atoms))
         is_first = np.diff(cuts, prepend=-np.inf) > _NEAR * self._width
         one_each: Numbers = cuts[is_first][np.cumsum(is_first) - 1]
@@ -53,19 +52,17 @@ class AtomCells:
         return 2.0 * self.half_step
 
     def without_cells(self, positions: Numbers) -> Numbers:
-        """Maps n numbers to the real line from which the rounding intervals of frequent values are
-        cut out, so that each interval shrinks to a point. Shape: (n,) -> (n,)."""
+        """Maps n numbers to the real line without the cells, each of which shrinks to a point.
+        Shape: (n,) -> (n,)."""
         near = _NEAR * self._width
         n_below = np.searchsorted(self._lower_ends - near, positions, side="right")
         last = np.append(0.0, self._lower_ends)[n_below]  # 0 is not used: no cell lies below
         is_in = (n_below > 0) & (positions - last <= self._width + near)
         cuts = np.append(0.0, self._cuts)[n_below]
-        places: Numbers = np.where(is_in, cuts, positions - self._width * n_below)
-        return places
+        return np.where(is_in, cuts, positions - self._width * n_below)
 
     def with_cells(self, places: Numbers) -> Numbers:
-        """Inverse of `without_cells`: maps points of the shortened real line back to numbers
-        outside of the rounding intervals of frequent values. Shape: (n,) -> (n,)."""
+        """Inverse of `without_cells`: maps n points to numbers outside of the cells. Shape: (n,) ->
+        (n,)."""
         n_below = np.searchsorted(self._cuts, places, side="right")
-        positions: Numbers = places + self._width * n_below
-        return positions
+        return places + self._width * n_below

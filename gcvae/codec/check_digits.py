@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from stdnum import luhn
+from stdnum.iso7064 import mod_97_10
+
 from gcvae.schema.personal import PersonalKind
 
 CHECKED = frozenset([PersonalKind.IBAN, PersonalKind.CARD])
@@ -16,13 +19,8 @@ _NO_SIGN = re.compile(r"[\W_]+")
 
 
 def without_check_digits(text: str, kind: object) -> str:
-    """Returns an IBAN or card number with its check digits replaced by zeros.
-
-    Args:
-        text: The number as a string.
-        kind: Kind of personal data; strings of kinds other than IBAN and card are returned
-            unchanged.
-    """
+    """Returns an IBAN or card number with its check digits replaced by zeros; strings of other
+    kinds of personal data unchanged."""
     if kind is PersonalKind.IBAN:
         return f"{text[:2]}00{text[4:]}"
     return f"{text[:-1]}0" if kind is PersonalKind.CARD and text else text
@@ -38,47 +36,31 @@ def with_check_digits(text: str, kind: object) -> str:
     """
     if kind is PersonalKind.IBAN:
         letters = _NO_SIGN.sub("", text)
-        return f"{text[:2]}{98 - _modulo_97(f'{letters[4:]}{letters[:2]}00'):02d}{text[4:]}"
+        return f"{text[:2]}{98 - mod_97_10.checksum(f'{letters[4:]}{letters[:2]}00'):02d}{text[4:]}"
     if kind is not PersonalKind.CARD:
         return text
     rest = text[:-1]
-    return f"{rest}{-_luhn(_NO_SIGN.sub('', rest) + '0') % 10}"
+    return f"{rest}{luhn.calc_check_digit(_NO_SIGN.sub('', rest))}"
 
 
 def is_iban(text: str) -> bool:
     """Returns whether a string is a valid IBAN (ISO 13616)."""
     letters = _NO_SIGN.sub("", text).upper()
-    if not re.fullmatch(r"[A-Z]{2}\d{2}[A-Z\d]{11,30}", letters, re.ASCII):
-        return False
-    return _modulo_97(letters[4:] + letters[:4]) == 1
+    has_form = re.fullmatch(r"[A-Z]{2}\d{2}[A-Z\d]{11,30}", letters, re.ASCII)
+    return bool(has_form) and mod_97_10.checksum(letters[4:] + letters[:4]) == 1
 
 
 def is_card(text: str) -> bool:
     """Returns whether a string is a valid card number, judged by length and check digit (ISO
     7812)."""
     digits = re.sub(r"[ -]", "", text)
-    return bool(re.fullmatch(r"\d{12,19}", digits, re.ASCII)) and _luhn(digits) % 10 == 0
-
-
-def _modulo_97(letters: str) -> int:
-    """Returns a number modulo 97, in which letters count as 10 to 35 (ISO 7064, MOD 97-10)."""
-    return int("".join(str(int(letter, 36)) for letter in letters)) % 97
-
-
-def _luhn(digits: str) -> int:
-    """Returns the checksum of a number by Luhn's algorithm; that of a valid number is a multiple of
-    10."""
-    doubled = (sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
-    return sum(map(int, digits[-1::-2])) + sum(doubled)
+    return bool(re.fullmatch(r"\d{12,19}", digits, re.ASCII)) and luhn.checksum(digits) == 0
 
 
 def form_of(kind: object) -> Callable[[str], str] | None:
-    """Returns a function that replaces each digit of a string by 0 and each letter by "a", so that
-    strings of the same format become equal.
-
-    For IBANs the function keeps the two letters of the country. Returns None for kinds of personal
-    data that have no such format.
-    """
+    """Returns a function that maps strings of the same format to the same string: digits become 0
+    and letters "a", except for the country of an IBAN. None for kinds of personal data that have no
+    such format."""
     if kind not in (PersonalKind.PHONE, PersonalKind.TAX_ID, PersonalKind.IBAN, PersonalKind.CARD):
         return None
     n_kept = 2 if kind is PersonalKind.IBAN else 0

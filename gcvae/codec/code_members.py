@@ -8,10 +8,8 @@ of a code's members: each member has an interval whose length is its share.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
 
 import numpy as np
 
@@ -22,8 +20,7 @@ _INSIDE = 1e-12
 
 @dataclass(frozen=True)
 class CodeMembers:
-    """Assigns each of K members, such as rare levels, to an integer code that several members may
-    share. Given the code, a member is sampled by its share of rows.
+    """Assigns each of K members, such as rare levels, to an integer code that several may share.
 
     Attributes:
         codes: Code of each member. Shape: (K,).
@@ -42,13 +39,11 @@ class CodeMembers:
     def shares(self) -> Numbers:
         """Share of each of the K members in the rows of its code. Shape: (K,)."""
         totals = np.bincount(self.codes, weights=self.weights, minlength=1)
-        shares: Numbers = self.weights / totals[self.codes]
-        return shares
+        return self.weights / totals[self.codes]
 
     @cached_property
     def middles(self) -> Numbers:
-        """Midpoint of each of the K members' intervals: the members of a code divide (0, 1) in
-        proportion to their shares. Shape: (K,)."""
+        """Midpoint of each member's interval. Shape: (K,)."""
         middles = np.empty(len(self.codes))
         middles[self._order] = self._ends - 0.5 * self.shares[self._order]
         middles -= self.codes
@@ -56,18 +51,14 @@ class CodeMembers:
 
     def at(self, codes: Codes, positions: Numbers) -> Codes:
         """Returns, for n rows, the index of the member that a code and a position in (0, 1) select;
-        -1 for a negative code.
-
-        The members of a code divide (0, 1) in proportion to their shares. Shape: (n,), (n,) ->
-        (n,).
-        """
+        -1 for a negative code. Shape: (n,), (n,) -> (n,)."""
         inside = np.clip(positions, _INSIDE, 1.0 - _INSIDE)
         places = np.searchsorted(self._ends, np.maximum(codes, 0) + inside, side="right")
         return np.where(codes >= 0, np.append(self._order, -1)[places], -1)
 
     def log_shares(self, chosen: Mask) -> Numbers:
-        """Returns the log of the total share that the chosen ones of K members have in the rows of
-        each code. Shape: (K,) -> (n_codes,)."""
+        """Returns the log of the total share of the chosen members in the rows of each code. Shape:
+        (K,) -> (n_codes,)."""
         shares = np.bincount(self.codes, weights=self.shares * chosen)
         counts = np.bincount(self.codes, weights=chosen)
         is_whole = counts == np.bincount(self.codes)
@@ -76,8 +67,8 @@ class CodeMembers:
         return log_shares
 
     def positions_among(self, chosen: Mask, codes: Codes, u: Numbers) -> Numbers:
-        """For each of n codes, samples a position in (0, 1) that selects one of the code's chosen
-        members by its share (see `at`). Shape: (n,).
+        """For each of n codes, samples the position of one of the code's chosen members by its
+        share. Shape: (n,).
 
         Args:
             chosen: Mask of the K members that may be selected. Shape: (K,).
@@ -93,20 +84,10 @@ class CodeMembers:
         positions: Numbers = self.middles[self._order[member]]
         return positions
 
-    def to_json(self) -> dict[str, list[float]]:
-        """Returns the members as a JSON document, which `from_json` reads."""
-        return {"codes": self.codes.tolist(), "weights": self.weights.tolist()}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the members from the JSON document that `to_json` returned."""
-        return cls(np.asarray(document["codes"], np.int64), np.asarray(document["weights"], float))
-
     @cached_property
     def _order(self) -> Codes:
         """Indices of the members, sorted by code."""
-        order: Codes = np.argsort(self.codes, kind="stable")
-        return order
+        return np.argsort(self.codes, kind="stable")
 
     @cached_property
     def _ends(self) -> Numbers:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import pyarrow as pa
 from gcvae.arrays import DAY, FIRST_TIME, LAST_TIME, TIMES, Codes, Mask, Numbers
 from gcvae.cells.grid_units import microseconds
 from gcvae.cells.values import placed_values
+from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.rounding import Rounding, rounded_to
 from gcvae.numerics.moments import mean_and_deviation
 from gcvae.schema.columns import Bound, Column
@@ -36,19 +37,17 @@ _WHOLE_LIMIT = 2**62  # int64 holds sums of two such numbers
 
 
 @dataclass(frozen=True)
-class RealCodec(ABC):
+class RealCodec(ColumnCodec):
     """Encodes a number or date x as the real value (x - offset) / scale with the last integer code.
 
     Attributes:
-        has_missing: Whether code 0 stands for a missing cell.
         offset: Number that is subtracted, in the column's units or, for times, in steps of the date
             format. It is an integer if all x are, so that numbers within 2⁵⁰ of it are restored
             exactly.
         scale: Positive number by which the difference is divided, in the same units.
     """
 
-    column: Column
-    has_missing: bool
+    is_real: ClassVar[bool] = True
     offset: float
     scale: float
 
@@ -89,60 +88,42 @@ class RealCodec(ABC):
         return True
 
     @property
-    def name(self) -> str:
-        """Name of the column."""
-        return self.column.name
-
-    @property
     def n_codes(self) -> int:
-        """Number of codes: one for missing (if `has_missing`) and one for numbers."""
         return 1 + self.has_missing
 
     @property
-    def is_real(self) -> bool:
-        """True: the last code stands for numbers, whose encoded value restores them."""
-        return True
-
-    @property
     def log_scale(self) -> float:
-        """log(dx / dv) for a number x, in the column's units (days for dates), and its encoded
-        value v."""
+        """log(dx / dv) for a number x (in days for dates) and its encoded value v."""
         return math.log(self.scale * self._unit)
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns the integer code and the value (x - offset) / scale of each of n parsed cells x;
-        code -1 for a missing cell if `has_missing` is False. Shape: (n,) -> (n,), (n,)."""
         present, values = self.positions(series)
         codes = np.where(present, self.n_codes - 1, 0 if self.has_missing else -1)
         values[codes != self.n_codes - 1] = 0.0
         return codes.astype(np.int32), values
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Returns the n cells that integer codes and real values represent, rounded to the column's
-        step and clipped to its limits. Shape: (n,), (n,) -> (n,)."""
         return self.cells_at(codes >= self.has_missing, values)
 
     def positions(self, series: pd.Series[Any]) -> tuple[Mask, Numbers]:
-        """Returns (mask of the cells that are not missing, value (x - offset) / scale of each cell
-        x or 0 if missing) for n parsed cells. Shape: (n,) -> (n,), (n,)."""
+        """Returns (mask of the cells that are not missing, encoded value of each cell, 0 if
+        missing) for n parsed cells. Shape: (n,) -> (n,), (n,)."""
         present = series.notna().to_numpy()
         values = np.zeros(len(series))
         values[present] = self._distances(series[present]) / self.scale
         return present, values
 
     def cells_at(self, present: Mask, values: Numbers) -> pd.Series[Any]:
-        """Restores n cells x from their encoded values (x - offset) / scale; cells outside the mask
-        `present` are missing. Shape: (n,), (n,) -> (n,)."""
+        """Restores n cells from their encoded values, rounded to the column's step and clipped to
+        its limits; cells outside the mask `present` are missing. Shape: (n,), (n,) -> (n,)."""
         with np.errstate(over="ignore"):
             found = self._restored(np.where(present, values, 0.0) * self.scale)
-        nullable = self.has_missing or self.column.missing.allowed
         places = np.where(present, np.arange(len(present)), -1)
-        return placed_values(found, places, nullable)
+        return placed_values(found, places, self.nullable)
 
     def rounding_like(self, present: pd.Series[Any], lost: float) -> Self:
-        """Returns a copy that has also learned how many decimals the numbers have, so that
-        generated numbers are rounded in the same way; codecs of integers and dates are returned
-        unchanged.
+        """Returns a copy that also rounds generated numbers to as many decimals as these cells
+        have; codecs of integers and dates are returned unchanged.
 
         Args:
             present: Parsed cells, none of them missing.
@@ -151,58 +132,38 @@ class RealCodec(ABC):
         return self
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """Returns log(dx / dv) for n cells, with x the number and v its encoded value: `log_scale`
-        for every number and 0 for missing cells. Shape: (n,), (n,) -> (n,)."""
         return np.where(codes == self.n_codes - 1, self.log_scale, 0.0)
 
     @property
     def half_step(self) -> float:
-        """Half of the column's rounding step, in units of the encoded value; NaN if numbers are not
-        rounded."""
+        """Half of the rounding step, in units of the encoded value; NaN without rounding."""
         return 0.5 * self._spacing / self.scale
 
     def rounding_cells(self, values: Numbers) -> Numbers:
-        """Returns, for the encoded value of each of n rounded numbers, the ends of the interval of
-        encoded values that are rounded to it; NaN if numbers are not rounded. Shape: (n,) -> (n,
-        2)."""
+        """Returns the ends of the interval of encoded values that are rounded to each of n numbers;
+        NaN without rounding. Shape: (n,) -> (n, 2)."""
         return np.stack([values - self.half_step, values + self.half_step], axis=-1)
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Returns, for each of n rows, the interval of encoded values that decode to a number from
-        low to high, both included.
+        """Returns (lower ends, upper ends) of the intervals of encoded values that decode to a
+        number from low to high, both included, for n rows. Shape: (n,), (n,) -> (n,), (n,).
 
-        The interval extends by half a rounding step on either side. It is infinite at the column's
-        limits, because decoding clips. Without rounding, low = high gives an interval of two equal
-        ends.
-
-        Args:
-            low: Lower ends, as parsed cells without missing ones. Shape: (n,).
-            high: Upper ends, not less than `low`. Shape: (n,).
-
-        Returns:
-            (lower ends, upper ends) of the intervals. Shape: (n,) each.
+        An interval extends by half a rounding step on either side, and to infinity at the column's
+        limits, because decoding clips. Without rounding, low = high gives two equal ends.
         """
         half = 0.0 if math.isnan(self._spacing) else 0.5 * self._spacing
-        at_low, at_high = self._are_limits(low, high)
-        lower = np.where(at_low, -np.inf, (self._distances(low) - half) / self.scale)
-        upper = np.where(at_high, np.inf, (self._distances(high) + half) / self.scale)
-        return lower, upper
+        lowest, highest = self._limits
+        lower = (self._distances(low) - half) / self.scale
+        upper = (self._distances(high) + half) / self.scale
+        return (
+            np.where(self._numbers(low) <= lowest, -np.inf, lower),
+            np.where(self._numbers(high) >= highest, np.inf, upper),
+        )
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Returns a mask of the codes that stand for a single number from low to high, for n rows
-        and K codes. It is False everywhere: a linear codec has no such codes. Shape: (n,), (n,) ->
-        (n, K)."""
+        """Returns a mask of those of K codes that stand for a single number from low to high, for n
+        rows; a linear codec has none. Shape: (n,), (n,) -> (n, K)."""
         return np.zeros((len(low), self.n_codes), dtype=bool)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the codec as a JSON document, which `from_json` reads together with the schema's
-        column."""
-        return {"has_missing": self.has_missing, "offset": self.offset, "scale": self.scale}
-
-    @classmethod
-    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Restores the codec from the JSON document that `to_json` returned."""
-        return cls(column, document["has_missing"], document["offset"], document["scale"])
 
     @property
     def _unit(self) -> float:
@@ -229,10 +190,14 @@ class RealCodec(ABC):
     def _limit_distances(self) -> tuple[float, float]:
         """Differences of the column's minimum and maximum from the offset."""
 
+    @property
     @abstractmethod
-    def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
-        """Returns masks of the rows where `low` is the column's minimum, and where `high` is its
-        maximum. Shape: (n,), (n,) -> (n,), (n,)."""
+    def _limits(self) -> tuple[float, float]:
+        """Minimum and maximum of `_numbers`."""
+
+    @abstractmethod
+    def _numbers(self, present: pd.Series[Any]) -> npt.NDArray[Any]:
+        """Returns numbers in the column's units, times in steps of the date format."""
 
     @abstractmethod
     def _first(self, present: pd.Series[Any]) -> float:
@@ -255,20 +220,17 @@ class RealCodec(ABC):
 class ContinuousCodec(RealCodec):
     """Codec of floating-point numbers, which are rounded to the column's decimals.
 
-    It encodes a number x as (x - offset) / scale. The offset is 0 if some numbers are tiny compared
-    with the standard deviation, because they would become equal after subtracting the mean.
+    The offset is 0 if some numbers are tiny compared with the standard deviation, because they
+    would become equal after subtracting the mean.
 
     Attributes:
-        rounding: Probabilities with which generated numbers are rounded to fewer decimals than the
-            column's; None if they never are.
+        rounding: Probabilities of rounding generated numbers to fewer decimals than the column's;
+            None if they never are.
     """
 
     rounding: Rounding | None = None
 
     def rounding_like(self, present: pd.Series[Any], lost: float) -> Self:
-        """Returns a copy that has learned the distribution of the number of decimals in these
-        cells, in which generated numbers are rounded. `lost` is the largest error of encoding, in
-        units of the encoded value; 0 if unknown."""
         numbers = present.to_numpy(dtype=np.float64)
         rounding = Rounding.fit(numbers, self.column.decimals, lost * self.scale)
         return replace(self, rounding=rounding)
@@ -280,8 +242,7 @@ class ContinuousCodec(RealCodec):
         Args:
             values: Encoded values of generated numbers. Shape: (n,).
             u: Uniform random numbers in (0, 1), which select the number of decimals. Shape: (n,).
-            are_allowed: Function from encoded values to the mask of those to which numbers may be
-                rounded.
+            are_allowed: Function from encoded values to the mask of those that numbers may get.
         """
         if self.rounding is None:
             return values
@@ -311,6 +272,9 @@ class ContinuousCodec(RealCodec):
     def _moved(self, distance: float) -> float:
         return self.offset + distance
 
+    def _numbers(self, present: pd.Series[Any]) -> npt.NDArray[Any]:
+        return present.to_numpy(dtype=float)
+
     def _distances(self, present: pd.Series[Any] | Numbers) -> Numbers:
         with np.errstate(over="ignore"):
             distances = np.asarray(present, dtype=np.float64) - self.offset
@@ -325,10 +289,6 @@ class ContinuousCodec(RealCodec):
                 numbers = self.rounding.restored(numbers)
         return np.clip(numbers, *self._limits) + 0.0  # no -0.0
 
-    def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
-        lowest, highest = self._limits
-        return low.to_numpy(dtype=float) <= lowest, high.to_numpy(dtype=float) >= highest
-
     @property
     def _limit_distances(self) -> tuple[float, float]:
         low, high = self._distances(np.array(self._limits)).tolist()
@@ -338,18 +298,6 @@ class ContinuousCodec(RealCodec):
     def _limits(self) -> tuple[float, float]:
         low, high = self.column.minimum, self.column.maximum
         return -np.inf if low is None else float(low), np.inf if high is None else float(high)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the codec as a JSON document, which `from_json` reads together with the schema's
-        column."""
-        rounding = None if self.rounding is None else self.rounding.to_json()
-        return super().to_json() | {"rounding": rounding}
-
-    @classmethod
-    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Restores the codec from the JSON document that `to_json` returned."""
-        codec, own = super().from_json(column, document), document["rounding"]
-        return replace(codec, rounding=None if own is None else Rounding.from_json(own))
 
 
 class IntegerCodec(RealCodec):
@@ -361,15 +309,14 @@ class IntegerCodec(RealCodec):
     def _moved(self, distance: float) -> float:
         return self.offset + round(distance)
 
+    def _numbers(self, present: pd.Series[Any]) -> Codes:
+        return present.to_numpy(dtype=np.int64)
+
     def _distances(self, present: pd.Series[Any]) -> Numbers:
-        return _differences(present.to_numpy(dtype=np.int64), int(self.offset))
+        return _differences(self._numbers(present), int(self.offset))
 
     def _restored(self, distances: Numbers) -> npt.NDArray[Any]:
         return whole_within(distances, int(self.offset), *self._limits)
-
-    def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
-        lowest, highest = self._limits
-        return low.to_numpy(dtype=np.int64) <= lowest, high.to_numpy(dtype=np.int64) >= highest
 
     @property
     def _limit_distances(self) -> tuple[float, float]:
@@ -383,43 +330,31 @@ class IntegerCodec(RealCodec):
         return lowest, _WHOLE_LIMIT if high is None else math.floor(Fraction(high))
 
 
-class DatetimeCodec(RealCodec):
+class DatetimeCodec(IntegerCodec):
     """Codec of times, which are counted since 1970 in the smallest step of the column's date
     format."""
 
     def _first(self, present: pd.Series[Any]) -> float:
-        return int(np.median(self._steps(present))) if len(present) else 0
+        return int(np.median(self._numbers(present))) if len(present) else 0
 
     def _can_centre(self, distances: Numbers, scale: float) -> bool:
         return bool(np.abs(distances).max(initial=0.0) < _LARGEST_EXACT)
 
-    def _moved(self, distance: float) -> float:
-        return self.offset + round(distance)
-
-    def _distances(self, present: pd.Series[Any]) -> Numbers:
-        return _differences(self._steps(present), int(self.offset))
+    def _numbers(self, present: pd.Series[Any]) -> Codes:
+        return present.to_numpy(dtype=TIMES).astype(np.int64) // self._step
 
     def _restored(self, distances: Numbers) -> npt.NDArray[Any]:
-        steps = whole_within(distances, int(self.offset), *self._limits)
-        times = (steps * self._step).astype(TIMES)
+        times = (super()._restored(distances) * self._step).astype(TIMES)
         return times.astype(f"datetime64[{self._written_unit}]").astype(TIMES)
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Returns (lower ends, upper ends) of the intervals of encoded values that decode to a time
-        from low to high, for n rows. Shape: (n,), (n,) -> (n,), (n,).
-
-        If the date format contains no day, a cell is the first day of a month or year and stands
-        for all of its days.
-        """
+        """If the date format contains no day, a cell is the first day of a month or year and stands
+        for all of its days."""
         if self._written_unit != "us":
             unit = f"datetime64[{self._written_unit}]"
             ends = high.to_numpy(dtype=TIMES).astype(unit) + 1
             high = pd.Series(ends.astype(TIMES) - np.timedelta64(self._step, "us"))
         return super().edges(low, high)
-
-    def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
-        lowest, highest = self._limits
-        return self._steps(low) <= lowest, self._steps(high) >= highest
 
     @cached_property
     def _written_unit(self) -> str:
@@ -430,9 +365,6 @@ class DatetimeCodec(RealCodec):
             return "us"
         return "M" if any(token in date_format for token in ("%m", "%b", "%B")) else "Y"
 
-    def _steps(self, present: pd.Series[Any]) -> Codes:
-        return present.to_numpy(dtype=TIMES).astype(np.int64) // self._step
-
     @property
     def _unit(self) -> float:
         return self._step / DAY
@@ -440,11 +372,6 @@ class DatetimeCodec(RealCodec):
     @cached_property
     def _step(self) -> int:
         return microseconds(self.column)
-
-    @property
-    def _limit_distances(self) -> tuple[float, float]:
-        low, high = (float(limit - int(self.offset)) for limit in self._limits)
-        return low, high
 
     @cached_property
     def _limits(self) -> tuple[int, int]:

@@ -1,14 +1,12 @@
 """Codec of context columns: columns of a parent table on which a conditional model's rows depend.
 
-Cells become codes and values, as in modelled columns:
-
     missing          code 0
     other level      code 1
     frequent value   its own code; for numbers with its normal score
     other number     the last code, with its normal score Phi^-1(F(x)) as value
 
 Values that were not seen in fitting are encoded as other numbers or levels, because parents without
-children, which fitting does not see, may have further levels.
+children may have further ones.
 """
 
 from __future__ import annotations
@@ -24,6 +22,7 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from gcvae.arrays import DAY, TIMES, Codes, Numbers
+from gcvae.artifact.documents import Document
 
 _MOST_KNOTS = 129
 _LEAST_GROUPS_OF_A_CODE = 10
@@ -32,9 +31,8 @@ _MOST_LEVELS = 400
 
 
 @dataclass(frozen=True)
-class ContextColumn:
-    """Codec of one context column: a column of a parent table on which a conditional model's rows
-    depend. A cell becomes an integer code and a real value.
+class ContextColumn(Document):
+    """Codec of one context column, which maps a cell to an integer code and a real value.
 
     Attributes:
         is_number: Whether cells are numbers or dates (encoded in days) instead of levels.
@@ -51,13 +49,8 @@ class ContextColumn:
 
     @classmethod
     def fit(cls, cells: pd.Series[Any], groups: Codes, rare_groups: int) -> Self:
-        """Fits the codec to the n parsed cells of one column of a parent table.
-
-        Args:
-            groups: Index of each row's parent; rows of one parent count once. Shape: (n,).
-            rare_groups: Minimum number of parents with a value for the value to get a separate
-                code.
-        """
+        """Fits the codec to the n parsed cells of one column of a parent table; see
+        `ContextCodec.fit`."""
         name = str(cells.name)
         numbers = as_numbers(cells)
         cells = cells.reset_index(drop=True)
@@ -86,8 +79,7 @@ class ContextColumn:
 
     @property
     def code_scores(self) -> tuple[float, ...] | None:
-        """Normal score of the frequent number that each code stands for, 0 for the codes of missing
-        cells and of all other numbers; None for a column of levels."""
+        """Normal score of the frequent number of each code, 0 for other codes; None for levels."""
         if not self.is_number:
             return None
         return (0.0, *self._score(np.array(self.frequent)).tolist(), 0.0)
@@ -118,50 +110,31 @@ class ContextColumn:
         """Returns the normal scores of numbers: linear between knots and constant beyond them."""
         if not self.knots:
             return np.zeros(len(numbers))
-        found: Numbers = np.interp(numbers, self.knots, self.scores)
-        return found
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the codec as a JSON document, which `from_json` reads."""
-        return {
-            "name": self.name,
-            "is_number": self.is_number,
-            "frequent": list(self.frequent),
-            "knots": list(self.knots),
-            "scores": list(self.scores),
-        }
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the codec from the JSON document that `to_json` returned."""
-        lists = (tuple(document[part]) for part in ("frequent", "knots", "scores"))
-        return cls(str(document["name"]), bool(document["is_number"]), *lists)
+        return np.interp(numbers, self.knots, self.scores)
 
 
 @dataclass(frozen=True)
 class ContextCodec:
-    """Codec of all context columns: columns of a parent table on which a conditional model's rows
-    depend."""
+    """Codec of all context columns."""
 
     columns: tuple[ContextColumn, ...]
 
     @classmethod
     def fit(cls, context: pd.DataFrame, groups: Codes | None = None, rare_groups: int = 1) -> Self:
-        """Fits the codec to the context columns (those of the parent table) of n parsed rows.
+        """Fits the codec to the context columns of n parsed rows.
 
         Args:
-            groups: Index of each row's parent, so that rows of one parent count once; if None,
-                every row counts. Shape: (n,).
-            rare_groups: Minimum number of parents with a value for the value to get a separate
-                code.
+            groups: Index of each row's parent, so that rows of one parent count once; None if every
+                row counts. Shape: (n,).
+            rare_groups: Minimum number of parents with a value for it to get its own code.
         """
         groups = np.arange(len(context)) if groups is None else groups
         columns = [ContextColumn.fit(context[c], groups, rare_groups) for c in context.columns]
         return cls(tuple(columns))
 
     def encode(self, context: pd.DataFrame) -> Tensor:
-        """Returns the codes of all C context columns, followed by their values, for n rows. Shape:
-        (n, 2 C), float32."""
+        """Returns the codes of all C columns, then their values, for n rows. Shape: (n, 2 C),
+        float32."""
         encoded = [column.encode(context[column.name]) for column in self.columns]
         parts = [codes for codes, _ in encoded] + [values for _, values in encoded]
         if not parts:
@@ -179,13 +152,11 @@ class ContextCodec:
 
 
 def as_numbers(cells: pd.Series[Any]) -> Numbers | None:
-    """Converts parsed cells to float64: dates to days since 1970, missing cells to NaN; returns
-    None for a column of levels."""
+    """Converts parsed cells to float64, dates to days since 1970; None for a column of levels."""
     if pd.api.types.is_datetime64_any_dtype(cells.dtype):
         days = cells.astype(TIMES).astype("int64").to_numpy() / DAY
         return np.where(cells.isna(), np.nan, days)
     is_truth = pd.api.types.is_bool_dtype(cells.dtype)
     if pd.api.types.is_numeric_dtype(cells.dtype) and not is_truth:
-        found: Numbers = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-        return found
+        return cells.to_numpy(dtype=np.float64, na_value=np.nan)
     return None

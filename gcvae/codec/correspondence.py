@@ -1,9 +1,5 @@
-"""Correspondence analysis: orders the levels of a column by the cells with which they occur in
-other columns.
-
-Levels that occur with similar cells get similar coordinates. This gives nominal levels an order
-that a copula can use.
-"""
+"""Correspondence analysis: orders the levels of a column by the cells in other columns with which
+they occur, so that a copula can use the order."""
 
 from __future__ import annotations
 
@@ -31,11 +27,10 @@ _SHRINKAGE_ROWS = 5.0
 
 @dataclass(frozen=True)
 class CoarseColumn:
-    """A column whose cells are grouped into bins: quantile bins for numbers; a bin for each of the
-    most frequent levels and one for all others; and a bin for missing cells.
+    """A column whose cells are grouped into bins: quantiles of numbers, or the most frequent levels
+    and one bin for all others; and a bin for missing cells.
 
     Attributes:
-        name: Name of the column.
         codes: Bin of each sampled row of n rows, from 0 to n_codes - 1; 0 is missing. Shape: (n /
             step,).
         n_codes: Number of bins.
@@ -69,24 +64,21 @@ class CoarseColumn:
 
 
 def coarse_columns(table: TypedTable, columns: Sequence[Column]) -> list[CoarseColumn]:
-    """Returns the columns of a parsed table with their cells grouped into bins; if there are very
-    many columns, a sample of the columns."""
+    """Returns the columns of a parsed table, or a sample of very many columns, grouped into
+    bins."""
     step = -(-len(columns) // _MOST_COLUMNS)
     return [CoarseColumn.of(table[column.name], column) for column in columns[::step]]
 
 
 def level_axis(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> Numbers:
-    """Returns the first principal coordinate of each level in a correspondence analysis. Shape:
-    (n_levels,).
+    """Returns the first principal coordinate of each level in a correspondence analysis with the
+    bins of the other columns, given the level's index in each of n rows (-1 for missing). Shape:
+    (n,) -> (n_levels,).
 
-    With P the matrix of the shares of rows by level and by bin of the other columns, r and c its
-    row and column sums, D_r and D_c their diagonal matrices, the coordinates are the first column
-    of D_r^-1/2 U S, from the singular value decomposition U S V^T of D_r^-1/2 (P - r c^T) D_c^-1/2.
-    Levels with few rows are shrunk towards the origin. The sign is arbitrary but deterministic.
-
-    Args:
-        levels: Index of the level in each of n rows, -1 for missing. Shape: (n,).
-        others: The other columns of the table, in bins.
+    With P the matrix of the shares of rows by level and by bin, r and c its row and column sums,
+    D_r and D_c their diagonal matrices, the coordinates are the first column of D_r^-1/2 U S, from
+    the singular value decomposition U S V^T of D_r^-1/2 (P - r c^T) D_c^-1/2. Levels with few rows
+    are shrunk towards the origin. The sign is arbitrary but deterministic.
 
     Source: Greenacre, Correspondence Analysis in Practice (2007), chapter 8 and appendix A.
     """
@@ -106,8 +98,7 @@ def level_axis(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> 
 
 
 def _cell_counts(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> Numbers:
-    """Returns the number of rows by level and bin of each other column.
-    Shape: (n_levels, sum of n_codes)."""
+    """Returns the number of rows by level and bin. Shape: (n_levels, sum of n_codes)."""
     step = 1 if n_levels > _MOST_ROWS // 50 else -(-len(levels) // _MOST_ROWS)
     known = levels[::step] >= 0
     at = levels[::step][known]

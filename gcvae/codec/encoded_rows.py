@@ -1,17 +1,15 @@
 """Stores all rows of an encoded table compactly, in memory or in memory-mapped files, for training.
 
-A code takes one, two or four bytes, depending on the largest number of codes. A value takes eight
-bytes, in columns that have values. Storage is by row, so that a minibatch of random rows touches
-few pages.
+Codes take as few bytes as the largest number of codes allows; only columns with values have some.
+Storage is by row, so that a minibatch of random rows touches few pages.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -31,13 +29,12 @@ _ZEROS = bytes(1 << 20)
 
 
 class TrainingRows(Protocol):
-    """Interface of an encoded table (integer codes and real values), from which training takes rows
-    by index."""
+    """Interface of an encoded table from which training takes rows by index."""
 
     @property
     def held_out(self) -> Tensor | None:
-        """Mask of the n rows that are held out from training; if None, training holds out a random
-        share. Shape: (n,)."""
+        """Mask of the n rows that are held out from training; None to hold out a random share.
+        Shape: (n,)."""
 
     @property
     def device(self) -> torch.device:
@@ -66,8 +63,8 @@ class EncodedRows:
             K_j codes.
         context: Codes, then values of C columns of the parent table, for a conditional model; None
             for any other model. Shape: (n, 2 C).
-        held_out: Mask of the rows that are held out from training; if None, training holds out a
-            random share. Shape: (n,).
+        held_out: Mask of the rows held out from training; None to hold out a random share. Shape:
+            (n,).
     """
 
     codes: Tensor
@@ -102,8 +99,8 @@ class EncodedRows:
         return EncodedTable(codes, values, observed, context=context)
 
     def to(self, device: torch.device) -> EncodedRows:
-        """Returns the rows on a device; they stay where they are if they would take more than half
-        of the device's free GPU memory."""
+        """Returns the rows on a device, unless they would take more than half of its free GPU
+        memory."""
         if device.type == "cuda" and self.n_bytes > torch.cuda.mem_get_info(device)[0] // 2:
             return self
         moved = (rows.to(device) for rows in (self.codes, self.values, self.with_values))
@@ -118,10 +115,9 @@ def encode_rows(
     folder: Path | None = None,
     report: Report = report_to_nobody,
 ) -> EncodedRows:
-    """Encodes all rows of a parsed table, which may be in memory or in files, in chunks.
+    """Encodes all rows of a parsed table in chunks.
 
     Args:
-        codec: Codec that was fitted to the table.
         folder: Folder for files that hold the encoded rows; if None, they stay in memory.
         report: Function that receives the progress, from 0 to 1.
 
@@ -130,17 +126,21 @@ def encode_rows(
     """
     shape = len(table), len(codec.columns)
     with_values = [j for j, column in enumerate(codec.columns) if _has_values(column)]
-    codes = _matrix(shape, _smallest_integer(codec.columns), folder and folder / "codes")
+    smallest = np.min_scalar_type(-max((column.n_codes for column in codec.columns), default=1))
+    codes = _matrix(shape, smallest, folder and folder / "codes")
     n_values = shape[0], len(with_values)
     values = _matrix(n_values, np.dtype(np.float64), folder and folder / "values")
     log_units = np.empty(len(table))
     counts = [np.zeros(column.n_codes, dtype=np.int64) for column in codec.columns]
-    for at, rows in _encoded_chunks(codec, table):
+    first = 0
+    for chunk in row_chunks(table):
+        rows, at = codec.encode(chunk), slice(first, first + len(chunk))
         codes[at], values[at] = rows.codes.numpy(), rows.values.numpy()[:, with_values]
         log_units[at] = codec.log_units(rows).numpy()
         for count, found in zip(counts, rows.codes.numpy().T, strict=True):
             count += np.bincount(found.clip(min=0), minlength=len(count))
-        report(at.stop / len(table))
+        first = at.stop
+        report(first / len(table))
     return EncodedRows(
         torch.from_numpy(codes),
         torch.from_numpy(values),
@@ -150,44 +150,22 @@ def encode_rows(
     )
 
 
-def _encoded_chunks(codec: TableCodec, table: TypedTable) -> Iterator[tuple[slice, EncodedTable]]:
-    """Yields (slice of row indices, encoded rows) for each chunk."""
-    first = 0
-    for chunk in row_chunks(table):
-        yield slice(first, first + len(chunk)), codec.encode(chunk)
-        first += len(chunk)
-
-
 def _has_values(codec: ColumnCodec) -> bool:
     """Returns whether cells of the column have a value in addition to their code."""
     is_discrete = isinstance(codec, QuantileCodec) and codec.is_discrete
     return not is_discrete and not isinstance(codec, LevelCodec)
 
 
-def _smallest_integer(columns: Sequence[ColumnCodec]) -> np.dtype[Any]:
-    """Returns the smallest signed integer type that holds every code."""
-    return np.min_scalar_type(-max((column.n_codes for column in columns), default=1))
-
-
 def _matrix(shape: tuple[int, int], dtype: np.dtype[Any], path: Path | None) -> npt.NDArray[Any]:
-    """Returns an uninitialised matrix, in memory or mapped from a new file at `path`.
-
-    Raises:
-        OSError: The disk is full. All disk space is allocated at once, because a full disk would
-            end the process if it were noticed only when a mapped page is written.
-    """
+    """Returns an uninitialised matrix, in memory or mapped from a new file at `path`, whose space
+    is allocated at once: a disk that is full when a mapped page is written ends the process."""
     n_bytes = shape[0] * shape[1] * dtype.itemsize
     if path is None or not n_bytes:
         return np.empty(shape, dtype=dtype)
     with written_to(path), path.open("wb") as file:
-        _reserve(file, n_bytes)
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, n_bytes)
+        else:
+            for first in range(0, n_bytes, len(_ZEROS)):
+                file.write(_ZEROS[: n_bytes - first])
     return np.memmap(path, dtype=dtype, mode="r+", shape=shape)
-
-
-def _reserve(file: BinaryIO, n_bytes: int) -> None:
-    """Allocates `n_bytes` of disk space for a file."""
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file.fileno(), 0, n_bytes)
-        return
-    for first in range(0, n_bytes, len(_ZEROS)):
-        file.write(_ZEROS[: n_bytes - first])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol, Self
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -13,16 +13,15 @@ from gcvae.codec.region import Drawn, WalkedColumn
 
 
 class DependentCells(Protocol):
-    """Constraint on the cells of one column, given each row's cells in the columns generated before
-    it."""
+    """Constraint on the cells of one column, given each row's cells in earlier columns."""
 
     def take(self, rows: Tensor | None) -> Self:
         """Returns the constraint for the rows at these indices; for all rows if None."""
         ...
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Samples a cell of one column for each of N rows so that a constraint is satisfied;
-        returns the cells with the log probability of the constraint.
+        """Samples a cell of one column that satisfies the constraint for each of N rows; returns
+        the cells with the log probability of the constraint.
 
         Args:
             column: Distribution of the column given the earlier columns.
@@ -74,27 +73,22 @@ class EncodedTable:
 
     @property
     def code_counts(self) -> tuple[Tensor, ...]:
-        """Number of rows with each code from 0 to the largest, for each column; rows with code -1
-        are counted under code 0. One tensor per column."""
+        """Number of rows with each code, for each column; code -1 counts as code 0."""
         return tuple(torch.bincount(codes) for codes in self.codes.T.clamp(min=0))
 
     def take(self, rows: Tensor) -> EncodedTable:
         """Returns the rows at these indices, in the order of the indices."""
-        intervals = None if self.intervals is None else self.intervals[rows]
-        parts = self.codes[rows], self.values[rows], self.observed[rows]
         dependent = {j: cells.take(rows) for j, cells in self.dependent.items()}
-        context = None if self.context is None else self.context[rows]
-        return EncodedTable(*parts, intervals, dependent, context)
+        return replace(self._mapped(lambda part: part[rows]), dependent=dependent)
 
     def first(self, n: int) -> EncodedTable:
-        """Returns the first n rows of a table without intervals; constraints and context are left
-        out."""
+        """Returns the first n rows, without constraints and context, of a table without
+        intervals."""
         assert self.intervals is None, "drawn rows stand for themselves"
         return EncodedTable(self.codes[:n], self.values[:n], self.observed[:n])
 
     def followed_by(self, other: EncodedTable) -> EncodedTable:
-        """Returns the rows of this table followed by those of another; neither may contain
-        intervals."""
+        """Returns the rows of two tables without intervals, one after the other."""
         pairs = zip(
             (self.codes, self.values, self.observed),
             (other.codes, other.values, other.observed),
@@ -117,15 +111,19 @@ class EncodedTable:
 
     def to(self, device: torch.device | str) -> EncodedTable:
         """Copies the tensors to a device."""
-        intervals = None if self.intervals is None else self.intervals.to(device)
-        parts = self.codes.to(device), self.values.to(device), self.observed.to(device)
-        context = None if self.context is None else self.context.to(device)
-        return EncodedTable(*parts, intervals, self.dependent, context)
+        return self._mapped(lambda part: part.to(device))
+
+    def _mapped(self, change: Callable[[Tensor], Tensor]) -> EncodedTable:
+        """Applies a function to each tensor."""
+        changed: dict[str, Any] = {}
+        for name in (each.name for each in fields(self)):
+            part = getattr(self, name)
+            changed[name] = change(part) if isinstance(part, Tensor) else part
+        return replace(self, **changed)
 
     @property
     def are_intervals(self) -> Tensor:
-        """Mask of the numbers that are known only to lie in an interval. Shape: (n, D) for n rows
-        and D columns."""
+        """Mask of the numbers known only to lie in an interval. Shape: (n, D)."""
         if self.intervals is None:
             return torch.zeros_like(self.observed)
         return ~torch.isnan(self.intervals[..., 0])

@@ -26,7 +26,7 @@ def coded_functions(
     table: TypedTable, schema: TableSchema, functions: Sequence[Rule]
 ) -> list[Rule]:
     """Returns the functional dependencies whose columns all consist of levels, or of numbers with
-    few distinct values, so that integer codes without real values can encode them."""
+    few distinct values, so that integer codes can encode them."""
     names = {name for rule in functions for name in rule.columns}
     coded = {
         name
@@ -39,13 +39,12 @@ def coded_functions(
 
 @dataclass(frozen=True)
 class FunctionLevels:
-    """Functional dependencies that involve one column, which restrict the levels of the column that
-    may share a code.
+    """Functional dependencies of one column, which restrict the levels that may share a code.
 
     Attributes:
         need_own_codes: Whether every level needs its own code.
-        determined: For each column that this column alone determines, the cells of its n rows.
-            Shape: (n,) each.
+        determined: For each column that this column alone determines, its n cells. Shape: (n,)
+            each.
     """
 
     need_own_codes: bool = False
@@ -61,22 +60,13 @@ class FunctionLevels:
         determined = tuple(table[rule.column] for rule in functions if rule.parents == (name,))
         return cls(need_own_codes, determined)
 
-    def classes_of(self, levels: Codes, n_levels: int) -> Codes:
-        """Returns a class for each of a column's K levels, such that levels of the same class
-        determine the same cells in every column that this column alone determines. Shape: (K,).
+    def nested_classes(self, levels: Codes, n_levels: int) -> list[Codes]:
+        """Returns increasingly fine classes of K levels: levels of a class determine the same cells
+        in the first 0, 1, 2, ... of the columns that depend on them. Shape: (K,) each.
 
         Args:
             levels: Index of the level in each of n rows, -1 for missing. Shape: (n,).
             n_levels: Number of levels K.
-        """
-        return self.nested_classes(levels, n_levels)[-1]
-
-    def nested_classes(self, levels: Codes, n_levels: int) -> list[Codes]:
-        """Returns a list of increasingly fine classes of the K levels: levels of a class determine
-        the same cells in the first 0, 1, 2, ... of the columns that depend on them. Shape: (K,)
-        each.
-
-        The last entry is the result of `classes_of`.
         """
         found = [np.zeros(n_levels, dtype=np.int64)]
         for series in self.determined:

@@ -16,10 +16,12 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from gcvae.arrays import Texts
 from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS
 from gcvae.cells.values import placed_values
 from gcvae.codec.check_digits import CHECKED, form_of, with_check_digits, without_check_digits
-from gcvae.codec.key_learning import Texts, learn_templates
+from gcvae.codec.column_codec import ColumnPart
+from gcvae.codec.key_learning import learn_templates
 from gcvae.codec.key_template import KeyTemplate
 from gcvae.numerics.permutations import shuffled
 from gcvae.numerics.seeds import derived_seed
@@ -36,16 +38,15 @@ class WiderIdentifiersWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class IdentifierCodec:
+class IdentifierCodec(ColumnPart):
     """Codec of an identifier column, which generates synthetic keys.
 
     Attributes:
         are_numbers: Whether the keys are whole numbers.
-        templates: Pairs of a key format and its number of rows out of CYCLE_ROWS; in the remaining
-            rows, the key is missing.
+        templates: Key formats, each with its number of rows out of CYCLE_ROWS; the key is missing
+            in the remaining rows.
     """
 
-    column: Column
     are_numbers: bool
     templates: tuple[tuple[KeyTemplate, int], ...]
 
@@ -71,14 +72,9 @@ class IdentifierCodec:
             tuple((t, share) for t, share in zip(templates, shares, strict=True) if share),
         )
 
-    @property
-    def name(self) -> str:
-        """Name of the column."""
-        return self.column.name
-
     def decode(self, n_rows: int, first_row: int, seed: int) -> pd.Series[Any]:
-        """Returns the keys of the `n_rows` synthetic rows with numbers from `first_row` on. A row's
-        key does not depend on the rest of the sample."""
+        """Returns the keys of the `n_rows` synthetic rows from number `first_row` on; a key does
+        not depend on the rest of the sample."""
         rows = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
         cycles, at = np.divmod(rows, np.uint64(CYCLE_ROWS))
         cycle = np.arange(CYCLE_ROWS, dtype=np.uint64)
@@ -121,18 +117,11 @@ class IdentifierCodec:
         return placed_values(values, places, self.column.missing.allowed)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the codec as a JSON document, which `from_json` reads together with the schema's
-        column."""
-        return {
-            "are_numbers": self.are_numbers,
-            "templates": [
-                {"rows": share, **template.to_json()} for template, share in self.templates
-            ],
-        }
+        templates = [{"rows": share, **template.to_json()} for template, share in self.templates]
+        return {"are_numbers": self.are_numbers, "templates": templates}
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Restores the codec from the JSON document that `to_json` returned."""
         templates = tuple(
             (KeyTemplate.from_json(part), part["rows"]) for part in document["templates"]
         )
@@ -161,8 +150,7 @@ def _learned(
 
 
 def _largest(column: Column) -> int:
-    """Returns the largest whole number that the column's Parquet type can hold and that reading it
-    from text restores."""
+    """Returns the largest whole number that the column's Parquet type and its text can hold."""
     kind = None if column.parquet_type is None else parquet_type(column.parquet_type)
     if kind is None or not pa.types.is_integer(kind):
         return int(LARGEST_WHOLE)

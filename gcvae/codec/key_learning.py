@@ -15,29 +15,28 @@ import re
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import accumulate, chain
 from math import ceil
 from unicodedata import category, decimal
 
 import numpy as np
-import numpy.typing as npt
 
+from gcvae.arrays import Codes, Texts
 from gcvae.codec.key_template import (
     DIGITS,
     Alphabets,
     Characters,
-    Counter,
     KeyTemplate,
+    KeyTier,
+    UsedNumbers,
     characters_of,
     counted_positions,
     size_of,
 )
-from gcvae.codec.used_numbers import UsedNumbers
-from gcvae.numerics.permutations import Numbers, mixed
+from gcvae.numerics.permutations import mixed
 
-Texts = npt.NDArray[np.object_]
 Chunks = Callable[[], Iterable[Texts]]
 """Function that returns an iterator over a column's texts, in chunks of rows."""
 
@@ -63,10 +62,8 @@ def learn_templates(
     largest: int | None,
     form: Callable[[str], str] | None = None,
 ) -> list[tuple[KeyTemplate, int]]:
-    """Returns pairs of a key template (a format of keys) and its number of rows in a sample of a
-    column's keys.
-
-    If the keys have no common format, the template is a prefix and a number.
+    """Returns key templates, each with its number of rows in a sample of a column's keys. If the
+    keys have no common format, the template is a prefix and a number.
 
     Args:
         chunks: Function that returns an iterator over the column's keys, in chunks of rows.
@@ -82,7 +79,7 @@ def learn_templates(
     total = sum(group.n_rows for group in groups)
     searches = [_Search(group, ceil(n_rows * group.n_rows / total), largest) for group in groups]
 
-    def with_lengths() -> Iterator[tuple[Texts, npt.NDArray[np.int64]]]:
+    def with_lengths() -> Iterator[tuple[Texts, Codes]]:
         for texts in chain([np.array(shunned, dtype=object)], chunks()):
             yield texts, np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
 
@@ -90,14 +87,14 @@ def learn_templates(
         for search in searches:
             search.widen(texts, lengths)
     tiers = [search.tiers(k) for k, search in enumerate(searches)]
-    by_length = defaultdict[int, list[_UsedNumbers]](list)
+    by_length = defaultdict[int, list[_UsedKeys]](list)
     for used in chain(*tiers):
         by_length[len(used.alphabets)].append(used)
     for texts, lengths in with_lengths():
         for length, every in by_length.items():
             characters = characters_of(texts[lengths == length], length)
             for used in every:
-                used.add(characters)
+                used.add_keys(characters)
     step = 1 if groups[0].number else len(groups)
     return [
         (search.template(own, step), group.n_rows)
@@ -106,8 +103,7 @@ def learn_templates(
 
 
 def _sample(chunks: Chunks, n_rows: int) -> list[str]:
-    """Returns the texts of about _SAMPLE_ROWS rows, which does not depend on how rows are divided
-    into chunks."""
+    """Returns the texts of about _SAMPLE_ROWS rows, independent of the division into chunks."""
     found, start, share = list[str](), 0, min(_SAMPLE_ROWS / max(n_rows, 1), 1.0)
     for texts in chunks():
         rows = np.arange(start, start + len(texts), dtype=np.uint64)
@@ -121,14 +117,8 @@ def _sample(chunks: Chunks, n_rows: int) -> list[str]:
 
 @dataclass(frozen=True)
 class _Group:
-    """Keys with the same template.
-
-    Attributes:
-        alphabets: Characters that may occur at each position.
-        number: (first position, end) of the run of digits that varies from key to key; None if
-            there is no such run.
-        n_rows: Number of rows in the sample.
-    """
+    """Keys with the same template: the characters at each position, (first position, end) of the
+    run of digits that varies from key to key (or None), and the number of rows in the sample."""
 
     alphabets: Alphabets
     number: tuple[int, int] | None
@@ -156,11 +146,8 @@ def _groups(sample: list[str], *, are_numbers: bool) -> list[_Group]:
 
 
 def _of_forms(texts: list[str], form: Callable[[str], str]) -> list[_Group]:
-    """Groups texts by the form that a function returns, for forms that enough rows have.
-
-    If the forms of enough rows cover too few texts, returns the most frequent forms, with classes
-    of characters instead of characters.
-    """
+    """Groups texts by the form that a function returns, for forms that enough rows have, or, if
+    these cover too few texts, for the most frequent ones by classes of characters."""
     least = max(LEAST_SHARED_ROWS, ceil(len(texts) * LEAST_SHARED_SHARE))
     found = defaultdict[str, list[str]](list)
     for text in texts:
@@ -174,8 +161,7 @@ def _of_forms(texts: list[str], form: Callable[[str], str]) -> list[_Group]:
 
 
 def _by_length(texts: list[str], least: int) -> list[_Group]:
-    """Groups texts by length, for lengths that enough rows have; returns an empty list if these are
-    many."""
+    """Groups texts by length, for lengths that enough rows have, unless these are many."""
     found = defaultdict[int, list[str]](list)
     for text in texts:
         found[len(text)].append(text)
@@ -186,11 +172,8 @@ def _by_length(texts: list[str], least: int) -> list[_Group]:
 
 
 def _by_form(texts: list[str], least: int) -> list[_Group]:
-    """Groups texts by form, for forms with a number that enough rows have; returns an empty list if
-    these are many.
-
-    Keys of two forms differ whatever the width of their numbers.
-    """
+    """Groups texts by form, for forms with a number that enough rows have, unless these are many.
+    Keys of two forms differ whatever the width of their numbers."""
     found = defaultdict[str, list[list[str]]](list)
     for text in texts:
         tokens = _TOKENS.findall(text if len(text) <= _MOST_CHARACTERS else "")
@@ -201,8 +184,7 @@ def _by_form(texts: list[str], least: int) -> list[_Group]:
 
 
 def _of_form(rows: list[list[str]], least: int) -> list[_Group]:
-    """Groups keys of one form, each given as a list of tokens; returns an empty list if no run of
-    digits varies."""
+    """Groups keys of one form, given as lists of tokens, unless no run of digits varies."""
     runs = [i for i, token in enumerate(rows[0]) if token[0].isalnum()]
     fixed = [i for i in runs if _are_few([tokens[i] for tokens in rows], least)]
     are_names = fixed == runs
@@ -240,25 +222,16 @@ def _are_few(values: list[str], least: int) -> bool:
 
 @cache
 def _class_of(character: str) -> frozenset[str]:
-    """Returns the characters of a letter's or digit's class: same Unicode category, same block of
-    32 code points.
-
-    For ASCII these are the ten digits, the lower-case letters or the upper-case letters.
-    """
+    """Returns the characters of a letter's or digit's class, such as the ten digits: same Unicode
+    category, same block of 32 code points."""
     first, kind = ord(character) & ~31, category(character)
     return frozenset(c for c in map(chr, range(first, first + 32)) if category(c) == kind)
 
 
 def _alphabets(texts: list[str], by_class: bool, number: int | None = None) -> Alphabets:
-    """Returns the characters that may occur at each position of equally long texts.
-
-    Args:
-        texts: Texts of one form or length.
-        by_class: Whether to replace letters and digits by their classes; needed for few texts, such
-            as names, whose characters would identify them.
-        number: Position of the first digit of a number, where 0 is allowed only if a text has a 0
-            there; None if there is no number.
-    """
+    """Returns the characters that may occur at each position of equally long texts; with
+    `by_class`, classes of letters and digits, as the characters of few texts would identify them. A
+    number, from the position `number` on, begins with 0 only if one of the texts' does."""
     columns = [Tally(column) for column in zip(*texts, strict=True)]
     varying = {c for column in columns if len(column) > 1 for c in column if c.isalnum()}
     limit = next((digits for digits in _HEXADECIMAL if varying <= set(digits)), None)
@@ -285,20 +258,13 @@ def _alphabets(texts: list[str], by_class: bool, number: int | None = None) -> A
 
 
 class _Search:
-    """Searches a group of keys for numbers that no original uses.
+    """Searches a group of keys for numbers that none of the `n_rows` originals uses.
 
     If the characters seen leave too little room, numbers may contain any digits. When all keys of
-    one length are used up, longer ones follow.
+    one length are used up, longer ones follow, up to the number `largest`.
     """
 
     def __init__(self, group: _Group, n_rows: int, largest: int | None) -> None:
-        """Starts the search.
-
-        Args:
-            group: Keys with the same template.
-            n_rows: Number of rows of the table that belong to the group.
-            largest: Largest key allowed; None for no limit.
-        """
         own = self._alphabets = group.alphabets
         self._n_rows, self._largest, self._is_number = n_rows, largest, group.number is not None
         varying = [place for place, alphabet in enumerate(own) if len(alphabet) > 1]
@@ -311,21 +277,15 @@ class _Search:
         form = r"\d+".join(("".join(places[: self._first]), "".join(places[end:])))
         self._form = re.compile(form if self._is_number else ".*", re.DOTALL)
 
-    def widen(self, texts: Texts, lengths: npt.NDArray[np.int64]) -> None:
-        """Updates the length of the longest key in this search's format, given n keys of the table
-        and their lengths; keys of other formats are ignored. Shape: (n,), (n,)."""
+    def widen(self, texts: Texts, lengths: Codes) -> None:
+        """Updates the length of the longest key in this search's format. Shape: (n,), (n,)."""
         for text in texts[lengths > self._longest]:
             if self._form.fullmatch(text):
                 self._longest = max(self._longest, len(text))
 
-    def tiers(self, number: int) -> list[_UsedNumbers]:
-        """Returns two recorders of used keys, for keys of usual length and for longer ones; the
-        caller adds the table's keys to them.
-
-        Args:
-            number: Index of the key template. If keys contain no number, it sets the length of the
-                longer keys, so that templates differ.
-        """
+    def tiers(self, number: int) -> list[_UsedKeys]:
+        """Returns two empty recorders of used keys, for keys of usual length and for longer ones,
+        whose length differs by the template's `number` if keys contain no number."""
         own, enough = self._alphabets, _MUCH_ROOM * self._n_rows
         usual = [own, self._longer(len(own))] if self._is_number else [own]
         usual = [found for each in usual if (found := _below(each, self._largest))] or [own]
@@ -334,18 +294,18 @@ class _Search:
         most = length if self._largest is None else len(str(self._largest)) - 1 + (own[0] == "-")
         if len(own) < most:
             length = min(length, most)
-        return [_UsedNumbers(found, self._n_rows) for found in (chosen, self._longer(length))]
+        return [_UsedKeys(found, self._n_rows) for found in (chosen, self._longer(length))]
 
     @property
     def _counts_on(self) -> bool:
         """Whether a few keys have one digit more than most, as in a table that counts to 1,000."""
         return self._is_number and self._longest == len(self._alphabets) + 1
 
-    def template(self, tiers: list[_UsedNumbers], step: int) -> KeyTemplate:
-        """Returns the template that generates the keys not used in `tiers` (keys of usual length,
-        then longer ones); when these are used up, keys grow by `step` characters each time."""
-        found = [(used.alphabets, used.counter()) for used in tiers]
-        if self._counts_on and found[0][1].room < self._n_rows:
+    def template(self, tiers: list[_UsedKeys], step: int) -> KeyTemplate:
+        """Returns the template of the keys not used in `tiers`; beyond them, keys grow by
+        `step`."""
+        found = [KeyTier(**asdict(used.counter()), alphabets=used.alphabets) for used in tiers]
+        if self._counts_on and found[0].room < self._n_rows:
             found = found[1:]
         return KeyTemplate(tuple(found), self._first, step)
 
@@ -361,29 +321,16 @@ class _Search:
         return *own[:first], *number, *own[end:]
 
 
-class _UsedNumbers:
+class _UsedKeys(UsedNumbers):
     """Records which numbers the table's keys use, among all texts of given alphabets."""
 
     def __init__(self, alphabets: Alphabets, n_rows: int) -> None:
         self.alphabets = alphabets
         self._places = counted_positions(alphabets)
-        self._numbers = UsedNumbers(size_of(alphabets, self._places), n_rows)
+        super().__init__(size_of(alphabets, self._places), n_rows)
 
-    def add(self, characters: Characters) -> None:
-        """Marks the numbers that the given keys represent as used.
-
-        Args:
-            characters: Code points of n keys of equal length. Shape: (n, length).
-        """
-        self._numbers.add(self._of(characters))
-
-    def counter(self) -> Counter:
-        """Returns the longest regular sequence of numbers that no key of the table uses."""
-        return self._numbers.counter()
-
-    def _of(self, characters: Characters) -> Numbers:
-        """Returns the numbers of those texts that match the alphabets. Shape: (n, length) ->
-        (m,)."""
+    def add_keys(self, characters: Characters) -> None:
+        """Marks the numbers of those keys that match the alphabets. Shape: (n, length)."""
         numbers = np.zeros(len(characters), dtype=np.uint64)
         for place, alphabet in enumerate(self.alphabets):
             letters = characters_of([alphabet], len(alphabet))[0]
@@ -393,12 +340,11 @@ class _UsedNumbers:
                 characters, numbers, found = characters[fits], numbers[fits], found[fits]
             if place in self._places:
                 numbers = numbers * np.uint64(len(letters)) + found.astype(np.uint64)
-        return numbers
+        self.add(numbers)
 
 
 def _below(alphabets: Alphabets, largest: int | None) -> Alphabets:
-    """Returns the alphabets of the whole numbers below the largest one allowed; () if all of them
-    have fewer digits."""
+    """Returns the alphabets of the whole numbers below the largest one; () if these are shorter."""
     sign = alphabets[0] == "-"
     width = len(alphabets) - sign
     if largest is None or width < len(str(largest)):

@@ -12,13 +12,15 @@ never equal an original. When it is used up, keys become a digit longer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from math import prod
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil, prod
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from gcvae.artifact.documents import Document
 from gcvae.numerics.permutations import Numbers, mixed, shuffled, unshuffled
 from gcvae.numerics.seeds import derived_seed
 
@@ -26,23 +28,25 @@ DIGITS = "0123456789"
 MOST_COUNTED = 1 << 62
 """Maximum number of values in a counter."""
 _SCATTER = 0x5CA77E12
-"""Key that determines the permutation in `scattered`."""
+"""Key of the permutation before residues are taken."""
+_PARTS = 100  # parts of the range; the positions of originals are recorded only by part
+_MOST_MODULUS, _LEAST_MODULUS = 1 << 24, 1 << 4
+_MOST_RESIDUES = 2048
+_RESIDUES_KEPT = 0.5  # share of the unused residues; storing all would disclose the used ones
 Alphabets = tuple[str, ...]
 Characters = npt.NDArray[np.uint32]
 """Code points of equally long texts. Shape: (n, length)."""
 
 
 @dataclass(frozen=True)
-class Counter:
-    """Set of the numbers from which synthetic keys are made: low, ..., low + size - 1, or only
-    those with certain residues after a fixed permutation.
+class Counter(Document):
+    """Set of the numbers from which synthetic keys are made.
 
     Attributes:
         low: Smallest number; 0 if there are residues.
         size: Number of consecutive numbers.
         modulus: Modulus of the residues.
-        residues: If not empty, the set contains only numbers whose permuted value (`scattered`) has
-            one of these residues.
+        residues: If not empty, only numbers whose permuted value has one of these residues.
     """
 
     low: int
@@ -56,8 +60,8 @@ class Counter:
         return self.size // self.modulus * len(self.residues) if self.residues else self.size
 
     def numbers(self, index: Numbers, key: int) -> Numbers:
-        """Returns the counter's number at each of n indices from 0 to `room` - 1, in a
-        pseudo-random order that the seed `key` determines. Shape: (n,) -> (n,)."""
+        """Returns the number at each of n indices from 0 to `room` - 1, in a pseudo-random order
+        that the seed `key` determines. Shape: (n,) -> (n,)."""
         found = shuffled(index, self.room, key)
         if self.residues:
             times, which = np.divmod(found, np.uint64(len(self.residues)))
@@ -67,31 +71,70 @@ class Counter:
         return found + np.uint64(self.low)
 
 
-def scattered(numbers: Numbers, size: int) -> Numbers:
-    """Applies a fixed pseudo-random permutation of 0, ..., size - 1 to each number. Shape: (n,) ->
-    (n,)."""
-    return shuffled(numbers, size, _SCATTER)
+class UsedNumbers:
+    """Records which numbers from 0 to `size` - 1 a table of `n_rows` rows uses, without storing
+    them."""
+
+    def __init__(self, size: int, n_rows: int) -> None:
+        self._size = size
+        self._step = -(-size // _PARTS)
+        self._parts = np.zeros(-(-size // self._step), dtype=bool)
+        modulus = min(max(1 << (2 * n_rows).bit_length(), _LEAST_MODULUS), _MOST_MODULUS)
+        self._residues = np.zeros(min(modulus, 1 << (size.bit_length() - 1)), dtype=bool)
+
+    def add(self, numbers: Numbers) -> None:
+        """Marks the given numbers as used. Shape: (n,)."""
+        self._parts[numbers // np.uint64(self._step)] = True
+        residues = shuffled(numbers, self._size, _SCATTER) % np.uint64(len(self._residues))
+        self._residues[residues] = True
+
+    def counter(self) -> Counter:
+        """Returns the largest of several candidate sets of unused numbers: those beyond all used
+        ones, a gap if it is more than twice as wide, and those with unused residues modulo powers
+        of two.
+
+        A large modulus has few numbers for each residue, a small one few unused residues.
+        """
+        gaps = list(pairwise([-1, *np.flatnonzero(self._parts).tolist(), len(self._parts)]))
+        last = gaps[-1]
+        first, end = max(gaps, key=lambda gap: (gap[1] - gap[0] - 1) * (1 + (gap == last)))
+        low, high = (first + 1) * self._step, min(end * self._step, self._size)
+        found, used = [Counter(low, high - low)], self._residues
+        while len(used):
+            free = np.flatnonzero(~used)
+            kept = free[: min(_MOST_RESIDUES, ceil(_RESIDUES_KEPT * len(free)))].tolist()
+            found += [Counter(0, self._size, len(used), tuple(kept))] if kept else []
+            half = len(used) // 2
+            used = used[:half] | used[half : 2 * half]
+        return max(found, key=lambda counter: counter.room)
 
 
 @dataclass(frozen=True)
-class KeyTemplate:
+class KeyTier(Counter):
+    """Keys of one length: the characters allowed at each position, in code point order, and the
+    numbers that the table's keys do not use."""
+
+    alphabets: Alphabets = ()
+
+
+@dataclass(frozen=True)
+class KeyTemplate(Document):
     """Format of keys, such as SO-2025-000017, from which synthetic keys are generated.
 
     Attributes:
-        tiers: Pairs of the characters allowed at each position, in code point order, and a counter
-            of the unused numbers. When it is used up, the next pair, with longer keys, follows.
-        at: Position whose characters are repeated to make keys longer when all pairs are used up.
+        tiers: When the keys of a tier are used up, those of the next one, which are longer, follow.
+        at: Position whose characters are repeated to make keys longer when all tiers are used up.
         step: Number of characters by which keys then grow each time.
     """
 
-    tiers: tuple[tuple[Alphabets, Counter], ...]
+    tiers: tuple[KeyTier, ...]
     at: int
     step: int = 1
 
     @property
     def room(self) -> int:
         """Number of keys that can be generated before keys become longer."""
-        return self.tiers[0][1].room
+        return self.tiers[0].room
 
     def keys(self, index: Numbers, rows: Numbers, origin: str) -> npt.NDArray[Any]:
         """Returns n synthetic keys as strings. Shape: (n,), (n,) -> (n,).
@@ -99,58 +142,42 @@ class KeyTemplate:
         Args:
             index: Index of each key; different indices give different keys.
             rows: Row numbers, which determine the characters that do not represent the index.
-            origin: String that seeds the random numbers: seed and name of the column.
+            origin: String that seeds the random numbers.
         """
         keys = np.empty(len(index), dtype=object)
         start, last = 0, int(index.max()) if len(index) else -1
-        for number, (alphabets, counter) in enumerate(self._tiers()):
+        for number, tier in enumerate(self._tiers()):
             if start > last:
                 break
-            within = (index >= start) & (index < start + counter.room)
+            within = (index >= start) & (index < start + tier.room)
             if within.any():
                 key = derived_seed(origin, "keys", str(number))
-                numbers = counter.numbers(index[within] - np.uint64(start), key)
-                keys[within] = _texts_of(alphabets, numbers, rows[within], origin)
-            start += counter.room
+                numbers = tier.numbers(index[within] - np.uint64(start), key)
+                keys[within] = _texts_of(tier.alphabets, numbers, rows[within], origin)
+            start += tier.room
         return keys
 
-    def _tiers(self) -> Iterator[tuple[Alphabets, Counter]]:
+    def _tiers(self) -> Iterator[KeyTier]:
         """Yields the tiers, then ever longer ones."""
         yield from self.tiers
-        found, _ = self.tiers[-1]
+        found = self.tiers[-1].alphabets
         while True:
             found = *found[: self.at], *[found[self.at]] * self.step, *found[self.at :]
-            yield found, Counter(0, size_of(found, counted_positions(found)))
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the template as a JSON document, which `from_json` reads."""
-        tiers = [{"alphabets": list(own), **asdict(counter)} for own, counter in self.tiers]
-        return {"tiers": tiers, "at": self.at, "step": self.step}
+            yield KeyTier(0, size_of(found, counted_positions(found)), alphabets=found)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the template from the JSON document that `to_json` returned.
-
-        Raises:
-            IndexError, KeyError, TypeError, ValueError: The document is invalid.
-        """
-        tiers = []
-        for tier in document["tiers"]:
-            numbers = {name: tier[name] for name in ("low", "size", "modulus")}
-            counter = Counter(**numbers, residues=tuple(tier["residues"]))
-            tiers.append((tuple(tier["alphabets"]), counter))
-        last, at, step = tiers[-1][0], int(document["at"]), int(document["step"])
-        if not all(letters for own, _ in tiers for letters in own):
+        found = super().from_json(document)
+        if not all(letters for tier in found.tiers for letters in tier.alphabets):
             raise ValueError("a template of keys has a position without a character")
-        if at < 0 or step < 1 or len(last[at]) < 2:
+        if found.at < 0 or found.step < 1 or len(found.tiers[-1].alphabets[found.at]) < 2:
             raise ValueError("a template of keys runs out")
-        return cls(tuple(tiers), at, step)
+        return found
 
 
 def counted_positions(alphabets: Alphabets) -> tuple[int, ...]:
-    """Returns those positions of a key, given the characters allowed at each, that represent a
-    number: the largest number of variable positions from the right that gives at most MOST_COUNTED
-    strings."""
+    """Returns those positions of a key that represent a number: as many variable ones from the
+    right as give at most MOST_COUNTED strings."""
     found: tuple[int, ...] = ()
     for place in reversed(range(len(alphabets))):
         if size_of(alphabets, (place, *found)) > MOST_COUNTED:
@@ -161,13 +188,12 @@ def counted_positions(alphabets: Alphabets) -> tuple[int, ...]:
 
 
 def size_of(alphabets: Alphabets, places: tuple[int, ...]) -> int:
-    """Returns how many different strings the characters allowed at the positions `places` can
-    form."""
+    """Returns how many strings the characters allowed at the positions `places` can form."""
     return prod(len(alphabets[place]) for place in places)
 
 
 def characters_of(texts: npt.NDArray[Any] | list[str], length: int) -> Characters:
-    """Returns the code points of n strings, all of length `length`. Shape: (n,) -> (n, length)."""
+    """Returns the code points of n strings of equal length. Shape: (n,) -> (n, length)."""
     characters: Characters = np.array(texts, dtype=f"U{length}").view(np.uint32)
     return characters.reshape(len(texts), length)
 

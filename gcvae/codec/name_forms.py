@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
+
+from gcvae.arrays import Mask, Texts
 from gcvae.codec.name_lists import NameList
+from gcvae.numerics.permutations import Numbers
 
 _MOST_FORMS = 8
 _LEAST_SHARE = 0.02
@@ -20,6 +24,8 @@ _SUFFIXES = frozenset(
     ["jr", "sr", "ii", "iii", "iv", "v", "md", "phd", "dds", "dvm", "mba", "bsc", "ba", "msc"]
 )
 _MARKS = re.compile(r"[-‐\s]+")
+Forms = tuple[tuple[str, int], ...]
+"""Pairs of a pattern, such as "{last}, {first}", and its number of rows."""
 _INITIAL = re.compile(r"[^\W\d_]\.")
 
 Case = Literal["title", "upper", "lower"]
@@ -27,13 +33,7 @@ Case = Literal["title", "upper", "lower"]
 
 @dataclass(frozen=True)
 class NameRead:
-    """Result of parsing a person's full name.
-
-    Attributes:
-        form: Pattern of the name, such as "{first} {last}" or "{last}, {first}".
-        first: Case-folded first name.
-        last: Case-folded last name.
-    """
+    """Form and case-folded first and last name of a parsed full name."""
 
     form: str
     first: str
@@ -41,8 +41,7 @@ class NameRead:
 
 
 def read_name(text: str, names: NameList) -> NameRead | None:
-    """Parses a person's full name by a locale's lists of names; returns None if its parts are not
-    listed."""
+    """Parses a person's full name by a locale's lists; returns None if its parts are not listed."""
     words = text.split()
     prefix = ""
     while len(words) > 1 and words[0].casefold() in names.prefixes:
@@ -104,8 +103,8 @@ def _last_first(last: str, first: str, names: NameList) -> Iterator[NameRead]:
 
 
 def names_in(text: str, listed: frozenset[str]) -> bool:
-    """Returns whether a case-folded string is one of the listed names, or several of them joined by
-    hyphens or spaces."""
+    """Returns whether a case-folded string consists of listed names, joined by hyphens or
+    spaces."""
     if text in listed:
         return True
     parts = _MARKS.split(text)
@@ -120,14 +119,32 @@ def case_of(texts: Iterable[str]) -> Case:
     return "lower" if cased and sum(text.islower() for text in cased) > len(cased) / 2 else "title"
 
 
-def forms_of(texts: list[str], names: NameList) -> tuple[tuple[str, int], ...]:
-    """Returns pairs (pattern such as "{last}, {first}", number of names with it) for a column of
-    full names, without rare patterns.
-
-    If the locale's lists contain none of the names, the result is the locale's usual pattern.
-    """
+def forms_of(texts: Sequence[str], names: NameList) -> Forms:
+    """Returns the forms of a column of full names, without rare ones; the locale's usual form if
+    its lists contain none of the names."""
     read = [found.form for text in texts if (found := read_name(text, names)) is not None]
     counts = Tally(read).most_common(_MOST_FORMS)
     kept = tuple((form, n) for form, n in counts if n >= _LEAST_SHARE * len(read))
     parts = ("{last}", "{first}") if names.is_last_name_first else ("{first}", "{last}")
     return kept or ((names.separator.join(parts), 1),)
+
+
+def formed(
+    forms: Forms, parts: Mapping[str, Texts], u: Numbers
+) -> Iterator[tuple[str, Mask, Texts]]:
+    """Yields each form with the mask of the rows that get it, in proportion to its number of rows,
+    and their texts.
+
+    Args:
+        parts: Parts of the names in n rows. Shape: (n,) each.
+        u: Random integers, which select the form of each row. Shape: (n,).
+    """
+    ends = np.cumsum([rows for _, rows in forms])
+    which = np.searchsorted(ends, u % np.uint64(ends[-1]), side="right")
+    for number, (form, _) in enumerate(forms):
+        own = which == number
+        texts: Any = ""
+        for literal, part in re.findall(r"([^{]*)(?:\{(\w+)\})?", form):
+            texts = texts + literal if literal else texts
+            texts = texts + parts[part][own] if part else texts
+        yield form, own, texts

@@ -1,5 +1,4 @@
-"""Lists of personal names by locale, from the package Faker, separately by sex if the locale
-distinguishes it.
+"""Lists of personal names by locale, from the package Faker, by sex if the locale distinguishes it.
 
 A *pair* is a first and a last name of one sex. Pairs are numbered from 0, beginning with those of
 the first sex.
@@ -8,7 +7,7 @@ the first sex.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
@@ -17,9 +16,8 @@ from pkgutil import iter_modules
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from gcvae.arrays import Mask
+from gcvae.arrays import Mask, Texts
 from gcvae.numerics.permutations import Numbers
 
 USUAL_LOCALE = "en_US"
@@ -31,19 +29,11 @@ _LAST_NAME_FIRST = re.compile("hu_|ja_|ko_|zh_|vi_")
 _WITHOUT_SPACE = re.compile("ko_|zh_")
 UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "aa", "ø": "oe"})
 
-Texts = npt.NDArray[np.object_]
-
 
 @dataclass(frozen=True)
 class SexNames:
     """Sorted names of one sex, or of all people if the locale does not distinguish sexes.
-
-    Attributes:
-        first: First names.
-        last: Last names.
-        middle: Middle names, such as patronymics; empty if the locale has none.
-        prefixes: Titles.
-    """
+    Patronymics are middle names, and titles prefixes."""
 
     first: Texts
     last: Texts
@@ -54,6 +44,15 @@ class SexNames:
     def n_pairs(self) -> int:
         """Number of pairs of a first and a last name."""
         return len(self.first) * len(self.last)
+
+
+def _folded(part: str) -> cached_property[frozenset[str]]:
+    """Returns an attribute: the case-folded names of all sexes in a list of `SexNames`."""
+    return cached_property(
+        lambda names: frozenset(
+            name.casefold() for sex in names.sexes for name in getattr(sex, part)
+        )
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,36 +84,26 @@ class NameList:
         """Separator of first and last name: a space, or "" in locales that write none."""
         return "" if _WITHOUT_SPACE.match(self.locale) else " "
 
-    @cached_property
-    def first_names(self) -> frozenset[str]:
-        """Case-folded first names of all sexes."""
-        return _folded(name for sex in self.sexes for name in sex.first)
-
-    @cached_property
-    def last_names(self) -> frozenset[str]:
-        """Case-folded last names of all sexes."""
-        return _folded(name for sex in self.sexes for name in sex.last)
-
-    @cached_property
-    def middle_names(self) -> frozenset[str]:
-        """Case-folded middle names of all sexes."""
-        return _folded(name for sex in self.sexes for name in sex.middle)
-
-    @cached_property
-    def prefixes(self) -> frozenset[str]:
-        """Case-folded titles of all sexes."""
-        return _folded(name for sex in self.sexes for name in sex.prefixes)
+    first_names = _folded("first")
+    """Case-folded first names of all sexes."""
+    last_names = _folded("last")
+    """Case-folded last names of all sexes."""
+    middle_names = _folded("middle")
+    """Case-folded middle names of all sexes."""
+    prefixes = _folded("prefixes")
+    """Case-folded titles of all sexes."""
 
     @cached_property
     def ascii_names(self) -> tuple[frozenset[str], frozenset[str]]:
         """(First names, last names), transliterated to lower-case ASCII letters."""
-        first = (self.ascii(name) for sex in self.sexes for name in sex.first)
-        last = (self.ascii(name) for sex in self.sexes for name in sex.last)
-        return frozenset(first), frozenset(last)
+        first, last = (
+            frozenset(self.ascii(name) for sex in self.sexes for name in getattr(sex, part))
+            for part in ("first", "last")
+        )
+        return first, last
 
     def ascii(self, name: str, umlauts: bool = False) -> str:
-        """Returns a name in lower-case ASCII letters; with `umlauts`, ä becomes ae, ö becomes oe,
-        and so on.
+        """Returns a name in lower-case ASCII letters; with `umlauts`, ä becomes ae, and so on.
 
         >>> names_of("de_DE").ascii("Müller"), names_of("ru_RU").ascii("Анна")
         ('muller', 'anna')
@@ -127,12 +116,8 @@ class NameList:
         return re.sub("[^a-z]", "", anyascii(found).lower()) or "x"
 
     def split(self, pairs: Numbers) -> Iterator[tuple[SexNames, Mask, Numbers, Numbers]]:
-        """Converts n indices of (first, last) name pairs to indices of the names, separately for
-        each sex.
-
-        Yields (names of the sex, mask of its m pairs, indices of their first names, indices of
-        their last names). Shape: (n,) -> (n,), (m,), (m,).
-        """
+        """Yields for each sex (its names, mask of its m pairs among n, indices of their first
+        names, indices of their last names). Shape: (n,) -> (n,), (m,), (m,)."""
         start = 0
         for sex in self.sexes:
             are_own = (pairs >= start) & (pairs < start + sex.n_pairs)
@@ -142,12 +127,9 @@ class NameList:
             start += sex.n_pairs
 
     def pairs_of(self, first: str, last: str) -> Iterator[int]:
-        """Yields the index of each listed (first, last) name pair that a case-folded name may stand
-        for.
-
-        An initial ("a.") as first name stands for all first names that begin with it, and a double
-        last name for its first part.
-        """
+        """Yields the index of each listed pair that a case-folded name may stand for: an initial
+        ("a.") stands for all first names that begin with it, and a double last name for its first
+        part."""
         last = last if last in self.last_names else re.split(r"[-\s]", last)[0]
         starts = accumulate((sex.n_pairs for sex in self.sexes), initial=0)
         for (at_first, at_last), sex, start in zip(self._places, self.sexes, starts, strict=False):
@@ -160,18 +142,12 @@ class NameList:
             yield from (start + at_last[last] * len(sex.first) + i for i in found)
 
     @cached_property
-    def _places(self) -> list[tuple[dict[str, int], dict[str, int]]]:
+    def _places(self) -> list[list[dict[str, int]]]:
+        """Index of each case-folded first and last name, by sex."""
         return [
-            (
-                {name.casefold(): i for i, name in enumerate(sex.first)},
-                {name.casefold(): i for i, name in enumerate(sex.last)},
-            )
+            [{name.casefold(): i for i, name in enumerate(own)} for own in (sex.first, sex.last)]
             for sex in self.sexes
         ]
-
-
-def _folded(names: Iterable[str]) -> frozenset[str]:
-    return frozenset(name.casefold() for name in names)
 
 
 @cache
@@ -186,7 +162,7 @@ def locales() -> tuple[str, ...]:
 
 @cache
 def names_of(locale: str) -> NameList:
-    """Returns the lists of personal names of a locale, such as "en_US", from the package Faker."""
+    """Returns the lists of personal names of a locale, such as "en_US"."""
     provider = import_module(f"faker.providers.person.{locale}").Provider
     by_sex = [_names(provider, "first", sex) for sex in _SEXES]
     last_by_sex = [_names(provider, "last", sex) for sex in _SEXES]
@@ -206,8 +182,7 @@ def names_of(locale: str) -> NameList:
 
 
 def _names(provider: Any, which: str, sex: str = "") -> list[str]:
-    """Returns a list of first or last names, or a similar list if Faker's locale does not have
-    it."""
+    """Returns a list of first or last names, or a similar list if the locale does not have it."""
     found = _listed(provider, f"{which}_names_{sex}" if sex else f"{which}_names")
     if len(found) >= _FEWEST_NAMES or sex:
         return found

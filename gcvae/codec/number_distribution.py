@@ -14,15 +14,15 @@ data"; slopes after Fritsch and Butland (1984).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from gcvae.arrays import Codes, Mask, Numbers
+from gcvae.artifact.documents import Document
 from gcvae.codec.atom_cells import AtomCells
 from gcvae.codec.repeated_numbers import LEAST_ROWS, RepeatedNumbers
 
@@ -63,7 +63,7 @@ _NONE = np.zeros(0)
 
 @dataclass(frozen=True)
 class KnotLimits:
-    """Limits on the knots of a fitted CDF F, so that they do not disclose single rows of the table.
+    """Limits on the knots of a fitted CDF, so that they do not disclose single rows of the table.
 
     Attributes:
         rows: Minimum number of rows between knots. Above 1, the outermost knots are moved, too. A
@@ -77,16 +77,14 @@ class KnotLimits:
     high: float = np.inf
 
     def are_repeated(self, counts: Codes) -> Mask:
-        """Returns a mask of those of k distinct numbers at which the fitted CDF gets a step, given
-        the number of rows with each. Shape: (k,) -> (k,)."""
+        """Returns a mask of those of k distinct numbers that get a step in F, given the number of
+        rows with each. Shape: (k,) -> (k,)."""
         return counts >= max(LEAST_ROWS, self.rows)
 
     def ends(self, edges: Numbers, distinct: Numbers, counts: Codes, kept: Codes) -> Numbers:
-        """Returns the knots of a CDF at the selected edges, with the outermost ones moved so that
-        they do not disclose single rows. Shape: kept (K,) -> (K,).
-
-        An outermost knot moves to the end of a linearly falling density with the same mean as the
-        numbers in the outermost interval.
+        """Returns the knots at the K selected edges, the outermost ones moved to the end of a
+        linearly falling density with the same mean as the numbers in the outermost interval. Shape:
+        (K,).
 
         Args:
             edges: Candidate knots half-way between neighbouring numbers, ascending. Shape: (k +
@@ -118,13 +116,8 @@ class KnotLimits:
         return np.concatenate([[low], knots[1:-1], [high]])
 
     def thinned(self, below: Codes, kept: Codes) -> Codes:
-        """Returns the indices of those of the selected edges (candidate knots) between which there
-        are enough rows.
-
-        Args:
-            below: Number of rows below each of all edges. Shape: (k + 1,).
-            kept: Indices of the selected edges.
-        """
+        """Returns the indices of those of the selected edges `kept` between which there are enough
+        rows, given the number of rows below each of all edges. Shape: (k + 1,), (K,) -> (L,)."""
         if self.rows < 2 or np.diff(below[kept]).min(initial=self.rows) >= self.rows:
             return kept
         places, last = [int(kept[0])], below[kept[-1]]
@@ -138,7 +131,7 @@ NO_LIMITS = KnotLimits()
 
 
 @dataclass(frozen=True)
-class NumberDistribution:
+class NumberDistribution(Document):
     """CDF F of a column's numbers x, and its inverse, in terms of normal scores q = Phi^-1(F(x)).
 
     Attributes:
@@ -165,14 +158,11 @@ class NumberDistribution:
         atoms: Numbers = _NONE,
         limits: KnotLimits = NO_LIMITS,
     ) -> Self:
-        """Fits a CDF F to the k distinct numbers of a column and the number of rows with each.
-
-        The number of knots, and whether F has steps at repeated numbers, maximise the
-        cross-validated likelihood.
+        """Fits a CDF F to the k distinct numbers of a column, ascending, and the number of rows
+        with each. The number of knots, and whether F has steps, maximise the cross-validated
+        likelihood.
 
         Args:
-            distinct: Distinct numbers, ascending. Shape: (k,).
-            counts: Number of rows with each. Shape: (k,).
             half_step: Half of the rounding step; NaN without rounding.
             atoms: The a frequent values, ascending; F excludes numbers that are rounded to them.
                 Shape: (a,).
@@ -185,34 +175,24 @@ class NumberDistribution:
             low, high = cells.without_cells(np.array([limits.low, limits.high])).tolist()
             limits = replace(limits, low=low, high=high)
         distinct, counts = _merged_positions(distinct, counts)
-        n_intervals, has_steps = _best_curve(distinct, counts, half_step, limits)
-        make = cls._with_steps if has_steps else cls._smooth
-        return replace(make(distinct, counts, n_intervals, half_step, limits), atom_cells=cells)
+        curve = _best_curve(distinct, counts, half_step, limits)
+        found = cls._fitted(distinct, counts, half_step, limits, *curve)
+        return replace(found, atom_cells=cells)
 
     @classmethod
-    def _smooth(
+    def _fitted(
         cls,
         distinct: Numbers,
         counts: Codes,
-        n_intervals: int,
         half_step: float,
         limits: KnotLimits,
-    ) -> Self:
-        """Fits a smooth F, with the same arguments as `_with_steps`; the rounding step is not
-        used."""
-        return cls._with_intervals(distinct, counts, n_intervals, limits)
-
-    @classmethod
-    def _with_steps(
-        cls,
-        distinct: Numbers,
-        counts: Codes,
         n_intervals: int,
-        half_step: float,
-        limits: KnotLimits,
+        has_steps: bool,
     ) -> Self:
-        """Fits the smooth part S, in which each repeated number counts once, and adds steps at
-        repeated numbers."""
+        """Fits a smooth F, or one with steps at repeated numbers, each of which counts once in its
+        smooth part S."""
+        if not has_steps:
+            return cls._with_intervals(distinct, counts, n_intervals, limits)
         is_repeated = limits.are_repeated(counts)
         once = np.where(is_repeated, 1, counts)
         smooth = cls._with_intervals(distinct, once, n_intervals, limits, counts)
@@ -232,18 +212,11 @@ class NumberDistribution:
         limits: KnotLimits = NO_LIMITS,
         rows: Codes | None = None,
     ) -> Self:
-        """Fits a smooth F with about equally many rows between knots, and denser knots towards both
-        ends.
+        """Fits a smooth F with about equally many rows between knots.
 
         Knots are edges half-way between neighbouring positions. The first and the last interval are
-        halved repeatedly while they contain enough rows, because tails are far from linear.
-
-        Args:
-            distinct: Distinct positions, ascending. Shape: (k,).
-            counts: Number of rows at each position, as F counts them. Shape: (k,).
-            n_intervals: Number of intervals before halving.
-            limits: Limits of the knots.
-            rows: Number of rows at each position, as the limits count them; None for `counts`.
+        halved repeatedly while they contain enough rows, because tails are far from linear. `rows`
+        are the numbers of rows that the limits count, if not `counts`.
         """
         gaps = _gaps(distinct)
         if len(gaps):
@@ -279,12 +252,8 @@ class NumberDistribution:
         rows: Codes | None,
         gaps: Codes,
     ) -> Self:
-        """Fits F as one curve for each cluster, weighted by its share of the rows.
-
-        Args:
-            distinct, counts, n_intervals, limits, rows: As in `_with_intervals`.
-            gaps: Index of the first position after each gap. Shape: (m,).
-        """
+        """Fits F as one curve for each cluster between gaps, which are given by the index of the
+        first position after each, weighted by its share of the rows."""
         middles = (distinct[gaps - 1] + distinct[gaps]) / 2.0
         ends = np.concatenate([[limits.low], middles, [limits.high]])
         n, below = int(counts.sum()), 0
@@ -306,13 +275,11 @@ class NumberDistribution:
     @cached_property
     def _secants(self) -> Numbers:
         """Slope of the secant in each interval between knots. Shape: (K - 1,)."""
-        secants: Numbers = np.maximum(np.diff(self.heights) / np.diff(self.knots), _LEAST_SLOPE)
-        return secants
+        return np.maximum(np.diff(self.heights) / np.diff(self.knots), _LEAST_SLOPE)
 
     @cached_property
     def _ends(self) -> Numbers:
-        """Slope of F at the lower and at the upper end of each interval, divided by the secant's.
-        Shape: (2, K - 1)."""
+        """Slope of F at both ends of each interval, divided by the secant's. Shape: (2, K - 1)."""
         if len(self.knots) < 3:
             return np.ones((2, len(self.knots) - 1))
         slopes = _slopes(self.knots, self._secants)
@@ -326,8 +293,8 @@ class NumberDistribution:
         return np.concatenate([[-np.inf], scores, [np.inf]])
 
     def scores_at(self, positions: Numbers) -> Numbers:
-        """Returns the normal scores q = Phi^-1(F(x)) of n numbers x under the CDF F, computed from
-        the nearer tail. Shape: (n,) -> (n,)."""
+        """Returns the normal scores q = Phi^-1(F(x)) of n numbers x, computed from the nearer tail.
+        Shape: (n,) -> (n,)."""
         if self.atom_cells is not None:
             positions = self.atom_cells.without_cells(positions)
         low, high, tail = self.knots[0], self.knots[-1], self.heights[0]
@@ -338,8 +305,7 @@ class NumberDistribution:
         return scores if self.repeated is None else self.repeated.raised(scores)
 
     def positions_at(self, scores: Numbers) -> Numbers:
-        """Returns the numbers x = F^-1(Phi(q)) at n normal scores q, with F the CDF. Shape: (n,) ->
-        (n,)."""
+        """Returns the numbers x = F^-1(Phi(q)) at n normal scores q. Shape: (n,) -> (n,)."""
         scores = self._smooth_scores(scores)
         u, tail = ndtr(scores), self.heights[0]
         at, t = self._interval_of(u)
@@ -350,8 +316,8 @@ class NumberDistribution:
         return positions if self.atom_cells is None else self.atom_cells.with_cells(positions)
 
     def log_slopes(self, scores: Numbers) -> Numbers:
-        """Returns the log density log F'(x) at the numbers x with n given normal scores, with F the
-        CDF. Shape: (n,) -> (n,).
+        """Returns the log density log F'(x) at the numbers with n given normal scores. Shape: (n,)
+        -> (n,).
 
         At distance d beyond the outermost knots, the tail mass is u = t / (1 + d)^2, with t the
         mass beyond the knot, and the density 2 u sqrt(u / t).
@@ -371,29 +337,24 @@ class NumberDistribution:
 
     def are_repeated(self, scores: Numbers) -> Mask:
         """Returns a mask of those of n normal scores whose numbers are rounded to a repeated
-        number, at which the CDF has a step. Shape: (n,) -> (n,)."""
+        number, at which F has a step. Shape: (n,) -> (n,)."""
         if self.repeated is None:
             return np.zeros(len(scores), dtype=bool)
         return self.repeated.are_inside(scores)
 
     def _smooth_scores(self, scores: Numbers) -> Numbers:
-        """Converts normal scores of F to those of its smooth part S. Shape: (n,)."""
+        """Converts normal scores of F to those of its smooth part S."""
         return scores if self.repeated is None else self.repeated.lowered(scores)
 
     def bins(self, scores: Numbers) -> Numbers:
-        """Returns, for each of n normal scores, those of the two knots of the CDF around it;
-        infinite beyond the outermost knots. Shape: (n,) -> (n, 2)."""
+        """Returns the normal scores of the two knots around each of n scores; infinite beyond the
+        outermost knots. Shape: (n,) -> (n, 2)."""
         at = np.searchsorted(self.heights, ndtr(self._smooth_scores(scores)), side="right")
         return np.stack([self._knot_scores[at], self._knot_scores[at + 1]], axis=-1)
 
     def log_likelihood(self, positions: Numbers, half_step: float) -> float:
-        """Returns the sum of the log densities at n numbers; with rounding, the density is averaged
-        over the interval that is rounded to the number.
-
-        Args:
-            positions: Numbers. Shape: (n,).
-            half_step: Half of the rounding step; NaN without rounding.
-        """
+        """Returns the sum of the log densities at n numbers, averaged over the rounding cell if
+        `half_step`, half of the rounding step, is not NaN. Shape: (n,)."""
         if not half_step > 0.0:
             return float(self.log_slopes(self.scores_at(positions)).sum())
         low, high = (self.scores_at(positions + step) for step in (-half_step, half_step))
@@ -406,7 +367,7 @@ class NumberDistribution:
         return float(log_densities.sum())
 
     def _between_knots(self, positions: Numbers) -> Numbers:
-        """Returns F at positions between the knots; positions beyond them are clipped. Shape: (n,).
+        """Returns F at positions, which are clipped to the range of the knots.
 
         With t in [0, 1] the relative position in the interval, and r_0, r_1 the slopes at its ends
         divided by the secant's, the rise is (t^2 + r_0 t (1 - t)) / (1 + (r_0 + r_1 - 2) t (1 -
@@ -428,7 +389,7 @@ class NumberDistribution:
         position t in the interval).
 
         With p the relative rise, t solves a t^2 + b t = p with a = 1 - r_0 + p e, b = r_0 - p e and
-        e = r_0 + r_1 - 2. The root is computed without cancellation. Shape: (n,) -> (n,), (n,).
+        e = r_0 + r_1 - 2. The root is computed without cancellation.
         """
         at = np.clip(np.searchsorted(self.heights, u, side="right") - 1, 0, len(self.knots) - 2)
         low, high = self.heights[at], self.heights[at + 1]
@@ -440,33 +401,12 @@ class NumberDistribution:
         t = np.where(part > 0.0, 2.0 * part / np.maximum(b + root, _TINY), 0.0)
         return at, np.clip(t, 0.0, 1.0)
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the CDF as a JSON document, which `from_json` reads."""
-        return {
-            "knots": self.knots.tolist(),
-            "heights": self.heights.tolist(),
-            "atom_cells": None if self.atom_cells is None else asdict(self.atom_cells),
-            "repeated": None if self.repeated is None else self.repeated.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the CDF from the JSON document that `to_json` returned."""
-        knots, heights = (np.asarray(document[name], float) for name in ("knots", "heights"))
-        cut = document["atom_cells"]
-        cells = None if cut is None else AtomCells(tuple(cut["atoms"]), cut["half_step"])
-        steps = document["repeated"]
-        repeated = None if steps is None else RepeatedNumbers.from_json(steps)
-        return cls(knots, heights, cells, repeated)
-
 
 def _best_curve(
     distinct: Numbers, counts: Codes, half_step: float, limits: KnotLimits
 ) -> tuple[int, bool]:
-    """Returns (number of intervals, whether F has steps) with the best cross-validated likelihood.
-
-    Each fifth of the rows evaluates the curves that are fitted to the other four fifths.
-    """
+    """Returns (number of intervals, whether F has steps) with the best likelihood in five-fold
+    cross-validation."""
     n = int(counts.sum())
     random = np.random.default_rng(0)
     rows = random.choice(n, min(n, _MOST_VALIDATION_ROWS), replace=False)
@@ -477,66 +417,53 @@ def _best_curve(
     parts = [np.arange(len(at)) % _FOLDS == fold for fold in range(_FOLDS)]
     splits = [(*np.unique(at[~judge], return_counts=True), distinct[at[judge]]) for judge in parts]
 
-    def best_of(make: _Maker, tried: list[int]) -> tuple[float, int]:
+    def best_of(tried: list[int], has_steps: bool) -> tuple[float, int]:
         """Returns (highest likelihood, its number of intervals)."""
-        likelihoods = [
-            sum(
-                make(distinct[others], n_rows, n_intervals, half_step, limits).log_likelihood(
-                    rows, half_step
+        likelihoods = [0.0] * len(tried)
+        for i, n_intervals in enumerate(tried):
+            for others, n_rows, own in splits:
+                curve = NumberDistribution._fitted(
+                    distinct[others], n_rows, half_step, limits, n_intervals, has_steps
                 )
-                for others, n_rows, rows in splits
-            )
-            for n_intervals in tried
-        ]
+                likelihoods[i] += curve.log_likelihood(own, half_step)
         best = int(np.argmax(likelihoods))
         return likelihoods[best], tried[best]
 
-    smooth, n_intervals = best_of(NumberDistribution._smooth, tried)
+    smooth, n_intervals = best_of(tried, has_steps=False)
     if half_step > 0 and counts[limits.are_repeated(counts)].sum() >= _LEAST_GAIN * n:
         fewer = [k for k in tried if k <= n_intervals]
-        stepped, n_beside = best_of(NumberDistribution._with_steps, fewer)
+        stepped, n_beside = best_of(fewer, has_steps=True)
         if stepped > smooth + _LEAST_GAIN * len(rows):
             return n_beside, True
     return n_intervals, False
 
 
-_Maker = Callable[[Numbers, Codes, int, float, KnotLimits], NumberDistribution]
-
-
 def _gaps(distinct: Numbers) -> Codes:
-    """Returns the index of the first position after each wide gap, for ascending positions.
-    Shape: (k,) -> (m,)."""
+    """Returns the index of the first position after each wide gap, for ascending positions."""
     n = _CLUSTER_NUMBERS
     at = np.arange(n, len(distinct) - n + 1)
     before, behind = distinct[at - 1] - distinct[at - n], distinct[at + n - 1] - distinct[at]
     is_gap = distinct[at] - distinct[at - 1] > _GAP * np.maximum(before, behind) / (n - 1)
-    gaps: Codes = at[is_gap]
-    return gaps
+    return at[is_gap]
 
 
 def _merged_positions(distinct: Numbers, counts: Codes) -> tuple[Numbers, Codes]:
-    """Merges neighbouring positions that are too close for an edge between them, and adds up their
-    counts."""
+    """Merges positions that are too close for an edge between them, and adds up their counts."""
     least = _LEAST_STEP + 8.0 * np.spacing(np.abs(distinct))
     is_apart = np.diff(distinct, prepend=-np.inf) > least
     return distinct[is_apart], np.add.reduceat(counts, np.flatnonzero(is_apart))
 
 
 def _nearest(below: Codes, targets: Numbers) -> Codes:
-    """Returns the index of the nearest ascending integer for each target.
-    Shape: (k,), (m,) -> (m,)."""
+    """Returns the index of the nearest ascending integer for each target."""
     at = np.clip(np.searchsorted(below, targets), 1, len(below) - 1)
     is_lower: Mask = targets - below[at - 1] < below[at] - targets
     return at - is_lower
 
 
 def _slopes(knots: Numbers, secants: Numbers) -> Numbers:
-    """Returns the slopes of F at the knots: weighted harmonic means of the adjacent secants.
-    Shape: (K,).
-
-    At both ends, it is the slope of the parabola through three knots, limited to between a third
-    and three times the secant's.
-    """
+    """Returns the slopes of F at the knots: weighted harmonic means of the adjacent secants; at
+    both ends that of the parabola through three knots, from a third to three times the secant's."""
     steps = np.diff(knots)
     share = steps[1:] / (steps[1:] + steps[:-1])  # of the right interval in two neighbours
     inner = 3.0 / ((1.0 + share) / secants[:-1] + (2.0 - share) / secants[1:])

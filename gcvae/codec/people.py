@@ -1,8 +1,8 @@
 """Generates synthetic people: an identity for each row, from the name lists of one locale.
 
-The identity is a function of the seed and the row number. Its first and last name, from Faker's
-lists, do not occur together in any row of the table. If a table names several people in a row, such
-as a buyer and a seller, each of them gets a separate identity.
+The identity is a function of the seed and the row number. Its first and last name do not occur
+together in any row of the table. If a table names several people in a row, such as a buyer and a
+seller, each of them gets a separate identity.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
-from gcvae.codec.key_template import Counter
+from gcvae.arrays import Texts
+from gcvae.artifact.documents import Document
+from gcvae.codec.key_template import Counter, UsedNumbers
 from gcvae.codec.name_forms import names_in, read_name
-from gcvae.codec.name_lists import USUAL_LOCALE, NameList, Texts, locales, names_of
-from gcvae.codec.used_numbers import UsedNumbers
+from gcvae.codec.name_lists import USUAL_LOCALE, NameList, locales, names_of
 from gcvae.files.typed_columns import TypedTable, row_chunks, rows_at
 from gcvae.numerics.permutations import Numbers, mixed
 from gcvae.numerics.seeds import derived_seed
@@ -44,14 +45,11 @@ ColumnsOf = Mapping[PersonalKind, str]
 
 @dataclass(frozen=True)
 class Identities:
-    """Names of the synthetic people in n rows. Shape: (n,) for each attribute.
+    """Names of the synthetic people in n rows; "" where the locale has none. Shape: (n,) each.
 
     Attributes:
         pairs: Index of the (first, last) name pair in the locale's lists.
         turns: How many earlier rows have the same pair.
-        second: Second last names.
-        middle: Middle names; "" if the locale has none.
-        prefix: Titles; "" if the locale has none.
     """
 
     pairs: Numbers
@@ -64,13 +62,12 @@ class Identities:
 
 
 @dataclass(frozen=True)
-class People:
+class People(Document):
     """Generates the names of synthetic people.
 
     Attributes:
         locale: Locale of the names, such as "en_US".
-        counters: For each person in a row (such as buyer and seller), the indices of the (first,
-            last) name pairs that the table does not contain.
+        counters: For each person in a row, the indices of the name pairs that the table lacks.
         double: For each person in a row, whether names get two last names because too few pairs are
             unused.
     """
@@ -81,8 +78,8 @@ class People:
 
     @classmethod
     def of(cls, table: TypedTable, columns: Sequence[Column]) -> Self | None:
-        """Learns a table's locale, and the names that do not occur in it; returns None if no column
-        is personal."""
+        """Learns a table's locale, and the names that it lacks; returns None if no column is
+        personal."""
         persons = columns_of_persons(columns)
         if not persons:
             return None
@@ -101,20 +98,44 @@ class People:
         """Lists of names for the locale."""
         return names_of(self.locale)
 
-    def identities(self, person: int, rows: Numbers, seed: int) -> Identities:
-        """Returns the names of one person in each of n synthetic rows.
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        if document["locale"] not in locales():
+            raise ValueError("there are no names for the locale")
+        found = super().from_json(document)
+        if any(counter.room < 1 for counter in found.counters):
+            raise ValueError("there is no room for identities")
+        return found
 
-        Args:
-            person: Index of the person among those in a row, such as buyer and seller.
-            rows: Row numbers. Shape: (n,).
-            seed: Seed of the sample.
-        """
-        counter = self.counters[person]
-        origin = str(seed), "people", str(person)
+
+@dataclass(frozen=True)
+class PersonRows:
+    """n synthetic rows for which the cells of one personal column are generated.
+
+    Attributes:
+        numbers: Numbers of the rows. Shape: (n,).
+        seed: Seed of the sample.
+        people: Generator of names.
+        person: Index of the person whom the column describes among those in a row.
+        origin: String that seeds the random numbers: seed and name of the column.
+    """
+
+    numbers: Numbers
+    seed: int
+    people: People
+    person: int
+    origin: str
+
+    @cached_property
+    def identities(self) -> Identities:
+        """Names of the person in each row."""
+        rows, counter = self.numbers, self.people.counters[self.person]
+        origin = str(self.seed), "people", str(self.person)
         turns, index = np.divmod(rows, np.uint64(counter.room))
         pairs = counter.numbers(index, derived_seed(*origin, "pairs"))
         found = Identities(pairs, turns, *(np.full(len(rows), "", dtype=object) for _ in range(5)))
-        for sex, own, at_first, at_last in self.names.split(pairs):
+        names = self.people.names
+        for sex, own, at_first, at_last in names.split(pairs):
             drawn = [
                 _drawn(listed, rows[own], derived_seed(*origin, part))
                 for part, listed in (
@@ -124,40 +145,23 @@ class People:
             found.first[own] = sex.first[at_first]
             found.last[own] = sex.last[at_last]
             found.second[own], found.middle[own], found.prefix[own] = drawn
-        if self.double[person]:
-            joint = "-" if self.names.separator else ""
+        if self.people.double[self.person]:
+            joint = "-" if names.separator else ""
             found.last[:] = found.last + joint + found.second
         return found
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the generator as a JSON document, which `from_json` reads."""
-        counters = [asdict(counter) for counter in self.counters]
-        return {"locale": self.locale, "counters": counters, "double": list(self.double)}
+    def mixed(self, *origin: str) -> Numbers:
+        """Returns a random integer of 64 bits for each row; `origin` is part of the seed."""
+        return mixed(self.numbers, derived_seed(self.origin, *origin))
 
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the generator from the JSON document that `to_json` returned.
-
-        Raises:
-            KeyError, TypeError, ValueError: The document is invalid.
-        """
-        if document["locale"] not in locales():
-            raise ValueError("there are no names for the locale")
-        counters = tuple(
-            Counter(**counter | {"residues": tuple(counter["residues"])})
-            for counter in document["counters"]
-        )
-        if any(counter.room < 1 for counter in counters):
-            raise ValueError("there is no room for identities")
-        return cls(document["locale"], counters, tuple(document["double"]))
+    def below(self, end: int, *origin: str) -> Numbers:
+        """Returns a random integer from 0 to `end` - 1 for each row."""
+        return self.mixed(*origin) % np.uint64(end)
 
 
 def columns_of_persons(columns: Iterable[Column]) -> list[dict[PersonalKind, str]]:
-    """Groups personal columns by the person whom they describe; returns for each person a
-    dictionary from kind of personal data to column name.
-
-    A second column of a kind, such as a second e-mail address, is taken to describe another person.
-    """
+    """Returns, for each person that a row describes, the name of the column of each kind of
+    personal data. A second column of a kind is taken to describe another person."""
     found: list[dict[PersonalKind, str]] = []
     for column in columns:
         if not column.is_made_up:
@@ -172,8 +176,8 @@ def columns_of_persons(columns: Iterable[Column]) -> list[dict[PersonalKind, str
 
 
 def some_rows(table: TypedTable, names: Sequence[str]) -> list[tuple[str | None, ...]]:
-    """Returns the cells of at most LOOKED_AT_ROWS rows, spread over the table, as strings; None for
-    a missing cell. `names` selects the columns."""
+    """Returns the cells of the columns `names` in at most LOOKED_AT_ROWS rows, spread over the
+    table, as strings; None for a missing cell."""
     n = len(table)
     places = np.linspace(0, max(n - 1, 0), min(n, LOOKED_AT_ROWS)).round().astype(np.int64)
     frame = rows_at(table, places, names)
@@ -185,8 +189,7 @@ def some_rows(table: TypedTable, names: Sequence[str]) -> list[tuple[str | None,
 
 
 def _drawn(listed: Texts, rows: Numbers, key: int) -> Texts:
-    """Returns a pseudo-random text from the list for each row; "" if the list is empty.
-    Shape: (n,)."""
+    """Returns a pseudo-random text from the list for each row; "" if the list is empty."""
     if not len(listed):
         return np.full(len(rows), "", dtype=object)
     found: Texts = listed[mixed(rows, key) % np.uint64(len(listed))]
@@ -194,11 +197,8 @@ def _drawn(listed: Texts, rows: Numbers, key: int) -> Texts:
 
 
 def _locale_of(table: TypedTable, persons: Sequence[ColumnsOf]) -> str:
-    """Returns the locale whose lists contain most of the table's names.
-
-    If the table has no columns of names, the locale follows from e-mail addresses and user names,
-    or else from the script of its addresses.
-    """
+    """Returns the locale whose lists contain most of the table's names; without columns of names,
+    most words of its accounts, or else the one of the script of its addresses."""
     name_kinds = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME, PersonalKind.NAME
     texts = _texts_of(table, persons, name_kinds)
     if texts:
@@ -206,7 +206,9 @@ def _locale_of(table: TypedTable, persons: Sequence[ColumnsOf]) -> str:
         share, locale = found[0]
         return locale if share >= _LEAST_LISTED else locale_of_script(texts)
     accounts = _texts_of(table, persons, (PersonalKind.EMAIL, PersonalKind.USERNAME))
-    words = {word for text in accounts for word in _letters(text.partition("@")[0]) if word[3:]}
+    names = (text.partition("@")[0].casefold() for text in accounts)
+    letters = ("".join(c if c.isalpha() else " " for c in name) for name in names)
+    words = {word for text in letters for word in text.split() if word[3:]}
     if words:
         listed = [(_share(words, frozenset().union(*names_of(name).ascii_names)), name)
                   for name in locales()]  # fmt: skip
@@ -218,8 +220,7 @@ def _locale_of(table: TypedTable, persons: Sequence[ColumnsOf]) -> str:
 
 
 def best_locales(texts: Iterable[str]) -> list[tuple[float, str]]:
-    """Returns pairs (share of the words in `texts` that a locale's lists of names contain, locale),
-    the best locale first."""
+    """Returns pairs (share of the words that a locale's lists contain, locale), the best first."""
     words = {word for text in texts for word in _words(text)}
     whole = {text.casefold() for text in texts}
     found = []
@@ -251,13 +252,8 @@ def _words(text: str) -> list[str]:
     return [word for word in text.casefold().replace("-", " ").replace(",", " ").split() if word]
 
 
-def _letters(text: str) -> list[str]:
-    return "".join(c if c.isalpha() else " " for c in text.casefold()).split()
-
-
 def locale_of_script(texts: Iterable[str]) -> str:
-    """Returns the locale for the most frequent script in the strings, such as "ru_RU" for
-    Cyrillic."""
+    """Returns the locale for the most frequent script, such as "ru_RU" for Cyrillic."""
     letters = (letter for text in texts for letter in text[:40] if letter.isalpha())
     words = (unicodedata.name(letter, "?").split()[0] for letter in letters)
     scripts = Tally(word.partition("-")[0] for word in words)
@@ -275,8 +271,7 @@ def _texts_of(
 
 
 def _used_pairs(table: TypedTable, columns: ColumnsOf, names: NameList) -> UsedNumbers:
-    """Returns the numbers of the pairs of first and last name that occur in one person's
-    columns."""
+    """Returns the numbers of the name pairs that occur in one person's columns."""
     used = UsedNumbers(names.n_pairs, len(table))
     apart = [columns[kind] for kind in (PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME)
              if kind in columns]  # fmt: skip

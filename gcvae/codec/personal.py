@@ -18,26 +18,28 @@ from __future__ import annotations
 
 import random
 import re
+from abc import ABC, abstractmethod
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from gcvae.arrays import Texts
+from gcvae.artifact.documents import Document
 from gcvae.cells.values import placed_values
-from gcvae.codec.accounts import RESERVED_ENDINGS, AccountPatterns, filled_in, free_domains
+from gcvae.codec.accounts import RESERVED_ENDINGS, AccountPatterns, free_domains
+from gcvae.codec.column_codec import ColumnPart
 from gcvae.codec.identifiers import CYCLE_ROWS
-from gcvae.codec.name_forms import case_of, forms_of, read_name
-from gcvae.codec.name_lists import Texts
-from gcvae.codec.people import Identities, People, columns_of_persons, some_rows
+from gcvae.codec.name_forms import Forms, case_of, formed, forms_of, read_name
+from gcvae.codec.people import People, PersonRows, columns_of_persons, some_rows
 from gcvae.errors import TableError
 from gcvae.files.typed_columns import TypedTable, row_chunks
-from gcvae.numerics.permutations import Numbers, mixed, shuffled
+from gcvae.numerics.permutations import shuffled
 from gcvae.numerics.seeds import derived_seed
 from gcvae.schema.columns import Column
 from gcvae.schema.personal import PersonalKind
@@ -57,42 +59,10 @@ _DIGITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Synthetic rows for which the cells of one personal column are generated.
-
-    Attributes:
-        numbers: Numbers of the n rows. Shape: (n,).
-        seed: Seed of the sample.
-        people: Generator of names.
-        person: Index of the person whom the column describes among those in a row.
-        origin: String that seeds the random numbers: seed and name of the column.
-    """
-
-    numbers: Numbers
-    seed: int
-    people: People
-    person: int
-    origin: str
-
-    @cached_property
-    def identities(self) -> Identities:
-        """Names of the person in each row."""
-        return self.people.identities(self.person, self.numbers, self.seed)
-
-    def below(self, end: int, *origin: str) -> Numbers:
-        """Returns a pseudo-random integer from 0 to `end` - 1 for each of n rows; the strings
-        `origin` are part of the seed. Shape: (n,)."""
-        return mixed(self.numbers, derived_seed(self.origin, *origin)) % np.uint64(end)
-
-
-@dataclass(frozen=True)
 class Originals:
-    """Cells of a personal column in the original table, from which a generator of synthetic cells
-    learns their format.
+    """Cells of a personal column in the original table.
 
     Attributes:
-        table: All rows.
-        people: Generator of names.
         sample: The column's cells in a sample of rows.
         owners: (first name, last name) of the person in each sampled row, from other columns; None
             if unknown.
@@ -113,20 +83,25 @@ class Originals:
             yield from chunk[self.name].dropna().astype(str).unique()
 
 
-class Writer(Protocol):
-    """Interface of generators of synthetic cells of a personal column: it learns the format of the
-    column's cells and generates others in this format."""
+class Writer(Document, ABC):
+    """Generator of synthetic cells of a personal column in the format of the column's cells."""
 
     @classmethod
-    def learned(cls, originals: Originals) -> Self: ...
-    def texts(self, rows: Rows) -> Texts: ...
-    def to_json(self) -> dict[str, Any]: ...
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self: ...
+    @abstractmethod
+    def learned(cls, originals: Originals) -> Self:
+        """Learns the format of the column's cells.
+
+        Raises:
+            TableError: The column contains IP addresses in all reserved ranges.
+        """
+
+    @abstractmethod
+    def texts(self, rows: PersonRows) -> Texts:
+        """Returns a synthetic cell for each of n rows. Shape: (n,)."""
 
 
 @dataclass(frozen=True)
-class NameWriter:
+class NameWriter(Writer):
     """Generates names.
 
     Attributes:
@@ -134,63 +109,47 @@ class NameWriter:
         case: Case of the letters: "upper", "lower" or "title".
     """
 
-    forms: tuple[tuple[str, int], ...]
+    forms: Forms
     case: str
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Learns the patterns, such as "{last}, {first}", and the case of a column's names."""
         case = case_of(originals.sample)
         if originals.kind is not PersonalKind.NAME:
             part = "first" if originals.kind is PersonalKind.FIRST_NAME else "last"
             return cls(((f"{{{part}}}", 1),), case)
-        return cls(forms_of(list(originals.sample), originals.people.names), case)
+        return cls(forms_of(originals.sample, originals.people.names), case)
 
-    def texts(self, rows: Rows) -> Texts:
-        """Returns a synthetic name for each of n rows. Shape: (n,)."""
+    def texts(self, rows: PersonRows) -> Texts:
         of = rows.identities
         initial = np.array([text[0] for text in of.first], dtype=object)
         parts = {"first": of.first, "last": of.last, "second": of.second, "middle": of.middle,
                  "prefix": of.prefix, "initial": initial}  # fmt: skip
-        ends = np.cumsum([n for _, n in self.forms])
-        which = np.searchsorted(ends, rows.below(int(ends[-1]), "form"), side="right")
-        found = np.empty(len(which), dtype=object)
-        for number, (form, _) in enumerate(self.forms):
-            own = which == number
-            found[own] = filled_in(form, {part: texts[own] for part, texts in parts.items()})
+        found = np.empty(len(rows.numbers), dtype=object)
+        for _, own, texts in formed(self.forms, parts, rows.mixed("form")):
+            found[own] = texts
         series = pd.Series(found, dtype=object).str.strip()
         if self.case != "title":
             series = series.str.upper() if self.case == "upper" else series.str.lower()
         return series.to_numpy(dtype=object)
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the writer as a JSON document, which `from_json` reads."""
-        return {"forms": [list(pair) for pair in self.forms], "case": self.case}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the writer from the JSON document that `to_json` returned."""
-        return cls(tuple((form, rows) for form, rows in document["forms"]), document["case"])
-
 
 @dataclass(frozen=True)
-class AccountWriter:
+class AccountWriter(Writer):
     """Generates e-mail addresses and user names.
 
     Attributes:
-        patterns: Patterns such as "{first}.{last}" by which names form accounts.
+        accounts: Patterns such as "{first}.{last}" by which names form accounts.
         domains: Reserved domains that the table does not contain; empty for user names.
     """
 
-    patterns: AccountPatterns
+    accounts: AccountPatterns
     domains: tuple[str, ...]
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Learns the patterns, such as "{first}.{last}", by which a column's e-mail addresses or
-        user names are formed from names of people."""
         is_mail = originals.kind is PersonalKind.EMAIL
-        patterns = AccountPatterns.learned(
+        accounts = AccountPatterns.learned(
             [text.partition("@")[0] for text in originals.sample],
             originals.owners,
             originals.people.names,
@@ -198,28 +157,18 @@ class AccountWriter:
             free_of=None if is_mail else originals,
         )
         domains = free_domains(text.rpartition("@")[2] for text in originals) if is_mail else ()
-        return cls(patterns, domains)
+        return cls(accounts, domains)
 
-    def texts(self, rows: Rows) -> Texts:
-        """Returns a synthetic e-mail address or user name for each of n rows. Shape: (n,)."""
-        found = self.patterns.accounts(rows.identities, rows.people, rows.numbers, rows.origin)
+    def texts(self, rows: PersonRows) -> Texts:
+        found = self.accounts.accounts(rows)
         if not self.domains:
             return found
         ends = np.array([f"@{domain}" for domain in self.domains], dtype=object)
         return found + ends[rows.below(len(ends), "domain")]  # type: ignore[no-any-return]
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the writer as a JSON document, which `from_json` reads."""
-        return {"accounts": self.patterns.to_json(), "domains": list(self.domains)}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the writer from the JSON document that `to_json` returned."""
-        return cls(AccountPatterns.from_json(document["accounts"]), tuple(document["domains"]))
-
 
 @dataclass(frozen=True)
-class UrlWriter:
+class UrlWriter(Writer):
     """Generates URLs, with a last name as host and optionally a first name as path.
 
     Attributes:
@@ -238,7 +187,6 @@ class UrlWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Learns scheme, "www.", path and a free top-level domain from a column's URLs."""
         found = [match for text in originals.sample if (match := _HOST.match(text))]
         half = len(found) / 2
         schemes = Tally(
@@ -259,29 +207,17 @@ class UrlWriter:
             next((e for e in RESERVED_ENDINGS if e not in used), next(numbered)),
         )
 
-    def texts(self, rows: Rows) -> Texts:
-        """Returns a synthetic URL for each of n rows. Shape: (n,)."""
-        of, people = rows.identities, rows.people
-        hosts = self.hosts.accounts(of, people, rows.numbers, rows.origin)
+    def texts(self, rows: PersonRows) -> Texts:
+        hosts = self.hosts.accounts(rows)
         found = self.scheme + ("www." if self.www else "") + hosts + f".{self.ending}"
         if self.path != "/{first}":
             return found + self.path  # type: ignore[no-any-return]
-        return found + "/" + self.hosts.transliterated(of.first, people.names)  # type: ignore[no-any-return]
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the writer as a JSON document, which `from_json` reads."""
-        own = {name: getattr(self, name) for name in ("scheme", "www", "path", "ending")}
-        return {"hosts": self.hosts.to_json(), **own}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the writer from the JSON document that `to_json` returned."""
-        own = {name: document[name] for name in ("scheme", "www", "path", "ending")}
-        return cls(AccountPatterns.from_json(document["hosts"]), **own)
+        first = self.hosts.transliterated(rows.identities.first, rows.people.names)
+        return found + "/" + first  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
-class IpWriter:
+class IpWriter(Writer):
     """Generates IP addresses.
 
     Attributes:
@@ -296,11 +232,6 @@ class IpWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Chooses reserved ranges that contain no address of the column.
-
-        Raises:
-            TableError: The column contains addresses in all reserved ranges.
-        """
         found = {address for text in originals if (address := ip_of(text)) is not None}
         six = [address for address in found if isinstance(address, IPv6Address)]
         n_four = len(found) - len(six)
@@ -318,8 +249,7 @@ class IpWriter:
         n_six = sum(isinstance(address, IPv6Address) for address in some)
         return cls(free[0], free6[0], round(CYCLE_ROWS * n_six / max(len(some), 1)))
 
-    def texts(self, rows: Rows) -> Texts:
-        """Returns a synthetic IP address for each of n rows. Shape: (n,)."""
+    def texts(self, rows: PersonRows) -> Texts:
         size = _size(self.ranges)
         at = shuffled(rows.numbers % np.uint64(size), size, derived_seed(rows.origin, "ip"))
         starts = np.array([int(ip_network(each)[0]) for each in self.ranges], dtype=np.uint64)
@@ -330,15 +260,6 @@ class IpWriter:
             start, low = int(ip_network(self.range6)[0]), rows.below(2**62, "low")[is_six]
             found[is_six] = [str(IPv6Address(start + (int(n) << 16))) for n in low]
         return found
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the writer as a JSON document, which `from_json` reads."""
-        return {"ranges": list(self.ranges), "range6": self.range6, "rows6": self.rows6}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the writer from the JSON document that `to_json` returned."""
-        return cls(tuple(document["ranges"]), document["range6"], document["rows6"])
 
 
 def ip_of(text: str) -> IPv4Address | IPv6Address | None:
@@ -354,7 +275,7 @@ def _size(ranges: Iterable[str]) -> int:
 
 
 @dataclass(frozen=True)
-class PlaceWriter:
+class PlaceWriter(Writer):
     """Generates streets and postal addresses from those of the package Faker, with random digits.
 
     Attributes:
@@ -365,8 +286,6 @@ class PlaceWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """Collects addresses of the table's locale from Faker in the format of the column (street
-        only or complete address), without those that the column contains."""
         from faker import Faker
 
         fake = Faker(originals.people.locale)
@@ -389,8 +308,7 @@ class PlaceWriter:
             ]
         return cls(tuple(free))
 
-    def texts(self, rows: Rows) -> Texts:
-        """Returns a synthetic address for each of n rows. Shape: (n,)."""
+    def texts(self, rows: PersonRows) -> Texts:
         which = rows.below(len(self.places), "place")
         order = np.argsort(which, kind="stable")
         ends = np.searchsorted(which[order], np.arange(len(self.places) + 1))
@@ -412,23 +330,13 @@ class PlaceWriter:
             found[own] = letters.view(f"U{len(place)}")[:, 0].astype(object)
         return found
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the writer as a JSON document, which `from_json` reads."""
-        return {"places": list(self.places)}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the writer from the JSON document that `to_json` returned."""
-        return cls(tuple(document["places"]))
-
 
 def _without_digits(text: str) -> str:
     return re.sub(r"\d", "0", text.strip())
 
 
 def _street_writer(texts: Sequence[str]) -> Any:
-    """Returns a function that adds a house number to a street, before or after it as in most of the
-    texts."""
+    """Returns a function that adds a house number where most of the texts have theirs."""
     before = Tally(m[1] for text in texts if (m := re.match(r"\d+(,?) ", text)))
     behind = Tally(m[1] for text in texts if (m := re.search(r"(,?) \d+\S{0,3}$", text)))
     runs = [len(run) for text in texts for run in _DIGITS.findall(text)[:1]]
@@ -456,9 +364,8 @@ _WRITERS: dict[PersonalKind, type[Writer]] = {
 
 
 @dataclass(frozen=True)
-class PersonalCodec:
-    """Generates the cells of a personal column. They are not encoded, so that the model learns
-    none.
+class PersonalCodec(ColumnPart):
+    """Generates the cells of a personal column, which the model does not learn.
 
     Attributes:
         people: Generator of names.
@@ -467,7 +374,7 @@ class PersonalCodec:
         blank: Number of missing cells per CYCLE_ROWS rows.
     """
 
-    column: Column
+    _given = ("column", "people", "writer")
     people: People
     person: int
     writer: Writer
@@ -477,14 +384,7 @@ class PersonalCodec:
     def fit(
         cls, table: TypedTable, column: Column, people: People, columns: Sequence[Column]
     ) -> Self:
-        """Learns to generate the cells of one personal column of a parsed table.
-
-        Args:
-            table: The table.
-            column: The personal column.
-            people: Generator of names.
-            columns: All columns of the table.
-        """
+        """Learns to generate the cells of one of a table's columns; `people` generates names."""
         assert isinstance(column.personal, PersonalKind)
         persons = columns_of_persons(columns)
         person = next(i for i, own in enumerate(persons) if column.name in own.values())
@@ -508,28 +408,21 @@ class PersonalCodec:
         writer = _WRITERS[column.personal].learned(originals)
         return cls(column, people, person, writer, min(blank, CYCLE_ROWS - 1))
 
-    @property
-    def name(self) -> str:
-        """Name of the column."""
-        return self.column.name
-
     def decode(self, n_rows: int, first_row: int, seed: int) -> pd.Series[Any]:
-        """Generates the cells of the `n_rows` synthetic rows with numbers from `first_row` on. A
-        cell does not depend on the rest of the sample."""
+        """Generates the cells of the `n_rows` synthetic rows from number `first_row` on; a cell
+        does not depend on the rest of the sample."""
         numbers = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
         origin = f"{seed}\x1f{self.name}"
-        rows = Rows(numbers, seed, self.people, self.person, origin)
+        rows = PersonRows(numbers, seed, self.people, self.person, origin)
         at = shuffled(numbers % np.uint64(CYCLE_ROWS), CYCLE_ROWS, derived_seed(origin))
         places = np.where(at < self.blank, -1, np.arange(n_rows))
         return placed_values(pa.array(self.writer.texts(rows), pa.string()), places, False)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the codec as a JSON document, which `from_json` reads together with the schema's
-        column and the people."""
-        return {"person": self.person, "blank": self.blank, **self.writer.to_json()}
+        return super().to_json() | self.writer.to_json()
 
     @classmethod
-    def from_json(cls, column: Column, document: Mapping[str, Any], people: People) -> Self:
+    def of_document(cls, column: Column, document: Mapping[str, Any], people: People) -> Self:
         """Restores the codec from the JSON document that `to_json` returned.
 
         Raises:
@@ -537,21 +430,19 @@ class PersonalCodec:
         """
         assert isinstance(column.personal, PersonalKind)
         writer = _WRITERS[column.personal].from_json(document)
-        return cls(column, people, document["person"], writer, document["blank"])
+        return cls._of_document(document, column=column, people=people, writer=writer)
 
 
 def is_written(column: Column) -> bool:
-    """Returns whether a `PersonalCodec` generates the column's cells. It does for names and
-    addresses, but not for kinds that are generated as keys, such as phone numbers, and for dates of
-    birth, which the model learns."""
+    """Returns whether a `PersonalCodec` generates the column's cells. Phone numbers, for example,
+    are generated as keys, and dates of birth learned by the model."""
     return column.is_made_up and column.personal in _WRITERS
 
 
 def _texts_with_owners(
     table: TypedTable, name: str, of: Mapping[PersonalKind, str], people: People
 ) -> list[tuple[str, tuple[str, str] | None]]:
-    """Returns pairs of a text of the column and the (first name, last name) in other columns of its
-    row; None if there are none."""
+    """Returns pairs of a text of the column and the (first name, last name) in its row, or None."""
     apart = [of[k] for k in (PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME) if k in of]
     whole = of.get(PersonalKind.NAME)
     if name in (*apart, whole):

@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from gcvae.arrays import TIMES, Codes, Mask, Numbers
+from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.column_codecs import LINES, Allowed, ContinuousCodec, RealCodec
 from gcvae.codec.number_distribution import NO_LIMITS, KnotLimits, NumberDistribution
 from gcvae.numerics.standing_apart import standing_apart
@@ -53,13 +54,12 @@ _WIDE = 1e150
 
 
 @dataclass(frozen=True)
-class QuantileCodec:
+class QuantileCodec(ColumnCodec):
     """Encodes a number as an integer code: one for missing (if the column has missing cells), one
-    for each atom (a frequently repeated value) in ascending order, and one for all other numbers,
-    whose value is a normal score.
+    for each atom in ascending order, and one for all other numbers, whose value is a normal score.
 
     Attributes:
-        line: Linear codec, which standardises numbers (mean 0, deviation 1), rounds and clips.
+        line: Linear codec, which standardises numbers, rounds and clips.
         atoms: Standardised atoms, ascending.
         distribution: CDF F of all other numbers, standardised.
         scores: Normal score of each code as input of the networks: for an atom, that under F or, if
@@ -70,6 +70,8 @@ class QuantileCodec:
             tails of F do not reach a distant atom such as 9999; infinite if there is none.
     """
 
+    _given = ("column", "has_missing", "line", "numbers", "ends")
+    is_real: ClassVar[bool] = True
     line: RealCodec
     atoms: Numbers
     distribution: NumberDistribution
@@ -87,8 +89,7 @@ class QuantileCodec:
         atom_rows: int | None = None,
         rare_rows: int = 1,
     ) -> Self:
-        """Fits the codec to parsed cells: frequently repeated values (atoms) get their own codes,
-        and a smooth CDF F is fitted to all other numbers.
+        """Fits the codec to parsed cells.
 
         Args:
             atom_rows: Numbers of at least this many rows are atoms, too; None for no such addition.
@@ -119,15 +120,24 @@ class QuantileCodec:
         near = np.concatenate([np.setdiff1d(atoms, far), distribution.knots[[0, -1]]])
         low = float(near.min()) if (far < near.min()).any() else -math.inf
         high = float(near.max()) if (far > near.max()).any() else math.inf
-        codec = cls(line, atoms, distribution, scores, is_discrete, ends=(low, high))
+        codec = cls(
+            column,
+            line.has_missing,
+            line,
+            atoms,
+            distribution,
+            scores,
+            is_discrete,
+            ends=(low, high),
+        )
         is_rest[is_rest] = _rows_of_smooth_curve(distribution, positions[is_rest])
         line = line.rounding_like(series[is_rest], codec._encoding_error(rest))
         numbers = series[present].iloc[first[is_atom]].reset_index(drop=True)
         return replace(codec, line=line)._with_numbers(numbers)
 
     def _with_numbers(self, numbers: pd.Series[Any]) -> Self:
-        """Returns the codec with the exact numbers of the atoms, if `line` does not restore them.
-        Shape: (n_atoms,)."""
+        """Returns the codec with the exact numbers of the atoms, if `line` does not restore
+        them."""
         back = self.line.cells_at(np.ones(len(numbers), dtype=bool), self.atoms)
         if back.dtype.kind not in "fM" or back.equals(numbers):
             return self
@@ -135,68 +145,35 @@ class QuantileCodec:
         return replace(self, numbers=exact if exact.dtype.kind == "M" else exact + 0.0)  # no -0.0
 
     def _encoding_error(self, positions: Numbers) -> float:
-        """Returns the largest error that encoding causes for most numbers, in standard
-        deviations."""
+        """Returns the largest error of encoding most numbers, in standard deviations."""
         back = self.distribution.positions_at(self.distribution.scores_at(positions))
         lost = np.quantile(np.abs(back - positions), _MOSTLY) if len(positions) else 0.0
         return float(np.clip(4.0 * lost, _LEAST_ERROR, _MOST_ERROR))
 
     @property
-    def column(self) -> Column:
-        """Column of the schema."""
-        return self.line.column
-
-    @property
-    def has_missing(self) -> bool:
-        """Whether code 0 stands for a missing cell."""
-        return self.line.has_missing
-
-    @property
-    def name(self) -> str:
-        """Name of the column."""
-        return self.line.column.name
-
-    @property
     def n_codes(self) -> int:
-        """Number of codes: one for missing (if `has_missing`), one for each atom, and one for all
-        other numbers."""
         return self.has_missing + len(self.atoms) + 1
 
     @property
-    def is_real(self) -> bool:
-        """True: the last code stands for numbers, whose encoded value (a normal score) restores
-        them."""
-        return True
-
-    @property
     def shaped_codes(self) -> range:
-        """Range of the codes of atoms (frequent values with their own codes) if every number of the
-        training table is an atom; otherwise empty."""
+        """Codes of the atoms if every number of the training table is one; otherwise empty."""
         n_atoms = len(self.atoms) if self.is_discrete else 0
         return range(self.has_missing, self.has_missing + n_atoms)
 
     @property
     def _reach(self) -> float:
-        """Distance from an atom, in standard deviations, within which numbers are rounded to the
-        atom."""
+        """Distance from an atom within which numbers are rounded to it, in standard deviations."""
         is_cut = self.is_discrete or self.distribution.atom_cells is not None
         return self.line.half_step * (1.0 - _NEAR) if is_cut and self.line.half_step > 0 else 0.0
 
     @cached_property
     def places(self) -> Numbers:
-        """Normal score of the frequent value (atom) that each code stands for, under the CDF of the
-        other numbers; -inf for the code of missing cells. The last of the K codes, that of all
-        other numbers, is left out. Shape: (K - 1,)."""
+        """Normal score, under F, of the atom of each code but the last; -inf for missing. Shape: (K
+        - 1,)."""
         atoms = self.distribution.scores_at(self.atoms)
         return np.concatenate([np.full(int(self.has_missing), -np.inf), atoms])
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns the integer code and the normal score of each of n parsed cells. Shape: (n,) ->
-        (n,), (n,).
-
-        The code is -1 for a missing cell if `has_missing` is False; the score is 0 except for the
-        last code, that of numbers without their own code.
-        """
         is_number, positions = self.line.positions(series)
         # A number that rounds to an atom is that atom.
         atoms = np.append(self.atoms, np.nan)
@@ -210,8 +187,6 @@ class QuantileCodec:
         return codes.astype(np.int32), values
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Returns the n cells that integer codes and normal scores (`values`) represent, rounded to
-        the column's step and clipped to its limits. Shape: (n,), (n,) -> (n,)."""
         atom = np.where(codes < self.n_codes - 1, codes - self.has_missing, -1)
         atoms = np.append(self.atoms, 0.0)
         others = self.distribution.positions_at(values).clip(*self.ends)
@@ -223,14 +198,8 @@ class QuantileCodec:
         return cells
 
     def with_decimals(self, values: Numbers, u: Numbers, are_allowed: Allowed) -> Numbers:
-        """Rounds n generated numbers so that the number of decimals is distributed as in the table,
-        and returns their normal scores. Repeated numbers keep their decimals. Shape: (n,).
-
-        Args:
-            values: Normal scores of generated numbers. Shape: (n,).
-            u: Uniform random numbers in (0, 1), which select the number of decimals. Shape: (n,).
-            are_allowed: Function from normal scores to the mask of those that numbers may get.
-        """
+        """Rounds n generated numbers as `ContinuousCodec.with_decimals` does, but in terms of
+        normal scores; repeated numbers keep their decimals. Shape: (n,)."""
         assert isinstance(self.line, ContinuousCodec), "only these have decimals"
         positions = self.distribution.positions_at(values)
 
@@ -244,10 +213,8 @@ class QuantileCodec:
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
         """Returns (lower ends, upper ends) of the intervals of normal scores that decode to a
-        number from low to high, for n rows. Shape: (n,), (n,) -> (n,), (n,).
-
-        Both ends are the same infinity if only atoms (values with their own codes) lie between.
-        """
+        number from low to high, for n rows; the same infinity if only atoms lie between. Shape:
+        (n,), (n,) -> (n,), (n,)."""
         lower, upper = self.line.edges(low, high)
         first, last = self.ends
         is_below, is_above = upper < first, lower > last
@@ -258,8 +225,8 @@ class QuantileCodec:
         return lower, upper
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Returns, for each of n rows, a mask of those of the K codes whose atom (frequent value)
-        lies between low and high, both included. Shape: (n,), (n,) -> (n, K)."""
+        """Returns, for n rows, a mask of those of K codes whose atom lies between low and high,
+        both included. Shape: (n,), (n,) -> (n, K)."""
         first, last = (self.line.positions(cells)[1][:, None] for cells in (low, high))
         found = np.zeros((len(low), self.n_codes), dtype=bool)
         is_between = (first <= self.atoms) & (self.atoms <= last)
@@ -267,68 +234,54 @@ class QuantileCodec:
         return found
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """Returns log(dx / dq) for n cells, with x the number and q its normal score; 0 for missing
-        cells and frequent values with their own codes.
-
-        It converts densities: log p(x) = log p(q) - log(dx / dq), and dx / dq = phi(q) / F'(x) for
-        the CDF F of x and the standard normal density phi. Shape: (n,), (n,) -> (n,).
-        """
+        """Returns log(dx / dq) = log(phi(q) / F'(x)) for n cells, with x the number, q its normal
+        score and phi the standard normal density; 0 for missing cells and atoms. Shape: (n,), (n,)
+        -> (n,)."""
         is_number = codes == self.n_codes - 1
         log_phi = -0.5 * values**2 - 0.5 * np.log(2.0 * np.pi)
         log_units = log_phi - self.distribution.log_slopes(values) + self.line.log_scale
         return np.where(is_number, log_units, 0.0)
 
     def rounding_cells(self, values: Numbers) -> Numbers:
-        """Returns, for the normal score of each of n rounded numbers, the ends of the interval of
-        normal scores that are rounded to it. Shape: (n,) -> (n, 2)."""
+        """Returns the ends of the interval of normal scores that are rounded to each of n numbers,
+        given by their normal scores. Shape: (n,) -> (n, 2)."""
         cells = self.line.rounding_cells(self.distribution.positions_at(values))
         return np.stack([self.distribution.scores_at(ends) for ends in cells.T], axis=-1)
 
     def bins(self, values: Numbers) -> Numbers:
-        """Returns, for each of n normal scores, those of the nearest knots of the CDF or atoms
-        (frequent values) on both sides; infinite beyond the outermost ones. Shape: (n,) -> (n,
-        2)."""
+        """Returns, for each of n normal scores, those of the nearest knots or atoms on both sides;
+        infinite beyond the outermost ones. Shape: (n,) -> (n, 2)."""
         low, high = self.distribution.bins(values).T
         edges = np.concatenate([[-np.inf], self.places, [np.inf]])
         at = np.searchsorted(edges, values, side="right").clip(1, len(edges) - 1)
         return np.stack([np.maximum(low, edges[at - 1]), np.minimum(high, edges[at])], axis=-1)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the codec as a JSON document, which `from_json` reads together with the schema's
-        column."""
-        return {
-            "line": self.line.to_json(),
-            "atoms": self.atoms.tolist(),
-            "distribution": self.distribution.to_json(),
-            "scores": list(self.scores),
-            "is_discrete": self.is_discrete,
-            "ends": [end if math.isfinite(end) else None for end in self.ends],
-        } | ({} if self.numbers is None else {"numbers": _as_json(self.numbers)})
+        ends = [end if math.isfinite(end) else None for end in self.ends]
+        document = super().to_json() | {"line": self.line.to_json(), "ends": ends}
+        if self.numbers is not None:
+            is_time = self.numbers.dtype.kind == "M"
+            document["numbers"] = (
+                self.numbers.view(np.int64) if is_time else self.numbers
+            ).tolist()
+        return document
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Restores the codec from the JSON document that `to_json` returned."""
         line = LINES[column.kind].from_json(column, document["line"])
-        atoms = np.asarray(document["atoms"], dtype=float)
-        distribution = NumberDistribution.from_json(document["distribution"])
-        scores, is_discrete = tuple(document["scores"]), document["is_discrete"]
-        own = document.get("numbers")
-        dtype = TIMES if column.has_times else float
-        numbers = None if own is None else np.asarray(own, dtype)
-        low, high = document["ends"]
-        ends = -math.inf if low is None else low, math.inf if high is None else high
-        return cls(line, atoms, distribution, scores, is_discrete, numbers, ends)
-
-
-def _as_json(numbers: npt.NDArray[Any]) -> list[Any]:
-    """Returns the exact numbers of atoms for JSON, dates as microseconds since 1970."""
-    counts = numbers.view(np.int64) if numbers.dtype.kind == "M" else numbers
-    return list(counts.tolist())
+        own, (low, high) = document.get("numbers"), document["ends"]
+        return cls._of_document(
+            document,
+            column=column,
+            has_missing=line.has_missing,
+            line=line,
+            numbers=None if own is None else np.asarray(own, TIMES if column.has_times else float),
+            ends=(-math.inf if low is None else low, math.inf if high is None else high),
+        )
 
 
 def _knot_limits(line: RealCodec, rare_rows: int) -> KnotLimits:
-    """Returns the limits of knots for which at least `rare_rows` rows share every disclosed
-    number."""
+    """Returns limits of knots such that at least `rare_rows` rows share every disclosed number."""
     if rare_rows < 2:
         return NO_LIMITS
     half_step = 0.0 if math.isnan(line.half_step) else line.half_step
@@ -375,12 +328,7 @@ def _are_distinct(line: RealCodec, series: pd.Series[Any]) -> bool:
 
 
 def _are_atoms(found: Numbers, counts: Codes) -> Mask:
-    """Returns a mask of the distinct numbers that are atoms.
-
-    Args:
-        found: Distinct numbers, ascending. Shape: (k,).
-        counts: Number of rows of each. Shape: (k,).
-    """
+    """Returns a mask of the k distinct numbers that are atoms, given their numbers of rows."""
     if are_all_atoms(counts):
         return np.ones(len(counts), dtype=bool)
     is_heavy = _are_heavy(counts)
@@ -388,31 +336,25 @@ def _are_atoms(found: Numbers, counts: Codes) -> Mask:
 
 
 def are_all_atoms(counts: Codes) -> bool:
-    """Returns whether all numbers of a column are frequent enough to get their own codes (atoms),
-    given the number of rows of each of k distinct numbers. Shape: (k,)."""
+    """Returns whether all numbers of a column are frequent enough to be atoms, given the number of
+    rows of each of k distinct numbers. Shape: (k,)."""
     others = counts[~_are_heavy(counts)]
     are_few = len(counts) <= MOST_ATOMS
     return are_few and bool(others.sum() >= LEAST_ROWS_PER_ATOM * len(others))
 
 
 def _are_heavy(counts: Codes) -> Mask:
-    """Returns a mask of the distinct numbers that are frequent. Shape: (k,)."""
+    """Returns a mask of the distinct numbers that are frequent."""
     is_heavy: Mask = counts >= max(LEAST_HEAVY_ROWS, HEAVY_SHARE * counts.sum())
     return is_heavy
 
 
 def _are_sentinels(found: Numbers, counts: Codes, is_light: Mask) -> Mask:
-    """Returns a mask of the infrequent numbers that are sentinel values, such as -1, 999 or
-    1900-01-01.
+    """Returns a mask of the infrequent numbers (`is_light`) that are sentinel values, such as 999.
 
     Some rows share a sentinel value, and it lies apart: its distance to its neighbours is more than
     half the interquartile range of infrequent numbers, and more than half the neighbours' distance
     to the nearer quartile, so that the end of a thinning tail does not count.
-
-    Args:
-        found: Distinct numbers, ascending. Shape: (k,).
-        counts: Number of rows of each. Shape: (k,).
-        is_light: Mask of the infrequent numbers. Shape: (k,).
     """
     if not is_light.any():
         return is_light
@@ -427,26 +369,24 @@ def _are_sentinels(found: Numbers, counts: Codes, is_light: Mask) -> Mask:
 
 
 def _rows_of_smooth_curve(distribution: NumberDistribution, positions: Numbers) -> Mask:
-    """Returns a mask of the rows that the smooth part of F describes: one row for each repeated
-    number, and all others. Shape: (n,)."""
+    """Returns a mask of the rows that the smooth part of F describes: one for each repeated
+    number."""
     is_single = ~distribution.are_repeated(distribution.scores_at(positions))
     is_single[np.unique(positions, return_index=True)[1]] = True
     return is_single
 
 
 def _mid_ranks(counts: Codes, n_missing: int) -> Numbers:
-    """Returns the normal score of each distinct number's mid-rank in the column, where missing
-    cells rank lowest. Shape: (k,)."""
+    """Returns the normal score of each number's mid-rank in the column; missing cells rank
+    lowest."""
     middle = np.cumsum(counts) - 0.5 * counts + n_missing
     scores: Numbers = ndtri(middle / (counts.sum() + n_missing))
     return scores
 
 
 def _code_scores(atoms: Numbers, n_missing: int, n_rows: int) -> tuple[float, ...]:
-    """Returns the normal score of each code; that of missing is the one of its mid-rank.
-
-    The last code gets 0, because its cells have individual scores.
-    """
+    """Returns the normal score of each code: for missing that of its mid-rank, and 0 for the last
+    code, whose cells have individual scores."""
     missing = [0.5 * n_missing / n_rows] if n_missing else []
     farthest = -ndtri(_LEAST_SHARE)
     scores = np.concatenate([ndtri(missing), atoms]).clip(-farthest, farthest)

@@ -3,9 +3,8 @@
     p(level) = p(code) x share of the level in its code
 
 A separate code for a level of few rows would be overfitted. Such levels, and those beyond the
-MOST_OWN_CODES most frequent ones, share the code of a *group* of levels of similar frequency. Given
-the group, a level is sampled by its share in the training table, independently of the row. Levels
-that determine another column share a code only if they determine the same value.
+MOST_OWN_CODES most frequent ones, share the code of a *group* of levels of similar frequency.
+Levels that determine another column share a code only if they determine the same value.
 
 Suppressed levels (`gcvae.profiling.withheld_levels`), which too few rows have to be disclosed, are
 not in the codec; other levels have replaced them in the table. The rate of replacement is known, so
@@ -30,6 +29,7 @@ import pandas as pd
 from gcvae.arrays import Codes, Mask, Numbers
 from gcvae.cells.values import placed_values
 from gcvae.codec.code_members import CodeMembers
+from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.correspondence import CoarseColumn, level_axis
 from gcvae.codec.function_levels import FunctionLevels
 from gcvae.schema.columns import Column, Level
@@ -51,13 +51,12 @@ _UNSEEN_ROWS = 0.5
 
 
 @dataclass(frozen=True)
-class GroupedLevelCodec:
+class GroupedLevelCodec(ColumnCodec):
     """Codec of levels (categories), in which groups of rare levels share a code. Codes follow the
-    first axis of a correspondence analysis, so that similar levels have similar codes; code 0 is
-    missing (if `has_missing`).
+    first axis of a correspondence analysis, so that similar levels have similar codes.
 
     The real value in (0, 1) of a cell selects one of the levels of its code; it is 1/2 if the code
-    has a single level, and HIDDEN for a suppressed level (one of too few rows to be disclosed).
+    has a single level, and HIDDEN for a suppressed level.
 
     Attributes:
         codes: Code of each of the K levels of the schema, not counting missing. Shape: (K,).
@@ -67,8 +66,6 @@ class GroupedLevelCodec:
             Shape: (K,).
     """
 
-    column: Column
-    has_missing: bool
     codes: Codes
     counts: Numbers
     withheld: Numbers
@@ -82,14 +79,13 @@ class GroupedLevelCodec:
         functions: FunctionLevels | None = None,
         withheld: Mapping[Level, int] | None = None,
     ) -> Self:
-        """Fits the codec to parsed cells, and orders levels by the cells with which they occur in
-        other columns.
+        """Fits the codec to parsed cells.
 
         Args:
-            others: The other columns, their cells grouped into bins.
+            others: The other columns in bins; levels are ordered by the cells with which they
+                occur.
             functions: Functional dependencies that involve this column; None if there are none.
-            withheld: By level, the number of rows in which it replaces suppressed levels (those of
-                too few rows to be disclosed).
+            withheld: By level, the number of rows in which it replaces suppressed levels.
         """
         levels = column.levels or ()
         places = {level: i for i, level in enumerate(levels)}
@@ -98,7 +94,7 @@ class GroupedLevelCodec:
         rows = np.bincount(at[at >= 0], minlength=len(levels))
         others = [other for other in others if other.name != column.name]
         functions = FunctionLevels() if functions is None else functions
-        classes = functions.classes_of(at, len(levels))
+        classes = functions.nested_classes(at, len(levels))[-1]
         least = 1 if functions.need_own_codes else LEAST_ROWS_PER_LEVEL
         axis = level_axis(at, len(levels), others)
         codes = _sorted_by_axis(_grouped(rows, classes, least), rows, axis)
@@ -107,19 +103,12 @@ class GroupedLevelCodec:
         return cls(column, bool((at < 0).any()), codes, counts, stands_for)
 
     @property
-    def name(self) -> str:
-        """Name of the column."""
-        return self.column.name
-
-    @property
     def levels(self) -> tuple[Level, ...]:
         """Levels (categories), typed as in parsed tables, in the schema's order."""
         return self.column.levels or ()
 
     @property
     def n_codes(self) -> int:
-        """Number of codes: one for missing (if `has_missing`), and one for each level or group of
-        rare levels."""
         return int(self.codes.max(initial=-1)) + 1 + self.has_missing
 
     @property
@@ -131,22 +120,13 @@ class GroupedLevelCodec:
         """
         return float((1.0 + (self.counts <= 1.0).sum()) / (1.0 + self.counts.sum()))
 
-    @property
-    def is_real(self) -> bool:
-        """False, because the encoded value only selects a level of the code and has no density."""
-        return False
-
     @cached_property
     def members(self) -> CodeMembers:
         """Assignment of the levels, in the schema's order and without missing, to codes."""
         return CodeMembers(self.codes, self.counts)
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Returns, for n parsed cells, the integer code (-1 for a cell without one) and the value
-        in (0, 1) that selects one of the code's levels. Shape: (n,) -> (n,), (n,).
-
-        An unknown level is encoded as a suppressed one, if the column has suppressed levels.
-        """
+        """An unknown level is encoded as a suppressed one, if the column has suppressed levels."""
         found, distinct = pd.factorize(series)
         places = {level: i for i, level in enumerate(self.levels)}
         unknown, missing = len(self.levels), len(self.levels) + 1
@@ -161,20 +141,15 @@ class GroupedLevelCodec:
         return np.array(codes, dtype=np.int32)[at][found], np.array(values)[at][found]
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Returns the n cells that codes and values represent; a value in (0, 1) selects one of a
-        code's levels. Shape: (n,), (n,) -> (n,)."""
         places = self.members.at(codes - self.has_missing, values)
-        nullable = self.has_missing or self.column.missing.allowed
-        return placed_values(list(self.levels), places, nullable)
+        return placed_values(list(self.levels), places, self.nullable)
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """Returns -log(share of the level in its code) for n cells, so that log p(level) = log
-        p(code) - log_units. Shape: (n,), (n,) -> (n,)."""
+        """Returns -log(share of the level in its code) for n cells. Shape: (n,), (n,) -> (n,)."""
         member = self.members.at(codes.astype(np.int64) - self.has_missing, values)
         known = np.append(self.members.shares * (1.0 - self._suppressed_share), 1.0)
         mass = self.withheld.sum() / max(self.counts.sum(), 1.0)
-        log_units: Numbers = -np.log(np.where(values == HIDDEN, mass, known[member]))
-        return log_units
+        return -np.log(np.where(values == HIDDEN, mass, known[member]))
 
     @cached_property
     def _suppressed_share(self) -> Numbers:
@@ -184,21 +159,15 @@ class GroupedLevelCodec:
         return np.where(are_other, 0.0, self.withheld / self.counts)
 
     def log_shares(self, chosen: Mask) -> Numbers:
-        """Returns the log of the total share that the chosen ones of K levels have in the rows of
-        each code. Shape: (K,) -> (n_codes,)."""
+        """Returns the log of the total share of the chosen levels in the rows of each code. Shape:
+        (K,) -> (n_codes,)."""
         log_shares = self.members.log_shares(chosen)
         return np.append(-np.inf, log_shares) if self.has_missing else log_shares
 
     def positions_among(self, chosen: Mask, codes: Codes, values: Numbers, u: Numbers) -> Numbers:
-        """For each of n codes, samples a value in (0, 1) that selects one of the code's chosen
-        levels by its share. Shape: (n,).
-
-        Args:
-            chosen: Mask of the K levels that may be selected. Shape: (K,).
-            codes: Codes of the cells. Shape: (n,).
-            values: Values that cells whose code has no level keep. Shape: (n,).
-            u: Uniform random numbers in (0, 1). Shape: (n,).
-        """
+        """For each of n codes, samples a value that selects one of the code's chosen levels, as in
+        `CodeMembers.positions_among`; cells whose code has no level keep their value. Shape:
+        (n,)."""
         has_level = codes >= self.has_missing
         found = values.copy()
         codes = codes[has_level] - self.has_missing
@@ -206,11 +175,8 @@ class GroupedLevelCodec:
         return found
 
     def without_counts(self) -> Self:
-        """Returns a copy with the levels' numbers of rows replaced by shares, rounded to three
-        digits.
-
-        Shares suffice for generation and scores, and do not disclose numbers of rows.
-        """
+        """Returns a copy with shares, rounded to three digits, instead of numbers of rows: they
+        suffice for generation and scores, and disclose less."""
         n_rows = max(float(self.counts.sum()), 1.0)
         counts, withheld = (
             np.array([float(f"{share:.3g}") for share in rows / n_rows])
@@ -218,36 +184,13 @@ class GroupedLevelCodec:
         )
         return replace(self, counts=counts, withheld=withheld)
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the codec as a JSON document, which `from_json` reads together with the schema's
-        column."""
-        return {
-            "has_missing": self.has_missing,
-            "codes": self.codes.tolist(),
-            "counts": self.counts.tolist(),
-            "withheld": self.withheld.tolist(),
-        }
-
-    @classmethod
-    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Restores the codec from the JSON document that `to_json` returned."""
-        codes = np.asarray(document["codes"], dtype=np.int64)
-        counts = np.asarray(document["counts"], dtype=np.float64)
-        withheld = np.asarray(document["withheld"], dtype=np.float64)
-        return cls(column, document["has_missing"], codes, counts, withheld)
-
 
 def _grouped(rows: Codes, classes: Codes, least: int) -> Codes:
-    """Assigns a code to each level: a separate one if the level is frequent, else that of a group
-    in its class.
+    """Returns the code of each of K levels: a separate one with at least `least` rows, else that of
+    a group of rare levels of similar frequency in its class.
 
-    A group contains rare levels of similar frequency with ROWS_PER_GROUP rows in total, or more if
-    there would be more than MOST_GROUPS groups.
-
-    Args:
-        rows: Number of rows of each level. Shape: (K,).
-        classes: Class of each level; only levels of the same class may share a code. Shape: (K,).
-        least: Minimum number of rows for a separate code.
+    A group has ROWS_PER_GROUP rows in total, or more if there would be more than MOST_GROUPS
+    groups.
     """
     by_count = np.argsort(-rows, kind="stable")
     is_own = np.zeros(len(rows), dtype=bool)
@@ -266,7 +209,7 @@ def _grouped(rows: Codes, classes: Codes, least: int) -> Codes:
 
 
 def _sorted_by_axis(codes: Codes, rows: Codes, axis: Numbers) -> Codes:
-    """Renumbers codes in the order of their levels' mean coordinates on the axis. Shape: (K,)."""
+    """Renumbers codes in the order of their levels' mean coordinates on the axis."""
     weights = np.maximum(rows, _UNSEEN_ROWS)
     middle = np.bincount(codes, weights * axis, 1) / np.maximum(
         np.bincount(codes, weights, 1), 1e-9

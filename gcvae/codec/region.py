@@ -11,12 +11,10 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Drawn:
-    """Generated cells of one column for N particles (weighted partial rows). Shape: (N,) for each
-    attribute.
+    """Generated cells of one column for N particles (weighted partial rows). Shape: (N,) each.
 
     Attributes:
-        log_prob: Log probability of the set of allowed cells from which the cell was sampled,
-            float64.
+        log_prob: Log probability of the allowed cells among which the cell was sampled, float64.
         codes: Integer codes of the cells.
         values: Encoded real values of the cells.
     """
@@ -27,33 +25,30 @@ class Drawn:
 
     @classmethod
     def to_fill(cls, noise: Tensor) -> Drawn:
-        """Returns N placeholder cells, to be overwritten by `put`; `noise` only determines N and
-        the dtype of the values. Shape: noise (N,)."""
+        """Returns N cells to be overwritten by `put`; `noise` determines N and the dtype of the
+        values."""
         log_prob, codes = (
             torch.zeros(len(noise), dtype=dtype) for dtype in (torch.float64, torch.int32)
         )
         return cls(log_prob, codes, torch.zeros_like(noise))
 
     def put(self, at: Tensor, part: Drawn) -> None:
-        """Overwrites the k cells at the indices `at` by those of `part`, in place. Shape: at
-        (k,)."""
+        """Overwrites the k cells at the indices `at` in place. Shape: at (k,)."""
         self.log_prob[at] = part.log_prob.double()
         self.codes[at] = part.codes.int()
         self.values[at] = part.values.to(self.values)
 
 
 class WalkedColumn(Protocol):
-    """Conditional distribution of one column in each of N particles (weighted partial rows), given
-    the latent vector z and the columns generated before it."""
+    """Distribution of one column in each of N particles, given the latent vector z and the columns
+    generated before it."""
 
     def take(self, rows: Tensor) -> WalkedColumn:
-        """Returns the conditional distribution for the particles (weighted partial rows) at these
-        indices."""
+        """Returns the distribution for the particles at these indices."""
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """Samples a cell for each of N particles (weighted partial rows) among the allowed cells
-        `region`; if None, all cells are allowed. `noise` is uniform in (0, 1). Shape: noise
-        (N,)."""
+        """Samples a cell for each of N particles among the allowed cells `region`, all if None;
+        `noise` is uniform in (0, 1). Shape: noise (N,)."""
 
 
 NOWHERE = 38.0
@@ -67,8 +62,7 @@ class Region:
 
     Attributes:
         log_share: Log of the allowed share of each of the K codes: 0 if the code is allowed
-            completely, -inf if not at all, between them for a code of several levels of which some
-            are allowed. Shape: (n, K).
+            completely, -inf if not at all. Shape: (n, K).
         lower: Lower ends of the m intervals of encoded values that are allowed with the last code,
             that of numbers. An interval with equal ends is a point, which counts by its density.
             Shape: (n, m), float64.
@@ -81,8 +75,7 @@ class Region:
 
     @staticmethod
     def everything(n_codes: int) -> Region:
-        """Returns the region that contains all cells of a column with `n_codes` codes, for all
-        rows."""
+        """Returns the region of all cells of a column with `n_codes` codes, for all rows."""
         end = torch.full((1, 1), torch.inf, dtype=torch.float64)
         return Region(torch.zeros(1, n_codes, dtype=torch.float64), -end, end)
 
@@ -93,21 +86,16 @@ class Region:
         return Region(self.log_share[rows], self.lower[rows], self.upper[rows])
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Samples an allowed cell of a column for each of N particles (weighted partial rows);
-        returns the cells with the log probability of all allowed ones. Shape: noise (N,), uniform.
+        """Samples an allowed cell for each of N particles; returns the cells with the log
+        probability of all allowed ones. Shape: noise (N,), uniform.
 
         `codes` and `values`, the particles' earlier cells, are ignored; `DependentCells` uses them.
         """
         return column.draw_within(self, noise)
 
     def draw_by_size(self, column: WalkedColumn, noise: Tensor) -> Drawn:
-        """Samples an allowed cell of a column for each of N particles (weighted partial rows), like
-        `draw`, but faster if only some particles have many allowed intervals. Shape: noise (N,),
-        uniform.
-
-        The time of `draw` depends on the largest number of intervals of a particle; here, particles
-        with at most eight are sampled separately.
-        """
+        """Samples cells like `draw`, but faster if only some particles have many allowed intervals:
+        those with at most eight are sampled separately. Shape: noise (N,), uniform."""
         is_interval = self.lower < NOWHERE
         counts = is_interval.sum(-1)
         few = counts <= _FEW_INTERVALS
@@ -128,6 +116,5 @@ class Region:
 
     @property
     def has_density(self) -> bool:
-        """Whether some allowed interval is a single point, which has a density instead of a
-        probability."""
+        """Whether some allowed interval is a single point, which has a density."""
         return bool((self.lower == self.upper).any())

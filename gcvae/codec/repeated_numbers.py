@@ -14,24 +14,22 @@ Pitman and Yor's process).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from gcvae.arrays import Codes, Mask, Numbers
+from gcvae.artifact.documents import Document
 
 LEAST_ROWS = 5
 """Minimum number of rows with a repeated number for it to get a step."""
 
 
 @dataclass(frozen=True)
-class RepeatedNumbers:
-    """Map H that adds a step to a smooth CDF S at each of k repeated numbers v: the CDF with steps
-    is F(x) = H(S(x)).
+class RepeatedNumbers(Document):
+    """Map H that adds a step to a smooth CDF S at each of k repeated numbers v: F(x) = H(S(x)).
 
     Attributes:
         shares: Height of the step at each number, ascending by v. Shape: (k,).
@@ -56,18 +54,15 @@ class RepeatedNumbers:
     @cached_property
     def _slopes(self) -> Numbers:
         """Slope of H in the cell of each number. Shape: (k,)."""
-        slopes: Numbers = self._left + self.shares / (self.ends - self.starts)
-        return slopes
+        return self._left + self.shares / (self.ends - self.starts)
 
     @cached_property
     def _raised(self) -> Numbers:
         """H at the lower end of each number's cell. Shape: (k,)."""
-        raised: Numbers = self._left * self.starts + self._below[:-1]
-        return raised
+        return self._left * self.starts + self._below[:-1]
 
     def raised(self, scores: Numbers) -> Numbers:
-        """Converts n normal scores under the smooth CDF to those under the CDF with steps at
-        repeated numbers. Shape: (n,) -> (n,)."""
+        """Converts n normal scores under S to those under F. Shape: (n,) -> (n,)."""
         s, rest = ndtr(scores), ndtr(-scores)
         n_begun = np.searchsorted(self.starts, s, side="right")
         at = np.maximum(n_begun - 1, 0)
@@ -77,8 +72,7 @@ class RepeatedNumbers:
         return _scores(self._left * s + below, self._left * rest + above)
 
     def lowered(self, scores: Numbers) -> Numbers:
-        """Converts n normal scores under the CDF with steps at repeated numbers to those under the
-        smooth CDF without steps. Shape: (n,) -> (n,)."""
+        """Converts n normal scores under F to those under S. Shape: (n,) -> (n,)."""
         u, rest = ndtr(scores), ndtr(-scores)
         at, is_inside = self._cells(u)
         inside = self.starts[at] + (u - self._raised[at]) / self._slopes[at]
@@ -88,28 +82,18 @@ class RepeatedNumbers:
         return _scores(s, np.where(is_inside, 1.0 - inside, above))
 
     def log_slopes(self, scores: Numbers) -> Numbers:
-        """Returns log(dF / dS) at n normal scores under F, with F the CDF with steps at repeated
-        numbers and S the smooth CDF without them. Shape: (n,) -> (n,)."""
+        """Returns log(dF / dS) at n normal scores under F. Shape: (n,) -> (n,)."""
         at, is_inside = self._cells(ndtr(scores))
         return np.log(np.where(is_inside, self._slopes[at], self._left))
 
     def are_inside(self, scores: Numbers) -> Mask:
-        """Returns a mask of those of n normal scores (under the CDF with steps) whose numbers are
-        rounded to a repeated number. Shape: (n,) -> (n,)."""
+        """Returns a mask of those of n normal scores under F whose numbers are rounded to a
+        repeated number. Shape: (n,) -> (n,)."""
         return self._cells(ndtr(scores))[1]
 
-    def to_json(self) -> dict[str, list[float]]:
-        """Returns the steps of the CDF as a JSON document, which `from_json` reads."""
-        return {field.name: getattr(self, field.name).tolist() for field in fields(self)}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the steps of the CDF from the JSON document that `to_json` returned."""
-        return cls(*(np.asarray(document[field.name], float) for field in fields(cls)))
-
     def _cells(self, u: Numbers) -> tuple[Codes, Mask]:
-        """Returns (index of the last cell that begins at or below each height of F, whether the
-        height is in it)."""
+        """Returns (index of the last cell that begins at or below each height of F, whether it is
+        in it)."""
         n_begun = np.searchsorted(self._raised, u, side="right")
         at = np.maximum(n_begun - 1, 0)
         top = self._raised[at] + self._slopes[at] * (self.ends[at] - self.starts[at])
@@ -117,7 +101,6 @@ class RepeatedNumbers:
 
 
 def _scores(u: Numbers, rest: Numbers) -> Numbers:
-    """Returns the normal scores of heights u = 1 - rest, computed from the nearer tail.
-    Shape: (n,), (n,) -> (n,)."""
+    """Returns the normal scores of heights u = 1 - rest, computed from the nearer tail."""
     scores: Numbers = np.where(u < 0.5, ndtri(np.maximum(u, 0.0)), -ndtri(np.maximum(rest, 0.0)))
     return scores

@@ -16,13 +16,14 @@ Common fractions, such as thirds, are not modelled.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from gcvae.arrays import Codes, Mask, Numbers
+from gcvae.artifact.documents import Document
 from gcvae.spelling.number_text import MOST_DECIMALS
 
 _LEAST_SHARE = 1e-3
@@ -39,7 +40,7 @@ are tried."""
 
 
 @dataclass(frozen=True)
-class Rounding:
+class Rounding(Document):
     """Probabilities of rounding a number to 0, 1, ... decimals, by the number's size.
 
     Attributes:
@@ -56,8 +57,8 @@ class Rounding:
 
     @classmethod
     def fit(cls, numbers: Numbers, decimals: int | None, lost: float) -> Self | None:
-        """Fits the probabilities of rounding to 0, 1, ... decimals to n numbers of a column;
-        returns None if nearly all have the same number of decimals.
+        """Fits the probabilities to n finite numbers of a column; returns None if nearly all have
+        the same number of decimals.
 
         Args:
             numbers: Finite numbers. Shape: (n,).
@@ -83,16 +84,12 @@ class Rounding:
     def rounded(
         self, numbers: Numbers, u: Numbers, are_allowed: Callable[[Numbers], Mask]
     ) -> Numbers:
-        """Rounds each of n numbers to a random number of decimals, which u selects. Shape: (n,).
+        """Rounds each of n finite numbers to a random number of decimals, which a uniform random
+        number u in (0, 1) selects. Shape: (n,), (n,) -> (n,).
 
-        If the rounded number is not allowed, another multiple up to three steps away is used. If
-        none is allowed, or the number would become 0, it is rounded to more decimals or left
-        unchanged.
-
-        Args:
-            numbers: Finite numbers. Shape: (n,).
-            u: Uniform random numbers in (0, 1). Shape: (n,).
-            are_allowed: Function from an array of numbers to the mask of the allowed ones.
+        If the rounded number is not allowed (by a function from numbers to a mask), another
+        multiple up to three steps away is used. If none is allowed, or the number would become 0,
+        it is rounded to more decimals or left unchanged.
         """
         middles = (self.sizes[1:] + self.sizes[:-1]) / 2.0
         ends = np.cumsum(self.shares, axis=1)[np.searchsorted(middles, _sizes(numbers))]
@@ -112,8 +109,8 @@ class Rounding:
         return found
 
     def restored(self, numbers: Numbers) -> Numbers:
-        """Replaces each of n numbers that is within the encoding error of a number with fewer
-        decimals by that number. Shape: (n,) -> (n,)."""
+        """Replaces each of n numbers within the encoding error of one with fewer decimals by that.
+        Shape: (n,) -> (n,)."""
         found, is_open = numbers.copy(), np.ones(len(numbers), dtype=bool)
         for decimals in self._decimals if self.lost else ():
             near = rounded_to(numbers, decimals)
@@ -125,35 +122,18 @@ class Rounding:
     @property
     def _decimals(self) -> list[int]:
         """Numbers of decimals to which numbers are rounded, ascending."""
-        decimals: list[int] = np.flatnonzero(self.shares.any(axis=0)).tolist()
-        return decimals
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the probabilities as a JSON document, which `from_json` reads."""
-        return {
-            "sizes": self.sizes.tolist(),
-            "shares": self.shares.tolist(),
-            "lost": self.lost,
-        }
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Restores the probabilities from the JSON document that `to_json` returned."""
-        sizes = np.array(document["sizes"], dtype=np.int64)
-        shares = np.array(document["shares"], dtype=float).reshape(len(sizes), -1)
-        return cls(sizes, shares, document["lost"])
+        return np.flatnonzero(self.shares.any(axis=0)).tolist()
 
 
 def rounded_to(numbers: Numbers, decimals: int) -> Numbers:
-    """Rounds n numbers to `decimals` decimals; numbers too large for it are unchanged. Shape: (n,)
-    -> (n,)."""
+    """Rounds n numbers to `decimals` decimals, unless they are too large. Shape: (n,) -> (n,)."""
     with np.errstate(over="ignore", invalid="ignore"):
         near = np.round(numbers, decimals)
     return np.where(np.isfinite(near), near, numbers)
 
 
 def _sizes(numbers: Numbers) -> Numbers:
-    """Returns the size (power of ten) of each number; -inf for 0. Shape: (n,) -> (n,)."""
+    """Returns the size (power of ten) of each number; -inf for 0."""
     with np.errstate(divide="ignore"):
         sizes: Numbers = np.floor(np.log10(np.abs(numbers)))
     return sizes
@@ -166,8 +146,7 @@ def _distinct_decimals(lost: float) -> int:
 
 
 def _shortest_decimals(numbers: Numbers, most: int) -> Codes:
-    """Returns the fewest decimals that represent each number, at most `most`. Shape: (n,) ->
-    (n,)."""
+    """Returns the fewest decimals that represent each number, at most `most`."""
     found = np.full(len(numbers), most)
     left = np.arange(len(numbers))
     for decimals in range(most):
@@ -178,16 +157,12 @@ def _shortest_decimals(numbers: Numbers, most: int) -> Codes:
 
 
 def _rounded_shares(shares: Numbers, sizes: Numbers, *, is_limit: bool) -> Numbers:
-    """Computes the shares p from s, as defined in the module.
+    """Computes the shares p from s, as defined in the module, by size and decimals. Shape: (S, C +
+    1).
 
     A last decimal that is the number's first nonzero digit is never a zero, so the formula for
-    trailing zeros does not apply to it.
-
-    Args:
-        shares: Share s of numbers by size and decimals in the shortest notation. Shape: (S, C + 1).
-        sizes: Powers of ten. Shape: (S,).
-        is_limit: Whether no number has more decimals than those of the last column of `shares`.
-            Otherwise numbers counted in that column may have more, and none of them ends in a zero.
+    trailing zeros does not apply to it; nor to the last column, unless no number has more decimals
+    (`is_limit`).
     """
     ends_in_zeros = np.arange(shares.shape[1]) > np.maximum(-sizes, 0.0)[:, None]
     ends_in_zeros[:, -1] &= is_limit

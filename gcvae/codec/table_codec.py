@@ -97,13 +97,8 @@ def _fit_columns(
     return tuple(fitted(*pair) for pair in zip(columns, classes, strict=True))
 
 
-def _is_open(codec: ColumnCodec) -> bool:
-    """Returns whether decoding the column needs random numbers in addition to the model's
-    outputs."""
-    return _is_rounded(codec) or isinstance(codec, GroupedLevelCodec)
-
-
 def _is_rounded(codec: ColumnCodec) -> bool:
+    """Returns whether generated numbers are rounded to random numbers of decimals."""
     line = codec.line if isinstance(codec, QuantileCodec) else codec
     return isinstance(line, ContinuousCodec) and line.rounding is not None
 
@@ -111,14 +106,8 @@ def _is_rounded(codec: ColumnCodec) -> bool:
 def _rounded(
     codec: ContinuousCodec | QuantileCodec, values: Tensor, u: Tensor, region: Region | None
 ) -> Tensor:
-    """Rounds the values of one column to the decimals that u selects, within the region.
-
-    Args:
-        codec: Codec of the column.
-        values: Values of generated numbers. Shape: (n,).
-        u: Uniform random numbers in (0, 1). Shape: (n,).
-        region: Allowed cells, the same for all rows; None if all cells are allowed.
-    """
+    """Rounds the values of one column to the decimals that u selects, within a region that is the
+    same for all rows."""
 
     def are_allowed(found: Numbers) -> Any:
         if region is None:
@@ -130,8 +119,7 @@ def _rounded(
 
 
 class TableCodec:
-    """Encodes tables as tensors (an integer code and a real value for each cell) and decodes them,
-    column by column.
+    """Encodes tables as tensors and decodes them, column by column.
 
     Attributes:
         columns: Codecs of the modelled columns, in the order of the tensors' columns.
@@ -236,45 +224,36 @@ class TableCodec:
         exact: Collection[str] = (),
     ) -> EncodedTable:
         """Completes generated rows by the random parts of encoded values that the model does not
-        output.
-
-        Where rare levels share a code, a uniform value selects the level. Numbers are rounded so
-        that the number of decimals is distributed as in the table.
+        output: which of the levels of a code, and to how many decimals a number is rounded.
 
         Args:
             table: Generated rows, on the CPU.
             regions: Allowed cells of each column, within which rounded numbers stay; None, also for
                 a single column, if all are allowed.
-            exact: Columns that are not rounded, because constraints on other columns depend on
-                them.
+            exact: Columns that are not rounded, because constraints on others depend on them.
         """
         values = table.values.clone()
         for j, codec in enumerate(self.columns):
-            if not _is_open(codec) or codec.name in exact:
+            if codec.name in exact:
                 continue
-            u = uniform((len(table),), generator, torch.float64)
-            if isinstance(codec, ContinuousCodec | QuantileCodec) and _is_rounded(codec):
+            if isinstance(codec, GroupedLevelCodec):
+                values[:, j] = uniform((len(table),), generator, torch.float64)
+            elif isinstance(codec, ContinuousCodec | QuantileCodec) and _is_rounded(codec):
+                u = uniform((len(table),), generator, torch.float64)
                 region = None if regions is None else regions[j]
                 at = (table.codes[:, j] == codec.n_codes - 1).nonzero()[:, 0]
                 values[at, j] = _rounded(codec, values[at, j], u[at], region)
-            elif isinstance(codec, GroupedLevelCodec):
-                values[:, j] = u
         return EncodedTable(table.codes, values, table.observed)
 
     def log_units(self, table: EncodedTable) -> Tensor:
-        """Returns the sum of log(dx / dv) over the numbers x in each of n rows, with v the encoded
-        value; levels that share a code add -log(share of the level). Shape: (n,).
-
-        It converts densities: log p(row) = log p(encoded row) - log_units. Unobserved cells add 0.
-        """
+        """Returns the sum of `log_units_of_cells` over the columns, for n rows: log p(row) = log
+        p(encoded row) - log_units. Shape: (n,)."""
         return self.log_units_of_cells(table).sum(-1)
 
     def log_units_of_cells(self, table: EncodedTable) -> Tensor:
-        """Returns, for n rows and D columns, log(dx / dv) of each cell x with encoded value v, and
-        -log(share of the level) for levels that share a code. Shape: (n, D).
-
-        Terms are 0 for intervals and for unobserved cells, except those with suppressed levels.
-        """
+        """Returns log(dx / dv) of each number x with encoded value v, and -log(share of the level)
+        for levels that share a code, for n rows and D columns; 0 for intervals and for unobserved
+        cells, except those with suppressed levels. Shape: (n, D)."""
         codes, values = table.codes.numpy(), table.values.numpy()
         log_units = torch.zeros(table.codes.shape, dtype=torch.float64)
         for j, codec in enumerate(self.columns):
@@ -282,8 +261,7 @@ class TableCodec:
             if codec.name in self.reduction.owners and table.intervals is None:
                 # Densities are per unit of the table's column, however its parts are encoded.
                 is_present = codes[:, j] >= codec.has_missing
-                is_counted = is_present & (codes[:, j] >= codec.has_missing)
-                units = units + np.where(is_counted, self.reduction.log_unit(codec.name), 0.0)
+                units = units + np.where(is_present, self.reduction.log_unit(codec.name), 0.0)
             log_units[:, j] = torch.from_numpy(units)
         counted = table.observed | self.hidden_cells(table)
         return torch.where(counted & ~table.are_intervals, log_units, 0.0)
@@ -293,8 +271,7 @@ class TableCodec:
 
         Args:
             frame: Rows, as `parse_table` returns them.
-            blanks_unknown: Whether a missing cell counts as unobserved (True) or as an outcome of
-                its own (False).
+            blanks_unknown: Whether a missing cell counts as unobserved instead of as an outcome.
         """
         shape = len(frame), len(self.columns)
         codes, values = np.zeros(shape, dtype=np.int32), np.zeros(shape)
@@ -312,22 +289,22 @@ class TableCodec:
         return replace(table, observed=table.observed & ~self.hidden_cells(table))
 
     def hidden_cells(self, table: EncodedTable) -> Tensor:
-        """Returns a mask of the cells whose level is suppressed, because too few rows have it to be
-        disclosed. Shape: (n, D) for n rows and D columns."""
+        """Returns a mask of the cells whose level is suppressed, for n rows and D columns. Shape:
+        (n, D)."""
         are_grouped = torch.tensor([isinstance(c, GroupedLevelCodec) for c in self.columns])
         return (table.values == HIDDEN) & are_grouped.to(torch.bool)
 
     def reduced(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Transforms parsed rows to the columns that are encoded, such as residuals of rules;
-        missing cells count as unknown, and are filled where another column is an exact copy."""
+        """Transforms parsed rows to the columns that are encoded; missing cells count as unknown,
+        and are filled where another column is an exact copy."""
         own: dict[str, pd.Series[Any]] = {name: frame[name] for name in frame.columns}
         for copy, source in self.copies.items():
             own[source] = own[source].where(own[source].notna(), own[copy])
         return self.reduction.reduce(pd.DataFrame(own, index=frame.index), blanks_unknown=True)
 
     def written(self, names: Sequence[str], codes: Tensor, values: Tensor) -> pd.DataFrame:
-        """Decodes only the named columns of the table, from the tensors' columns on which they
-        depend. Shape: codes (n, D), values (n, D) for D encoded columns -> n rows."""
+        """Decodes only the named columns of the table. Shape: codes (n, D), values (n, D) for D
+        encoded columns -> n rows."""
         frame = self._decoded(self.reduction.needed(names), codes, values)
         return self.reduction.restore(frame, names)
 
@@ -352,12 +329,11 @@ class TableCodec:
     ) -> pd.DataFrame:
         """Returns, decoded, the columns on which one part of a column depends: a rule or step sizes
         replace the column by parts, which depend on the rule's other columns and on earlier parts.
+        Shape: codes (n, D), values (n, D) for D encoded columns -> n rows.
 
         Args:
             rewriting: Transformation of the column to its parts, such as the residual of a rule.
             part: Name of the part.
-            codes: Codes of n rows in the D encoded columns. Shape: (n, D).
-            values: Encoded values. Shape: (n, D).
         """
         parts = [column.name for column in rewriting.parts]
         before = self._decoded(parts[: parts.index(part)], codes, values)
@@ -370,7 +346,7 @@ class TableCodec:
 
     def differing_copies(self, frame: pd.DataFrame) -> dict[str, Mask]:
         """Returns, for each column that was a copy of another in training, a mask of those of n
-        rows in which it differs from the other. Such rows have probability 0. Shape: (n,) each."""
+        rows in which they differ, which have probability 0. Shape: (n,) each."""
         differing = {}
         for copy, source in self.copies.items():
             both = (frame[copy].notna() & frame[source].notna()).to_numpy()
@@ -379,8 +355,8 @@ class TableCodec:
         return differing
 
     def without_missing_level(self, table: EncodedTable) -> EncodedTable:
-        """Returns the rows with missing cells marked as unobserved, as well as the residuals that
-        are computed from missing cells."""
+        """Returns the rows with missing cells, and the residuals computed from them, marked as
+        unobserved."""
         has_missing = torch.tensor([codec.has_missing for codec in self.columns], dtype=torch.bool)
         observed = table.observed & ~((table.codes == 0) & has_missing)
         for name, parents in self.reduction.parents.items():
@@ -406,15 +382,10 @@ class TableCodec:
             known: Known cells, with the columns' dtypes; they replace decoded cells, and computed
                 columns follow from them. None for no known cells.
         """
-        codes = table.codes.cpu().numpy().astype(np.int64)
-        values = table.values.cpu().numpy().astype(np.float64)
-        columns = {
-            codec.name: codec.decode(codes[:, j], values[:, j])
-            for j, codec in enumerate(self.columns)
-        }
+        rows = self._decoded(self.places, table.codes.cpu(), table.values.cpu())
         own_seed = derived_seed(str(seed), self._identity)
-        columns |= {c.name: c.decode(len(table), first_row, own_seed) for c in self._rest}
-        rows = pd.DataFrame(columns, index=pd.RangeIndex(len(table)))
+        rest = {c.name: c.decode(len(table), first_row, own_seed) for c in self._rest}
+        rows = pd.concat([rows, pd.DataFrame(rest, index=rows.index)], axis=1)
         written = self.reduction.restore(rows, known=known)
         found = {name: written[name] for name in written.columns}
         for name, source in self.copies.items():
@@ -432,14 +403,12 @@ class TableCodec:
         return hashlib.sha256(document.encode()).hexdigest()
 
     def notes(self, rows: int) -> list[str]:
-        """Returns warnings that a sample of this many rows needs identifiers with more characters
-        than the table's; see `IdentifierCodec.note`."""
+        """Returns the warnings of `IdentifierCodec.note` for a sample of this many rows."""
         codecs = [codec for codec in self._rest if isinstance(codec, IdentifierCodec)]
         return [note for codec in codecs if (note := codec.note(rows)) is not None]
 
     def without_counts(self) -> TableCodec:
-        """Returns the codec without the numbers of rows of levels; see
-        `GroupedLevelCodec.without_counts`."""
+        """Returns the codec without numbers of rows; see `GroupedLevelCodec.without_counts`."""
         columns = tuple(
             codec.without_counts() if isinstance(codec, GroupedLevelCodec) else codec
             for codec in self.columns
@@ -447,8 +416,7 @@ class TableCodec:
         return TableCodec(self.schema, columns, self._rest, self.copies, self.reduction)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the codec as an exact JSON document, which does not contain any row of the
-        table."""
+        """Returns the codec as an exact JSON document, without any row of the table."""
         return {
             "version": CODEC_VERSION,
             "numbers": self.numbers,

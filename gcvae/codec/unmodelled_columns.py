@@ -1,11 +1,10 @@
-"""Columns that are not modelled: identifiers, personal columns, constants, and copies of an earlier
-column."""
+"""Columns that are not modelled: identifiers, personal columns, constants, and copies of others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.cells.values import placed_values
+from gcvae.codec.column_codec import ColumnPart
 from gcvae.codec.identifiers import IdentifierCodec
 from gcvae.codec.people import People
 from gcvae.codec.personal import PersonalCodec, is_written
@@ -27,20 +27,8 @@ count as copies; in fewer rows they may agree by chance."""
 
 
 @dataclass(frozen=True)
-class ConstantCodec:
+class ConstantCodec(ColumnPart):
     """Codec of a column that contains the same value in every row, or only missing cells."""
-
-    column: Column
-
-    @classmethod
-    def fit(cls, chunks: Iterable[pd.Series[Any]], column: Column) -> Self:
-        """Returns the codec of the schema's constant; the cells are not used."""
-        return cls(column)
-
-    @property
-    def name(self) -> str:
-        """Name of the column."""
-        return self.column.name
 
     def decode(self, n_rows: int, first_row: int = 0, seed: int = 0) -> pd.Series[Any]:
         """Returns the constant for each of `n_rows` rows; the other arguments are ignored."""
@@ -50,21 +38,10 @@ class ConstantCodec:
         places = np.full(n_rows, 0 if len(levels) else -1)
         return placed_values(levels, places, self.column.missing.allowed)
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns an empty JSON document, because the schema contains the constant."""
-        return {}
-
-    @classmethod
-    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Returns the codec of the schema's constant; the document is not used."""
-        return cls(column)
-
 
 def find_copies(table: TypedTable, columns: Sequence[Column]) -> dict[str, str]:
-    """Returns, by name of a column that equals an earlier one in every row, the earlier one's name.
-
-    Only columns with the same kind, limits and levels count as copies.
-    """
+    """Returns, by name of a column that equals an earlier one in every row, the earlier one's name,
+    for columns with the same kind, limits and levels."""
     copies: dict[str, str] = {}
     seen: dict[Column, list[str]] = {}
     for column in columns:
@@ -74,7 +51,9 @@ def find_copies(table: TypedTable, columns: Sequence[Column]) -> dict[str, str]:
         source = next((name for name in alike if _are_equal(table, column.name, name)), None)
         if source is None:
             alike.append(column.name)
-        elif _has_enough_rows(table[source]):
+            continue
+        counts = table[source].value_counts(dropna=False)
+        if counts.sum() - counts.max() >= LEAST_ROWS_OF_COPIES:
             copies[column.name] = source
     return copies
 
@@ -83,12 +62,6 @@ def _are_equal(table: TypedTable, one: str, other: str) -> bool:
     """Returns whether two columns are equal in every row."""
     chunks = zip(row_chunks(table, [one]), row_chunks(table, [other]), strict=True)
     return all(a[one].equals(b[other]) for a, b in chunks)
-
-
-def _has_enough_rows(series: pd.Series[Any]) -> bool:
-    """Returns whether enough rows have a value other than the most frequent one."""
-    counts = series.value_counts(dropna=False)
-    return len(series) - int(counts.max() if len(counts) else 0) >= LEAST_ROWS_OF_COPIES
 
 
 Unmodelled = IdentifierCodec | ConstantCodec | PersonalCodec
@@ -106,21 +79,21 @@ class _CellChunks:
 
 
 def fit_unmodelled(table: TypedTable, columns: Sequence[Column]) -> tuple[Unmodelled, ...]:
-    """Returns the codecs, fitted to the table, of those columns that the model does not learn, such
-    as identifiers and constants."""
+    """Returns the fitted codecs of those columns that the model does not learn."""
     people = People.of(table, columns) if any(map(is_written, columns)) else None
 
     def fitted(column: Column) -> Unmodelled:
         if people is not None and is_written(column):
             return PersonalCodec.fit(table, column, people, columns)
-        return _class_of(column).fit(_CellChunks(table, column.name), column)
+        if column.kind.outcomes is Outcomes.KEYS:
+            return IdentifierCodec.fit(_CellChunks(table, column.name), column)
+        return ConstantCodec(column)
 
     return tuple(fitted(column) for column in columns if not column.is_modelled)
 
 
 def people_document(codecs: Iterable[Unmodelled]) -> dict[str, Any]:
-    """Returns {"people": JSON document of the generator of names} for the first codec that uses
-    one; {} if none does."""
+    """Returns {"people": JSON document of the generator of names}, or {} if no codec uses one."""
     people = next((codec.people for codec in codecs if isinstance(codec, PersonalCodec)), None)
     return {} if people is None else {"people": people.to_json()}
 
@@ -128,13 +101,8 @@ def people_document(codecs: Iterable[Unmodelled]) -> dict[str, Any]:
 def unmodelled_of_json(
     columns: Iterable[Column], documents: Mapping[str, Any], people: Mapping[str, Any] | None
 ) -> tuple[Unmodelled, ...]:
-    """Restores from JSON documents the codecs of those columns that the model does not learn, such
-    as identifiers and constants.
-
-    Args:
-        columns: All columns.
-        documents: Document of each column's codec, by column name.
-        people: JSON document of the generator of names; None if no column needs it.
+    """Restores the codecs of those columns that the model does not learn, from their documents by
+    name and that of the generator of names, if a column needs it.
 
     Raises:
         KeyError: A document is absent.
@@ -144,13 +112,10 @@ def unmodelled_of_json(
     def read(column: Column) -> Unmodelled:
         document = documents[column.name]
         if not is_written(column):
-            return _class_of(column).from_json(column, document)
+            is_key = column.kind.outcomes is Outcomes.KEYS
+            return (IdentifierCodec if is_key else ConstantCodec).from_json(column, document)
         if of_rows is None:
             raise KeyError("people")
-        return PersonalCodec.from_json(column, document, of_rows)
+        return PersonalCodec.of_document(column, document, of_rows)
 
     return tuple(read(column) for column in columns if not column.is_modelled)
-
-
-def _class_of(column: Column) -> type[IdentifierCodec | ConstantCodec]:
-    return IdentifierCodec if column.kind.outcomes is Outcomes.KEYS else ConstantCodec

@@ -151,7 +151,7 @@ def _spelling_fields(work: Completion) -> dict[str, Any]:
     is_whole = work.column.kind.is_whole
     spelling = Spelling(0)
     if len(cells.texts):
-        spelling = infer_spelling(cells.numerals, whole=is_whole, plain=cells.plain)
+        spelling = infer_spelling(cells.numerals, whole=is_whole)
     come_back = cells.source != "text" or cells.as_numerals_are_written.equals(cells.texts)
     if not (spelling.exact and come_back):
         work.warnings.append(why_respelled(work.cells))

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,47 @@ _MONTHS = (
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _PADDED = [f"{n:02d}" for n in range(100)]
 _BARE = [str(n) for n in range(100)]
+
+
+class _Token(NamedTuple):
+    """One token of a format: what is read, what is written (without leading zeros if the token has
+    none), the index of each time's text among the words, and the words."""
+
+    pattern: str
+    shape: str
+    number: Callable[[pd.DatetimeIndex], Any]
+    words: Sequence[str] = _PADDED
+
+
+_TWO = r"\d\d"
+_TOKENS = {
+    "Y": _Token("[0-9]{4}", r"\d{4}", lambda times: times.year, ()),
+    "y": _Token("[0-9]{2}", _TWO, lambda times: times.year % 100),
+    "m": _Token("1[0-2]|0?[1-9]", _TWO, lambda times: times.month),
+    "b": _Token(
+        "|".join(name[:3] for name in _MONTHS),
+        "[A-Za-z]{3}",
+        lambda times: times.month - 1,
+        [name[:3] for name in _MONTHS],
+    ),
+    "B": _Token("|".join(_MONTHS), "[A-Za-z]{3,9}", lambda times: times.month - 1, _MONTHS),
+    "d": _Token("3[01]|[12][0-9]|0?[1-9]", _TWO, lambda times: times.day),
+    "a": _Token(
+        "|".join(name[:3] for name in WEEKDAYS),
+        "[A-Za-z]{3}",
+        lambda times: times.dayofweek,
+        [name[:3] for name in WEEKDAYS],
+    ),
+    "A": _Token("|".join(WEEKDAYS), "[A-Za-z]{6,9}", lambda times: times.dayofweek, WEEKDAYS),
+    "H": _Token("2[0-3]|[01]?[0-9]", _TWO, lambda times: times.hour),
+    "I": _Token("1[0-2]|0?[1-9]", _TWO, lambda times: (times.hour - 1) % 12 + 1),
+    "p": _Token("AM|PM", "[AP]M", lambda times: times.hour // 12, ("AM", "PM")),
+    "M": _Token("[0-5]?[0-9]", _TWO, lambda times: times.minute),
+    "S": _Token("[0-5]?[0-9]", _TWO, lambda times: times.second),
+    "f": _Token("[0-9]{1,9}", r"\d{1,9}", lambda times: times.microsecond, ()),
+}
+"""Tokens of formats by letter."""
+_KNOWN_TOKENS = {*(f"%{letter}" for letter in _TOKENS), "%-m", "%-d", "%-H", "%-I"}
 
 # The order is the preference where several formats fit every cell.
 _DAYS_IN_DIGITS = (
@@ -74,10 +115,6 @@ _OFFSET_OF_TEXT = rf"^(?P<time>.*:[0-9]{{2}}.*?)(?P<offset>{_OFFSET})$"
 _CLOCK_ENDS = ("%M", "%S", "%p")
 _FRACTION = r"(:[0-9]{2})\.[0-9]{1,9}$"
 _AMBIGUOUS = {"%m": "%d", "%d": "%m", "%-m": "%-d", "%-d": "%-m"}
-_KNOWN_TOKENS = {
-    "%Y", "%y", "%m", "%-m", "%d", "%-d", "%b", "%B", "%a", "%A", "%H", "%-H", "%I", "%-I",
-    "%p", "%M", "%S", "%f",
-}  # fmt: skip
 # Times of day get strptime's default date. %-H:%M is not listed: 3:04 may be a ratio.
 _TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%-H:%M:%S", "%I:%M %p", "%-I:%M %p", "%I:%M:%S %p",
           "%-I:%M:%S %p")  # fmt: skip
@@ -91,8 +128,8 @@ Dates = npt.NDArray[np.datetime64]
 
 
 def candidate_formats(text: str) -> Iterator[str]:
-    """Yields the date formats, such as "%Y-%m-%d", in which a string may be written, judged by its
-    sequence of digits, letters and signs; preferred formats come first."""
+    """Yields the date formats in which a string may be written, judged by its sequence of digits,
+    letters and signs; preferred formats come first."""
     if not re.search("[0-9]", text):
         return
     for day in _DAYS:
@@ -134,12 +171,12 @@ def is_time_of_day(date_format: str) -> bool:
 
 
 def typed_format(times: Dates, *, has_zone: bool = False) -> tuple[str, int | None]:
-    """Returns (ISO 8601 format that represents the times exactly, number of decimals of its seconds
-    or None).
+    """Returns (ISO 8601 format that represents times exactly, number of decimals of its seconds or
+    None).
 
     Args:
-        times: Times without NaT. Times of day are represented as times on 1900-01-01, so if all
-            dates are that day and not all times are midnight, the format contains no date.
+        times: Times without NaT. If all are on 1900-01-01, but not all at midnight, they are times
+            of day, and the format contains no date.
         has_zone: Whether the times are in UTC, and the format is to end in +00:00.
     """
     days = times.astype("datetime64[D]")
@@ -158,9 +195,9 @@ def infer_format(texts: pa.Array) -> tuple[str, int] | None:
     """Returns (date format that reads and restores every string, number of decimals of its
     seconds); None if there is no such format.
 
-    If strings differ in their offset from UTC, the format contains the most frequent offset. If
-    only some have decimals of a second, the format contains decimals. Decimals beyond microseconds
-    are not restored.
+    If strings differ in their offset from UTC, the format contains the most frequent one; if only
+    some have decimals of a second, it contains decimals. Those beyond microseconds are not
+    restored.
 
     >>> infer_format(pa.array(["2024-02-29", "2023-12-01"]))
     ('%Y-%m-%d', 0)
@@ -174,7 +211,7 @@ def infer_format(texts: pa.Array) -> tuple[str, int] | None:
 
 def _format_of_uneven(texts: pa.Array) -> str | None:
     """Returns the format of times that differ in their offset from UTC or in the presence of
-    decimals of a second; None if there is none."""
+    decimals of a second, or None."""
     if not any(candidate_formats(_clocks(texts.slice(0, 1))[2][0].as_py())):
         return None
     times, offsets, clocks = _clocks(texts)
@@ -184,23 +221,14 @@ def _format_of_uneven(texts: pa.Array) -> str | None:
     if found is None or not found[0].endswith(_CLOCK_ENDS):
         return None
     fraction = "" if clocks.equals(times) else ".%f"
-    return found[0] + fraction + _most_frequent(offsets.drop_null())
+    counts = Counter(offsets.drop_null().to_pylist())
+    return found[0] + fraction + max(counts, key=counts.__getitem__, default="")
 
 
 def _clocks(texts: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Returns (texts without offsets from UTC, the offsets, texts without offsets and without
-    decimals of a second)."""
+    """Returns (texts without offsets from UTC, the offsets, texts without offsets and decimals)."""
     times, offsets = _without_offsets(texts)
     return times, offsets, pc.replace_substring_regex(times, _FRACTION, r"\1")
-
-
-def _most_frequent(texts: pa.Array) -> str:
-    """Returns the most frequent text, or the first of equally frequent ones; "" if there are no
-    texts."""
-    counts = pc.value_counts(texts)
-    return max(counts.to_pylist(), key=lambda pair: pair["counts"], default={"values": ""})[
-        "values"
-    ]
 
 
 def has_offset(date_format: str) -> bool:
@@ -209,21 +237,20 @@ def has_offset(date_format: str) -> bool:
 
 
 def offset_of(date_format: str) -> timedelta:
-    """Returns the offset from UTC with which the date format writes times; zero if it has none."""
+    """Returns the offset from UTC with which the format writes times; zero if it has none."""
     ahead = _offset_of(date_format)[1]
     return pd.Timedelta(_distance(ahead)).to_pytimedelta() if ahead else timedelta(0)
 
 
 def are_uniform(texts: pa.Array, date_format: str) -> bool:
-    """Returns whether all strings have the offset from UTC of the date format, and equally many
-    decimals of a second, so that the format restores them."""
+    """Returns whether all strings have the format's offset from UTC, and equally many decimals of a
+    second, so that the format restores them."""
     has_ends = "%f" in date_format or has_offset(date_format)
     return not has_ends or _restores(texts, date_format)
 
 
 def other_order(texts: pa.Array, date_format: str) -> str | None:
-    """Returns the date format with day and month exchanged if that also fits every string; else
-    None."""
+    """Returns the format with day and month exchanged if it also fits every string; else None."""
     if "%b" in date_format.lower() or date_format.startswith("%Y"):
         return None
     other = _TOKEN.sub(lambda m: _AMBIGUOUS.get(m[0], m[0]), date_format)
@@ -231,11 +258,8 @@ def other_order(texts: pa.Array, date_format: str) -> str | None:
 
 
 def read_dates(texts: pa.Array, date_format: str) -> Dates:
-    """Returns the time of each of n strings, as datetime64[us]; NaT if the string is not in the
-    format.
-
-    Decimals of a second beyond microseconds are cut off. Shape: (n,).
-    """
+    """Returns the time of each of n strings; NaT if the string is not in the format. Decimals of a
+    second beyond microseconds are cut off. Shape: (n,)."""
     return np.concatenate([_read_dates(chunk, date_format) for chunk in chunks(texts)])
 
 
@@ -251,43 +275,23 @@ def _read_dates(texts: pa.Array, date_format: str) -> Dates:
 
 @cache
 def _pattern(date_format: str) -> str:
-    """Returns a regular expression with a named group for each token of a format.
-
-    Decimals of a second at the end of a text are optional.
-    """
+    """Returns a regular expression with a named group for each token; decimals of a second at the
+    end of a text are optional."""
     words = [re.sub(r"\\? +", r"\\s+", re.escape(text)) for text in _TOKEN.split(date_format)]
-    tokens = [_PATTERNS.get(token[-1], "%") for token in _TOKEN.findall(date_format)]
+    tokens = [_group(token[-1]) for token in _TOKEN.findall(date_format)]
     if date_format.endswith("%S.%f"):
         words[-2], tokens[-1] = "", rf"(?:\.{tokens[-1]})?"
     both = zip(words, [*tokens, ""], strict=True)
     return "(?i)^" + "".join(part for pair in both for part in pair) + "$"
 
 
-_PATTERNS = {
-    letter: f"(?P<{letter}>{pattern})"
-    for letter, pattern in (
-        ("Y", "[0-9]{4}"),
-        ("y", "[0-9]{2}"),
-        ("m", "1[0-2]|0?[1-9]"),
-        ("b", "|".join(month[:3] for month in _MONTHS)),
-        ("B", "|".join(_MONTHS)),
-        ("d", "3[01]|[12][0-9]|0?[1-9]"),
-        ("a", "|".join(day[:3] for day in WEEKDAYS)),
-        ("A", "|".join(WEEKDAYS)),
-        ("H", "2[0-3]|[01]?[0-9]"),
-        ("I", "1[0-2]|0?[1-9]"),
-        ("p", "AM|PM"),
-        ("M", "[0-5]?[0-9]"),
-        ("S", "[0-5]?[0-9]"),
-        ("f", "[0-9]{1,9}"),
-    )
-}
-"""Regular expression for each token of a format, by the token's letter."""
+def _group(letter: str) -> str:
+    """Returns the named group of a token; a percent sign for %%."""
+    return f"(?P<{letter}>{_TOKENS[letter].pattern})" if letter in _TOKENS else "%"
 
 
 def _times_of(found: Any) -> Dates:
-    """Returns the times that matched token groups represent, NaT where a date does not exist.
-    Shape: (n,)."""
+    """Returns the times that matched token groups represent, NaT where a date does not exist."""
     fields = {field.name: pc.struct_field(found, field.name) for field in found.type}
 
     def number(letter: str, default: int = 0) -> npt.NDArray[np.int64]:
@@ -301,7 +305,7 @@ def _times_of(found: Any) -> Dates:
         year = year + np.where(year < _FIRST_SHORT_YEAR, 2000, 1900)
     for name in {"b", "B"} & fields.keys():
         start = pc.utf8_slice_codeunits(pc.utf8_title(fields[name]), 0, 3)
-        month = np.asarray(pc.index_in(start, pa.array(_NAMES["b"])).fill_null(0)) + 1
+        month = np.asarray(pc.index_in(start, pa.array(_TOKENS["b"].words)).fill_null(0)) + 1
     hour = number("H")
     if "I" in fields:
         hour = number("I") % 12
@@ -354,8 +358,7 @@ def _distance(offset: str) -> np.timedelta64:
 
 
 def _iso_times(texts: pa.Array, date_format: str) -> Dates | None:
-    """Returns the times of texts in one of the ISO 8601 formats that Arrow can read; None for other
-    texts.
+    """Returns the times of texts in an ISO 8601 format that Arrow can read; None for other texts.
 
     Arrow's parser is ten times as fast as the general one, and accepts only texts that writing the
     times restores.
@@ -387,22 +390,13 @@ time."""
 
 
 def write_dates(times: Dates, date_format: str, digits: int | None = None) -> pa.Array:
-    """Writes each of n times as a string in the date format. Shape: (n,).
-
-    Args:
-        times: Times without NaT.
-        digits: Number of decimals of a second that `%f` writes; None for 6.
-    """
+    """Writes each of n times without NaT as a string; `digits` is the number of decimals of a
+    second that `%f` writes (None for 6). Shape: (n,)."""
     index = pd.DatetimeIndex(times + _distance(_offset_of(date_format)[1]))
-    written: list[pa.Array | str] = []
-    end = 0
-    for match in _TOKEN.finditer(date_format):
-        written += [date_format[end : match.start()], _token_texts(index, match[0], digits)]
-        end = match.end()
-    written.append(date_format[end:])
-    return pc.binary_join_element_wise(
-        *[x for x in written if not (isinstance(x, str) and not x)], ""
-    )
+    tokens = [_token_texts(index, token, digits) for token in _TOKEN.findall(date_format)]
+    pairs = zip(_TOKEN.split(date_format), [*tokens, ""], strict=True)
+    parts = [part for pair in pairs for part in pair]
+    return pc.binary_join_element_wise(*[x for x in parts if not isinstance(x, str) or x], "")
 
 
 def are_read(texts: pa.Array, date_format: str) -> Mask:
@@ -412,8 +406,7 @@ def are_read(texts: pa.Array, date_format: str) -> Mask:
 
 
 def are_written_so(texts: pa.Array, date_format: str) -> Mask:
-    """Returns a mask of those of n strings that are written exactly as the format writes their
-    date. Shape: (n,)."""
+    """Returns a mask of those of n strings that the format writes exactly so. Shape: (n,)."""
     times = read_dates(texts, date_format)
     found = ~np.isnat(times)
     written = write_dates(times[found], date_format, second_digits(texts, date_format))
@@ -423,8 +416,8 @@ def are_written_so(texts: pa.Array, date_format: str) -> Mask:
 
 
 def second_digits(texts: pa.Array, date_format: str) -> int:
-    """Returns the maximum number of decimals of a second in the strings, at most MOST_DIGITS; 0 if
-    the format has no decimals."""
+    """Returns the maximum number of decimals of a second, at most MOST_DIGITS; 0 if the format has
+    none."""
     if "%f" not in date_format:
         return 0
     times = _without_offsets(texts)[0] if has_offset(date_format) else texts
@@ -443,11 +436,8 @@ def _without_finer_digits(texts: pa.Array) -> pa.Array:
 
 
 def resolution(date_format: str, digits: int | None) -> np.timedelta64:
-    """Returns the smallest time step that the date format can represent.
-
-    Args:
-        digits: Number of decimals of a second that `%f` writes; None for 6.
-    """
+    """Returns the smallest time step of the format, whose `%f` writes `digits` decimals (None for
+    6)."""
     tokens = set(_TOKEN.findall(date_format))
     if "%f" in tokens:
         return np.timedelta64(10 ** max(MOST_DIGITS - (6 if digits is None else digits), 0), "us")
@@ -461,24 +451,12 @@ def resolution(date_format: str, digits: int | None) -> np.timedelta64:
 @cache
 def _shape(date_format: str) -> re.Pattern[str]:
     """Returns a regular expression for the format's arrangement of digits, letters and signs."""
-    tokens = [_shape_of(token) for token in _TOKEN.findall(date_format)]
+    tokens = [
+        r"[1-9]?\d" if token.startswith("%-") else _TOKENS[token[-1]].shape
+        for token in _TOKEN.findall(date_format)
+    ]
     literal = [re.escape(text) for text in _TOKEN.split(date_format)]
     return re.compile("".join(x for pair in zip(literal, [*tokens, ""], strict=True) for x in pair))
-
-
-def _shape_of(token: str) -> str:
-    return _SHAPES.get(token, r"[1-9]?\d" if token.startswith("%-") else r"\d\d")
-
-
-_SHAPES = {
-    "%Y": r"\d{4}",
-    "%f": r"\d{1,9}",
-    "%b": r"[A-Za-z]{3}",
-    "%B": r"[A-Za-z]{3,9}",
-    "%a": r"[A-Za-z]{3}",
-    "%A": r"[A-Za-z]{6,9}",
-    "%p": "[AP]M",
-}
 
 
 def _restores(texts: pa.Array, date_format: str) -> bool:
@@ -509,46 +487,12 @@ def _token_texts(index: pd.DatetimeIndex, token: str, digits: int | None) -> pa.
     """Returns the text of one format token for each time, or one text if all are equal."""
     if token == "%%":
         return "%"
+    number = np.asarray(_TOKENS[token[-1]].number(index), dtype=np.int64)
     if token == "%f":
-        return _fractions(index, 6 if digits is None else digits)
-    number, words = _words(index, token)
-    return pa.array(words, pa.string()).take(pa.array(number))
-
-
-def _words(index: pd.DatetimeIndex, token: str) -> tuple[npt.NDArray[Any], list[str]]:
-    """Returns (index of each time's word, list of words) for one format token."""
-    letter = token[-1]
-    number = np.asarray(_NUMBERS[letter](index))
-    if letter == "Y":
+        texts = pc.utf8_lpad(pa.array(number).cast(pa.string()), MOST_DIGITS, "0")
+        return pc.utf8_slice_codeunits(texts, 0, 6 if digits is None else digits)
+    words = _BARE if token.startswith("%-") else _TOKENS[token[-1]].words
+    if token == "%Y":
         first, last = int(number.min(initial=9999)), int(number.max(initial=0))
-        return number - first, [f"{year:04d}" for year in range(first, last + 1)]
-    return number, _NAMES.get(letter) or (_BARE if token.startswith("%-") else _PADDED)
-
-
-_NUMBERS: dict[str, Callable[[pd.DatetimeIndex], Any]] = {
-    "Y": lambda index: index.year,
-    "y": lambda index: index.year % 100,
-    "m": lambda index: index.month,
-    "b": lambda index: index.month - 1,
-    "B": lambda index: index.month - 1,
-    "a": lambda index: index.dayofweek,
-    "A": lambda index: index.dayofweek,
-    "d": lambda index: index.day,
-    "H": lambda index: index.hour,
-    "I": lambda index: (index.hour - 1) % 12 + 1,
-    "p": lambda index: index.hour // 12,
-    "M": lambda index: index.minute,
-    "S": lambda index: index.second,
-}
-_NAMES = {
-    "b": [name[:3] for name in _MONTHS],
-    "B": list(_MONTHS),
-    "a": [name[:3] for name in WEEKDAYS],
-    "A": list(WEEKDAYS),
-    "p": ["AM", "PM"],
-}
-
-
-def _fractions(index: pd.DatetimeIndex, digits: int) -> pa.Array:
-    texts = pa.array(np.asarray(index.microsecond, dtype=np.int64)).cast(pa.string())
-    return pc.utf8_slice_codeunits(pc.utf8_lpad(texts, MOST_DIGITS, "0"), 0, digits)
+        number, words = number - first, [f"{year:04d}" for year in range(first, last + 1)]
+    return pa.array(words, pa.string()).take(pa.array(number))

@@ -25,14 +25,13 @@ _BEYOND_A_DAY = r"day|^-|^(?:[0-9]{3,}|2[4-9]|[3-9][0-9]):"
 
 
 def are_durations(texts: Texts) -> Mask:
-    """Returns a mask of those of n strings that are durations, such as "1 days 01:30:00". Shape:
-    (n,)."""
+    """Returns a mask of those of n strings that are durations. Shape: (n,)."""
     return mask_of(pc.match_substring_regex(texts, _SHAPE))
 
 
 def find_duration(texts: Texts) -> str | None:
-    """Returns how a zero duration is written in the format of these durations, such as "0 days
-    00:00:00"; None if all strings may be times of day, such as 12:30:00."""
+    """Returns how zero is written in the format of these durations, such as "0 days 00:00:00"; None
+    if all strings may be times of day, such as 12:30:00."""
     if not pc.any(pc.match_substring_regex(texts, _BEYOND_A_DAY)).as_py():
         return None
     if pc.any(pc.match_substring(texts, " days ")).as_py():
@@ -62,7 +61,7 @@ def duration_numerals(texts: Texts) -> Texts:
 
 
 def duration_texts(numerals: Texts, zero: str) -> Texts:
-    """Writes seconds, given as decimal strings, as durations in the format that writes zero as
+    """Writes seconds, given as decimal strings, in the format of durations that writes zero as
     `zero`.
 
     >>> duration_texts(pa.array(["91800", "-0.5"]), "0 days 00:00:00").to_pylist()

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gcvae.arrays import Mask
+from gcvae.arrays import Codes, Mask
 from gcvae.spelling.durations import are_durations, find_duration
 from gcvae.spelling.forms import NumberFormat
 from gcvae.spelling.number_formats import (
@@ -42,16 +42,15 @@ from gcvae.spelling.written_numbers import (
 NEARLY = 0.95  # minimum share of numbers for a warning on the other cells
 _MOST_SIDES = 1_000  # maximum number of distinct texts around digits; more are not units
 _LOOKED_AT_TEXTS = 1 << 12  # texts that are checked first
+_Sides = dict[tuple[str, str], float]
 _CODE_DIGITS = 6  # length of digit groups in every cell of a code
 
 
 @dataclass(frozen=True)
 class InferredFormat:
-    """The number format (separators, signs, units) that fits most of the U distinct cells of a
-    column.
+    """The number format that fits most of the U distinct cells of a column.
 
     Attributes:
-        format: The format.
         fits: Mask of the distinct cells that are numbers in this format. Shape: (U,).
         looks: Mask of the distinct cells that are numbers in any format. Shape: (U,).
         other: A second format that fits equally well, if the cells are ambiguous; else None.
@@ -64,7 +63,7 @@ class InferredFormat:
 
 
 def find_format(
-    texts: Texts, counts: npt.NDArray[np.int64], given: Mapping[str, Any] | None = None
+    texts: Texts, counts: Codes, given: Mapping[str, Any] | None = None
 ) -> InferredFormat | None:
     """Infers the number format (separators, signs, units) of a column with U distinct cells;
     returns None if the cells are words, or codes made of digits.
@@ -106,7 +105,7 @@ def find_format(
     return InferredFormat(found, fits, looks, other)
 
 
-def _are_no_numbers(texts: Texts, counts: npt.NDArray[np.int64]) -> bool:
+def _are_no_numbers(texts: Texts, counts: Codes) -> bool:
     """Returns True if too many of the first texts have no known unit to be numbers; False is
     inconclusive."""
     may_be = counts.sum()
@@ -122,8 +121,7 @@ def _are_no_numbers(texts: Texts, counts: npt.NDArray[np.int64]) -> bool:
 
 
 def may_be_grouped(texts: Texts) -> bool:
-    """Returns whether the points in all numbers may be separators of thousands, as in 1.234, 2.521,
-    950.
+    """Returns whether the points in all numbers may be separators of thousands, as in 1.234, 950.
 
     >>> may_be_grouped(pa.array(["1.234", "950"])), may_be_grouped(pa.array(["1.234", "0.500"]))
     (True, False)
@@ -138,17 +136,10 @@ def may_be_grouped(texts: Texts) -> bool:
 class _Evidence:
     """Statistics of a column's cells, from which the number format is inferred."""
 
-    def __init__(
-        self, split: Split, counts: npt.NDArray[np.int64], members: dict[str, Any]
-    ) -> None:
+    def __init__(self, split: Split, counts: Codes, members: dict[str, Any]) -> None:
         self.split, self.counts, self.members = split, counts, members
         self._are_bodies: dict[NumberFormat, Mask] = {}
         self._sides = [side_of(*side) for side in split.sides]
-        self._side_weights = np.bincount(
-            split.codes[split.codes >= 0],
-            counts[split.codes >= 0],
-            minlength=len(split.sides),
-        )
         self.unit = self._most_frequent_unit()
         self.is_money = bool(self.unit) and not self.unit & PER_CENT
         self.separators = [
@@ -161,18 +152,16 @@ class _Evidence:
         given = {name: self.members[name] for name in ("prefix", "suffix") if name in self.members}
         if given:
             return frozenset(map(symbol_of, given.values())) - {""}
-        weights: dict[frozenset[str], float] = {}
-        for side, weight in zip(self._sides, self._side_weights, strict=True):
+        units = defaultdict[frozenset[str], float](float)
+        for (left, right), weight in self._weights(self.split.codes >= 0).items():
+            side = side_of(left, right)
             if side is not None and side.unit and all(map(is_known, side.unit)):
-                weights[side.unit] = weights.get(side.unit, 0.0) + weight
-        return max(weights, key=lambda unit: weights[unit], default=frozenset())
+                units[side.unit] += weight
+        return max(units, key=units.__getitem__, default=frozenset())
 
     def _has_unit(self, side: Side | None) -> bool:
-        """Returns whether the text around a cell's digits contains the column's unit.
-
-        A currency may be absent. A percent sign may not: 12 % and 0.12 could differ by a factor of
-        100.
-        """
+        """Returns whether a cell has the column's unit. A currency may be absent. A percent sign
+        may not: 12 % and 0.12 could differ by a factor of 100."""
         if side is None:
             return False
         is_said = bool({"prefix", "suffix"} & set(self.members))
@@ -180,13 +169,12 @@ class _Evidence:
         return side.unit == self.unit or (may_be_absent and side.unit <= self.unit)
 
     def reads(self, number_format: NumberFormat) -> Mask:
-        """Returns a mask of those of the column's U distinct cells that are numbers in a format
-        and, if they have a unit, have the format's. Shape: (U,)."""
+        """Returns a mask of the distinct cells that are numbers in a format with no other unit."""
         return self._of_sides([self._has_unit(side) for side in self._sides], number_format)
 
     def looks(self, number_format: NumberFormat) -> Mask:
-        """Returns a mask of those of the column's U distinct cells that are numbers in a format,
-        with any known unit. Shape: (U,)."""
+        """Returns a mask of the distinct cells that are numbers in a format, with any known
+        unit."""
         known = [side is not None and all(map(is_known, side.unit)) for side in self._sides]
         return self._of_sides(known, number_format)
 
@@ -197,18 +185,14 @@ class _Evidence:
             self._are_bodies[number_format] = mask_of(matches)
         return chosen & self._are_bodies[number_format]
 
-    def has_small_whole(self) -> bool:
-        """Returns whether some cell consists of one to three digits."""
-        return bool(pc.any(pc.match_substring_regex(self.split.bodies, "^[0-9]{1,3}$")).as_py())
-
-    def has_large_whole(self) -> bool:
-        """Returns whether some cell consists of four or more digits without separators."""
-        return bool(pc.any(pc.match_substring_regex(self.split.bodies, "^[0-9]{4,}$")).as_py())
+    def has_whole(self, n_digits: str) -> bool:
+        """Returns whether some cell consists of so many digits, such as "4,", and nothing else."""
+        pattern = f"^[0-9]{{{n_digits}}}$"
+        return bool(pc.any(pc.match_substring_regex(self.split.bodies, pattern)).as_py())
 
     def are_codes(self, found: NumberFormat, fits: Mask) -> bool:
-        """Returns whether the cells are codes made of digits instead of numbers, such as footnotes
-        (1), grades 2-, phones 555 123 456. `fits` is the mask of the distinct cells that the format
-        `found` reads."""
+        """Returns whether the cells that the format reads are codes instead of numbers, such as
+        footnotes (1), grades 2-, phones 555 123 456."""
         if self.unit:
             return False
         sides = {self._sides[code] for code in np.unique(self.split.codes[fits])}
@@ -223,9 +207,9 @@ class _Evidence:
         return not has_decimals and limits["min"] == limits["max"] >= _CODE_DIGITS
 
     def as_most_are(self, found: NumberFormat, fits: Mask) -> NumberFormat:
-        """Returns the format `found` with the prefix, suffix, sign and grouping of most cells.
-        `fits` is the mask of the distinct cells that it reads."""
-        sides = self._weighed_sides(fits)
+        """Returns the format with the prefix, suffix, sign and grouping of most cells that it
+        reads."""
+        sides = self._weights(fits)
         found = replace(found, **self._affixes(sides))
         if found.thousands:
             found = replace(found, **self._grouping(found, fits))
@@ -233,27 +217,27 @@ class _Evidence:
             found = replace(found, negative=_most_frequent_negative(sides, found))
         return found
 
-    def _weighed_sides(self, fits: Mask) -> list[tuple[tuple[str, str], float]]:
+    def _weights(self, fits: Mask) -> _Sides:
+        """Returns the number of rows with each text around the digits of the chosen cells."""
         weights = np.bincount(self.split.codes[fits], self.counts[fits], minlength=len(self._sides))
-        return [(s, w) for s, w in zip(self.split.sides, weights.tolist(), strict=True) if w]
+        return {s: w for s, w in zip(self.split.sides, weights.tolist(), strict=True) if w}
 
-    def _affixes(self, sides: list[tuple[tuple[str, str], float]]) -> dict[str, Any]:
-        """Returns the most frequent prefix and suffix among the cells with a unit; cells without
-        one are read as well."""
-        weights: dict[tuple[str, str], float] = {("", ""): 0.0}
-        for (left, right), weight in sides:
+    def _affixes(self, sides: _Sides) -> dict[str, Any]:
+        """Returns the most frequent prefix and suffix among the cells with a unit."""
+        weights = defaultdict[tuple[str, str], float](float, {("", ""): 0.0})
+        for (left, right), weight in sides.items():
             affixes = _without_signs(left).lstrip(SPACES), _without_signs(right).rstrip(SPACES)
             if any(affixes):
-                weights[affixes] = weights.get(affixes, 0.0) + weight
-        prefix, suffix = max(weights, key=lambda pair: weights[pair])
+                weights[affixes] += weight
+        prefix, suffix = max(weights, key=weights.__getitem__)
         return {
             "prefix": self.members.get("prefix", prefix),
             "suffix": self.members.get("suffix", suffix),
         }
 
     def _grouping(self, found: NumberFormat, fits: Mask) -> dict[str, Any]:
-        """Returns the most frequent separator of thousands, and the number of digits from which on
-        numbers are grouped."""
+        """Returns the most frequent separator of thousands, and the digits from which on it is
+        written."""
         bodies, counts = self.split.bodies.filter(pa.array(fits)), self.counts[fits]
         if "thousands" not in self.members:
             signs = {
@@ -278,26 +262,17 @@ def _without_signs(text: str) -> str:
     return "".join(c for c in text if c not in SIGNS)
 
 
-def _most_frequent_negative(
-    sides: list[tuple[tuple[str, str], float]], found: NumberFormat
-) -> str | None:
-    """Returns how most negative cells with the column's unit are written; None for a leading
-    hyphen."""
+def _most_frequent_negative(sides: _Sides, found: NumberFormat) -> str | None:
+    """Returns how most negative cells with the unit are written; None for a leading hyphen."""
     own = (symbol_of(found.prefix), symbol_of(found.suffix))
-    weights: dict[tuple[str, str], float] = {}
-    for (left, right), weight in sides:
-        side = side_of(left, right)
-        if side is not None and side.is_negative and (side.prefix, side.suffix) == own:
-            weights[left, right] = weight
-    if not weights:
-        return None
-    chosen = max(weights, key=lambda pair: weights[pair])
+    read = {pair: side_of(*pair) for pair in sides}
+    negative = [p for p, s in read.items() if s and s.is_negative and (s.prefix, s.suffix) == own]
+    chosen = max(negative, key=sides.__getitem__, default=negative_sides(found))
     return None if chosen == negative_sides(found) else "1".join(chosen)
 
 
 def _candidates(evidence: _Evidence) -> Iterator[NumberFormat]:
-    """Yields the formats that are compatible with the separators in the cells and the fields that
-    the user specified."""
+    """Yields the formats that the separators in the cells and the user's fields permit."""
     found, members = evidence.separators, evidence.members
     decimals = [sign for sign in DECIMALS if sign in found] or ["."]
     if "," in found and "." not in found:
@@ -332,7 +307,7 @@ def _chosen(
     grouped = [c for c in tied if plain and c.thousands == plain[0].decimal]
     if not grouped:
         return tied[0], next((c for c in tied if c.decimal != tied[0].decimal), None)
-    is_grouped = not evidence.has_large_whole() and (plain[0].decimal == "," or evidence.is_money)
+    is_grouped = not evidence.has_whole("4,") and (plain[0].decimal == "," or evidence.is_money)
     if not is_grouped:
         return plain[0], grouped[0]
-    return grouped[0], None if evidence.has_small_whole() else plain[0]
+    return grouped[0], None if evidence.has_whole("1,3") else plain[0]

@@ -9,9 +9,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Notation:
-    """How the digits of a column's numbers are written, if not as the shortest plain decimals.
-
-    The defaults describe plain decimals.
+    """How the digits of a column's numbers are written, if not as the shortest plain decimals,
+    which the defaults describe.
 
     Attributes:
         point: Whether whole numbers end in ".0", as in Python.
@@ -66,8 +65,7 @@ class NumberFormat:
 
 
 def changed_fields(spelling: Notation | NumberFormat) -> dict[str, Any]:
-    """Returns the fields of a notation or number format that differ from their defaults, by
-    name."""
+    """Returns the fields that differ from their defaults, by name."""
     plain = type(spelling)()
     pairs = ((f.name, getattr(spelling, f.name)) for f in fields(spelling))
     return {name: value for name, value in pairs if value != getattr(plain, name)}

@@ -38,8 +38,7 @@ GROUPINGS = ("thousands", "indian")
 
 
 def read_members(given: object) -> dict[str, Any]:
-    """Checks and returns the fields of a number format that the user specified; schema inference
-    determines the rest.
+    """Checks and returns the fields of a number format that the user specified.
 
     Args:
         given: A NumberFormat, or a JSON object with some of its fields.
@@ -71,11 +70,8 @@ def completed_format(members: Mapping[str, Any]) -> NumberFormat:
 
 
 def _negative_unit(negative: str) -> frozenset[str]:
-    """Returns the unit in the text that stands for minus one.
-
-    Raises:
-        ValueError: The text does not stand for minus one.
-    """
+    """Returns the unit in the text that stands for minus one, or raises ValueError if it does
+    not."""
     left, one, right = negative.partition("1")
     side = side_of(left, right)
     if not one or side is None or not side.is_negative or "1" in right:
@@ -138,20 +134,16 @@ def numerals(texts: Texts, number_format: NumberFormat) -> Texts:
 
 
 def read_number(text: str, number_format: NumberFormat | None) -> int | float | None:
-    """Returns the number that a string represents; None if it is not a number.
-
-    Args:
-        text: The string; spaces around it are ignored.
-        number_format: Separators, signs and units; None for a plain number.
-    """
+    """Returns the number that a string represents, apart from spaces around it, in a number format
+    (None for plain numbers); None if it is not a number."""
     texts = pa.array([text.strip()], pa.string())
     plain = texts if number_format is None else numerals(texts, number_format)
     return numbers_of(plain)[0].item() if are_numbers(plain)[0] else None
 
 
 def numerals_of(split: Split, number_format: NumberFormat) -> Texts:
-    """Returns the plain decimal, such as "1234.50", of each string, which has been split into
-    digits and what surrounds them; "" for a string that is not in the format."""
+    """Returns the plain decimal, such as "1234.50", of each split string; "" if it is not in the
+    format."""
     unit = _unit(number_format)
     sides = [side_of(*side) for side in split.sides]
     signs = split.signs(side is not None and side.unit <= unit for side in sides)
@@ -162,11 +154,8 @@ def numerals_of(split: Split, number_format: NumberFormat) -> Texts:
 
 
 def digits_of(bodies: Texts, number_format: NumberFormat) -> Texts:
-    """Rewrites the digits of numbers with a decimal point and without separators of thousands.
-
-    Args:
-        bodies: Digits with separators, but without sign and unit.
-    """
+    """Rewrites digits without sign and unit with a decimal point and without separators of
+    thousands."""
     if number_format.thousands:
         for sign in equivalent_signs(number_format.thousands):
             bodies = pc.replace_substring(bodies, sign, "")
@@ -176,12 +165,7 @@ def digits_of(bodies: Texts, number_format: NumberFormat) -> Texts:
 
 
 def are_bodies(bodies: Texts, number_format: NumberFormat) -> Texts:
-    """Returns an Arrow array of booleans: whether digits and separators match the format; null for
-    null.
-
-    Args:
-        bodies: Digits with separators, but without sign and unit.
-    """
+    """Returns an Arrow array of booleans: whether digits without sign and unit match the format."""
     return pc.match_substring_regex(bodies, _body_pattern(number_format))
 
 
@@ -201,12 +185,8 @@ def _body_pattern(number_format: NumberFormat) -> str:
 
 
 def equivalent_signs(thousands: str) -> str:
-    """Returns a string of all separators that are read like `thousands`, such as all kinds of
-    space."""
-    return next(
-        (signs for signs in (SPACES, APOSTROPHES) if thousands in signs),
-        thousands,
-    )
+    """Returns all separators that are read like `thousands`, such as all kinds of space."""
+    return next((signs for signs in (SPACES, APOSTROPHES) if thousands in signs), thousands)
 
 
 # Writing
@@ -222,8 +202,8 @@ def written_in(texts: Texts, number_format: NumberFormat) -> Texts:
 
 
 def number_texts(numbers: Iterable[Any], number_format: NumberFormat) -> list[str]:
-    """Writes each number as a string in the format, with the fewest digits that restore it;
-    infinity and NaN as in Python."""
+    """Writes each number in the format, with the fewest digits that restore it; infinity and NaN as
+    in Python."""
     listed = list(numbers)
     texts = pa.array([repr(number) for number in listed], pa.string())
     written = written_in(texts, number_format).to_pylist()
@@ -264,8 +244,7 @@ def _written(texts: Texts, number_format: NumberFormat) -> Texts:
 
 
 def negative_sides(number_format: NumberFormat) -> tuple[str, str]:
-    """Returns what the format writes before and after the digits of a negative number: sign and
-    unit."""
+    """Returns what the format writes before and after the digits of a negative number."""
     if number_format.negative is None:
         return f"-{number_format.prefix}", number_format.suffix
     left, _, right = number_format.negative.partition("1")
@@ -273,26 +252,13 @@ def negative_sides(number_format: NumberFormat) -> tuple[str, str]:
 
 
 def _grouped(whole: Texts, number_format: NumberFormat) -> Texts:
-    """Returns digits with separators between their groups."""
-    lengths = pc.utf8_length(whole)
-    are_long = pc.greater_equal(lengths, number_format.grouped_from_digits)
-    longest = pc.max(pc.if_else(are_long, lengths, 0)).as_py() or 0
-    if not longest:
-        return whole
-    grouped, rest, end = _last(whole, 3), _without_last(whole, 3), 3
-    size = 3 if number_format.grouping == "thousands" else 2
-    while end < longest:
-        joined = pc.binary_join_element_wise(
-            _last(rest, size), number_format.thousands, grouped, ""
-        )
-        grouped = pc.if_else(pc.greater(lengths, end), joined, grouped)
-        rest, end = _without_last(rest, size), end + size
+    """Returns digits with separators between their groups, which are counted from the right."""
+    are_long = pc.greater_equal(pc.utf8_length(whole), number_format.grouped_from_digits)
+    backwards = pc.utf8_reverse(whole)
+    group = "([0-9]{1,3})" if number_format.grouping == "thousands" else "([0-9]{1,2})"
+    rest = pc.replace_substring_regex(
+        pc.utf8_slice_codeunits(backwards, 3), group, rf"{number_format.thousands}\1"
+    )
+    last = pc.utf8_slice_codeunits(backwards, 0, 3)
+    grouped = pc.utf8_reverse(pc.binary_join_element_wise(last, rest, ""))
     return pc.if_else(are_long, grouped, whole)
-
-
-def _last(texts: Texts, n: int) -> Texts:
-    return pc.utf8_slice_codeunits(texts, -n)
-
-
-def _without_last(texts: Texts, n: int) -> Texts:
-    return pc.utf8_slice_codeunits(texts, 0, -n)

@@ -1,15 +1,13 @@
 """Notations of plain numbers in text: infers them, reads numbers, and writes them back unchanged.
 
-A notation determines the text of each number: shortest decimals, fixed decimals, or exponents by
-magnitude. For every column with a consistent notation, `write_numbers(read_numbers(t)) = t`.
+For every column with a consistent notation, `write_numbers(read_numbers(t)) = t`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,10 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gcvae.arrays import Mask, Numbers
+from gcvae.arrays import Codes, Mask, Numbers
 from gcvae.spelling.forms import Notation
-from gcvae.spelling.plain_numbers import PlainNumbers, plain_numbers
-from gcvae.spelling.text_bytes import may_be_numbers
 
 NUMBER = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 WHOLE = r"^[+-]?(0|[1-9][0-9]{0,18})$"
@@ -28,9 +24,9 @@ LONG_WHOLE = r"^[+-]?[0-9]{19,}$"
 LARGEST_WHOLE = float(2**63 - 1024)  # the largest float64 that an int64 holds
 _CHUNK_TEXTS = 1 << 17
 MOST_DECIMALS = 15  # significant digits of a float64
+_MOST_DIGITS = 30  # digits of the notations that are tried
 _EXPONENT = re.compile(r"([eE])(\+?)(0*1)$")
 
-FloatArray = Numbers
 Texts: TypeAlias = pa.Array  # of strings, without nulls
 
 
@@ -41,7 +37,7 @@ class Spelling:
     Attributes:
         decimals: Maximum number of decimals; None for no limit.
         padded: Whether every cell has exactly `decimals` decimals.
-        notation: Differences from plain decimals, such as exponents; None if there are none.
+        notation: Differences from plain decimals, such as exponents, or None.
         exact: Whether reading and then writing restores every cell.
     """
 
@@ -52,16 +48,9 @@ class Spelling:
 
 
 def chunks(texts: Texts) -> Iterator[Texts]:
-    """Yields slices of an array of strings, at least one, to limit the memory for intermediate
-    results."""
+    """Yields slices of an array, at least one, to limit the memory for intermediate results."""
     for first in range(0, max(len(texts), 1), _CHUNK_TEXTS):
         yield texts.slice(first, _CHUNK_TEXTS)
-
-
-def read_plain(texts: Texts) -> PlainNumbers | None:
-    """Returns the numbers that the strings represent if all are plain (digits with at most a sign
-    and a point); else None."""
-    return plain_numbers(list(chunks(texts)))
 
 
 def are_numbers(texts: Texts) -> Mask:
@@ -77,15 +66,10 @@ def are_numbers(texts: Texts) -> Mask:
 
 
 def _are_numbers(texts: Texts) -> Mask:
-    if plain_numbers([texts]) is not None:
-        return np.ones(len(texts), dtype=bool)
-    found = may_be_numbers(texts)
-    if not found.all():
-        if found.any():
-            found[found] = _are_numbers(texts.filter(pa.array(found)))
-        return found
-    numbers = _where(_matches(texts, NUMBER), texts, np.isfinite)
-    return numbers & (~_matches(texts, LONG_WHOLE) | _are_whole(texts))
+    numbers, are_long = _matches(texts, NUMBER), _matches(texts, LONG_WHOLE)
+    if are_long.any():
+        numbers &= ~are_long | _are_whole(texts)
+    return _where(numbers, texts, np.isfinite)
 
 
 def are_whole(texts: Texts) -> Mask:
@@ -95,9 +79,6 @@ def are_whole(texts: Texts) -> Mask:
 
 
 def _are_whole(texts: Texts) -> Mask:
-    plain = plain_numbers([texts])
-    if plain is not None and not plain.some_points:
-        return np.ones(len(texts), dtype=bool)
     return _where(_matches(texts, WHOLE), texts, lambda values: np.abs(values) <= LARGEST_WHOLE)
 
 
@@ -106,19 +87,19 @@ def _matches(texts: Texts, pattern: str) -> Mask:
     return np.array(found, dtype=bool)
 
 
-def _where(chosen: Mask, texts: Texts, check: Callable[[FloatArray], Any]) -> Mask:
+def _where(chosen: Mask, texts: Texts, check: Callable[[Numbers], Any]) -> Mask:
     """Returns a mask of those chosen texts whose number passes the check."""
     if chosen.any():
         chosen[chosen] = check(read_numbers(texts.filter(pa.array(chosen))))
     return chosen
 
 
-def read_numbers(texts: Texts) -> FloatArray:
+def read_numbers(texts: Texts) -> Numbers:
     """Converts n strings to the nearest float64 numbers. Shape: (n,)."""
     return np.asarray(texts.cast(pa.float64()).to_numpy(zero_copy_only=False))
 
 
-def read_whole(texts: Texts) -> npt.NDArray[np.int64]:
+def read_whole(texts: Texts) -> Codes:
     """Converts n strings to integers. Shape: (n,)."""
     digits = pc.utf8_ltrim(texts, characters="+")  # Arrow accepts it for floats only
     return np.asarray(digits.cast(pa.int64()).to_numpy(zero_copy_only=False))
@@ -126,15 +107,12 @@ def read_whole(texts: Texts) -> npt.NDArray[np.int64]:
 
 def numbers_of(texts: Texts) -> npt.NDArray[Any]:
     """Converts n strings to numbers: int64 if all are whole, else float64. Shape: (n,)."""
-    plain = read_plain(texts)
-    if plain is not None:
-        return plain.values
     is_whole = all(_are_whole(chunk).all() for chunk in chunks(texts))
     return read_whole(texts) if is_whole else read_numbers(texts)
 
 
-def write_numbers(values: FloatArray, spelling: Spelling) -> Texts:
-    """Writes n finite numbers as strings, in a notation with decimals or exponents. Shape: (n,)."""
+def write_numbers(values: Numbers, spelling: Spelling) -> Texts:
+    """Writes n finite numbers in a notation. Shape: (n,)."""
     notation = spelling.notation or Notation()
     if notation.significant is not None:
         return pa.array([f"{x:.{notation.significant}g}" for x in values.tolist()], pa.string())
@@ -145,9 +123,8 @@ def write_numbers(values: FloatArray, spelling: Spelling) -> Texts:
     return _with_exponents(texts, values, notation)
 
 
-def write_whole(values: npt.NDArray[np.int64], spelling: Spelling) -> Texts:
-    """Writes n integers as strings, with zeros as decimals if the notation has decimals. Shape:
-    (n,)."""
+def write_whole(values: Codes, spelling: Spelling) -> Texts:
+    """Writes n integers in a notation. Shape: (n,)."""
     notation = spelling.notation or Notation()
     if notation.exponent_from is not None or notation.significant is not None:
         return write_numbers(values.astype(np.float64), spelling)
@@ -156,32 +133,24 @@ def write_whole(values: npt.NDArray[np.int64], spelling: Spelling) -> Texts:
     return pc.binary_join_element_wise(texts, "." + "0" * decimals, "") if decimals else texts
 
 
-def infer_spelling(
-    texts: Texts, *, whole: bool = False, plain: PlainNumbers | None = None
-) -> Spelling:
+def infer_spelling(texts: Texts, *, whole: bool = False) -> Spelling:
     """Infers how numbers are written: the first notation that restores every string or, if there is
     none, one that preserves the values.
 
     Args:
         texts: Numbers as strings, each distinct one at least once.
-        whole: Whether all numbers are whole. They are then not converted to float64, which would
-            lose digits.
-        plain: Result of `read_plain` for the strings; None if it is not known.
+        whole: Whether all numbers are whole; float64 would lose digits of large ones.
 
     >>> infer_spelling(pa.array(["1.50", "2.25"])) == Spelling(decimals=2, padded=True)
     True
     """
-    plain = read_plain(texts) if plain is None else plain
-    if plain is not None:
-        return _spelling_of_plain(plain, texts, whole=whole)
     if whole and all(_is_plain_whole(chunk) for chunk in chunks(texts)):
         return Spelling(0)
-    values = read_numbers(texts)
-    parts = _Parts.joined([_parts(chunk) for chunk in chunks(texts)])
-    for spelling in _candidates(parts, values):
-        if all(_is_spelled(chunk, spelling) for chunk in chunks(texts)):
-            return spelling
-    return Spelling(decimals=_limited(parts.most_decimals), exact=False)
+    return next(
+        spelling
+        for spelling in _candidates(texts)
+        if not spelling.exact or all(_is_spelled(chunk, spelling) for chunk in chunks(texts))
+    )
 
 
 def _is_plain_whole(texts: Texts) -> bool:
@@ -194,52 +163,6 @@ def _is_spelled(texts: Texts, spelling: Spelling) -> bool:
     return bool(write_numbers(read_numbers(texts), spelling).equals(texts))
 
 
-def _spelling_of_plain(plain: PlainNumbers, texts: Texts, *, whole: bool) -> Spelling:
-    """Returns the notation of plain numbers, which mostly follows from statistics without writing
-    them."""
-    if whole and not plain.some_points:
-        return Spelling(0)
-    fewest, most = plain.decimals
-    candidates = _plain_candidates(fewest, most, plain.most_digits, some_points=plain.some_points)
-    for spelling in candidates:
-        is_exact = _is_known_exact(plain, spelling)
-        if is_exact is None:
-            is_exact = all(_is_spelled(chunk, spelling) for chunk in chunks(texts))
-        if is_exact:
-            return spelling
-    return Spelling(decimals=_limited(most), exact=False)
-
-
-def _plain_candidates(
-    fewest: int, most: int, most_digits: int, *, some_points: bool
-) -> list[Spelling]:
-    """Returns the possible notations without exponents, given the least and the most decimals of a
-    number."""
-    limited = _limited(most)
-    found = [Spelling(most, padded=True)] if 0 < fewest == most <= 30 else []
-    found.append(Spelling(limited))
-    if some_points:
-        found.append(Spelling(limited, notation=Notation(point=True)))
-    return found + _significant(limited, most_digits)
-
-
-def _significant(decimals: int | None, most_digits: int) -> list[Spelling]:
-    """Returns the possible notations with a fixed number of significant digits."""
-    if most_digits < MOST_DECIMALS:
-        return []
-    counts = sorted({most_digits, 15, 16, 17})
-    return [Spelling(decimals, notation=Notation(significant=n)) for n in counts if n <= 30]
-
-
-def _is_known_exact(plain: PlainNumbers, spelling: Spelling) -> bool | None:
-    """Returns whether a notation restores every text; None if only writing the numbers can tell."""
-    if spelling.padded:
-        return plain.are_padded()
-    if spelling.notation is None:
-        return plain.are_shortest(with_point=False)
-    return plain.are_shortest(with_point=True) if spelling.notation.point else None
-
-
 def check_notation(notation: Notation) -> Notation:
     """Returns the notation unchanged if it is valid.
 
@@ -249,7 +172,7 @@ def check_notation(notation: Notation) -> Notation:
     if _EXPONENT.fullmatch(str(notation.exponent)) is None:
         raise ValueError('an exponent such as "e+01", "E01" or "e1"')
     counts = (notation.significant, notation.mantissa_decimals)
-    if not all(n is None or (type(n) is int and 0 <= n <= 30) for n in counts):
+    if not all(n is None or (type(n) is int and 0 <= n <= _MOST_DIGITS) for n in counts):
         raise ValueError("counts of digits from 0 to 30")
     limits = (notation.exponent_below, notation.exponent_from)
     are_numbers = all(x is None or type(x) in (int, float) for x in limits)
@@ -258,102 +181,50 @@ def check_notation(notation: Notation) -> Notation:
     return notation
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """Parts of number texts: presence of a point, number of decimals, exponent."""
-
-    has_point: Mask
-    decimals: npt.NDArray[np.int64]
-    has_exponent: Mask
-    exponents: list[str]  # "E-05" of each text that has one
-    most_decimals: int
-    most_digits: int
-
-    @classmethod
-    def joined(cls, parts: Sequence[_Parts]) -> _Parts:
-        """Concatenates the parts (such as digits and exponents) of the numbers in several
-        chunks."""
-        return cls(
-            has_point=np.concatenate([part.has_point for part in parts]),
-            decimals=np.concatenate([part.decimals for part in parts]),
-            has_exponent=np.concatenate([part.has_exponent for part in parts]),
-            exponents=[exponent for part in parts for exponent in part.exponents],
-            most_decimals=max(part.most_decimals for part in parts),
-            most_digits=max(part.most_digits for part in parts),
-        )
-
-
-def _parts(texts: Texts) -> _Parts:
-    fields = pc.extract_regex(
-        texts,
-        r"^[+-]?(?P<whole>[0-9]*)(?P<point>\.?)(?P<fraction>[0-9]*)(?P<exponent>(?:[eE].*)?)$",
-    )
-    whole, point, fraction, exponent = (
-        fields.field(i) for i in (fields.type.get_field_index(n) for n in _PART_NAMES)
-    )
-    decimals = _lengths(fraction)
-    has_exponent = _lengths(exponent) > 0
-    exponents = exponent.filter(pa.array(has_exponent)).to_pylist()
-    real_decimals = decimals.copy()
-    real_decimals[has_exponent] -= np.array([int(e[1:]) for e in exponents], dtype=np.int64)
-    digits = decimals + _lengths(whole)
-    return _Parts(
-        has_point=_lengths(point) > 0,
-        decimals=decimals,
-        has_exponent=has_exponent,
-        exponents=exponents,
-        most_decimals=max(int(real_decimals.max(initial=0)), 0),
-        most_digits=int(digits.max(initial=0)),
-    )
+def _candidates(texts: Texts) -> Iterator[Spelling]:
+    """Yields the notations that the positions of points and exponents permit, and at last one that
+    only preserves the values."""
+    lengths = np.asarray(pc.binary_length(texts))
+    point = np.asarray(pc.find_substring(texts, "."))
+    exponent = np.asarray(pc.find_substring(texts, "e", ignore_case=True))
+    has_point, has_exponent = point >= 0, exponent >= 0
+    ends = np.where(has_exponent, exponent, lengths)
+    most_digits = int((ends - has_point - _matches(texts, "^[+-]")).max(initial=0))
+    decimals = np.where(has_point, ends - point - 1, 0)
+    plain, mantissa = decimals[~has_exponent], decimals[has_exponent]
+    most_decimals = int(plain.max(initial=0))
+    rules: list[Notation | None] = [None]
+    if has_exponent.any():
+        scientific = texts.filter(pa.array(has_exponent))
+        starts = exponent[has_exponent].tolist()
+        exponents = [t[i:] for t, i in zip(scientific.to_pylist(), starts, strict=True)]
+        powers = np.array([int(text[1:]) for text in exponents])
+        most_decimals = max(most_decimals, int((mantissa - powers).max()))
+        sizes = np.abs(read_numbers(scientific))
+        limits = _exponent_limits(sizes) if len(plain) else Notation(exponent_from=0.0)
+        limits = replace(limits, exponent=_exponent_spelling(exponents))
+        rules = [limits]
+        if mantissa.max() <= _MOST_DIGITS:
+            rules.append(replace(limits, mantissa_decimals=int(mantissa.max())))
+    limited = most_decimals if most_decimals <= MOST_DECIMALS else None
+    for rule in rules:
+        if len(plain) and 0 < plain.min() == max(most_decimals, plain.max()) <= _MOST_DIGITS:
+            yield Spelling(int(plain[0]), padded=True, notation=rule)
+        yield Spelling(limited, notation=rule)
+        if has_point.any():
+            yield Spelling(limited, notation=replace(rule or Notation(), point=True))
+    for n in sorted({most_digits, 15, 16, 17}) if most_digits >= MOST_DECIMALS else ():
+        if n <= _MOST_DIGITS:
+            yield Spelling(limited, notation=Notation(significant=n))
+    yield Spelling(limited, exact=False)
 
 
-_PART_NAMES = ("whole", "point", "fraction", "exponent")
-
-
-def _lengths(texts: Texts) -> npt.NDArray[np.int64]:
-    return np.asarray(pc.binary_length(texts).to_numpy(zero_copy_only=False), dtype=np.int64)
-
-
-def _candidates(parts: _Parts, values: FloatArray) -> list[Spelling]:
-    most = _limited(parts.most_decimals)
-    found = []
-    for exponents in _exponent_rules(parts, values):
-        found += _fixed(parts, exponents)
-        found.append(Spelling(most, notation=exponents))
-        if parts.has_point.any():
-            found.append(Spelling(most, notation=replace(exponents or Notation(), point=True)))
-    return found + _significant(most, parts.most_digits)
-
-
-def _fixed(parts: _Parts, exponents: Notation | None) -> list[Spelling]:
-    """Returns the notation with a fixed number of decimals, or an empty list if numbers have more
-    decimals."""
-    plain = parts.decimals[~parts.has_exponent]
-    if not plain.size or not 0 < plain.min() == plain.max() == max(
-        parts.most_decimals, plain.max()
-    ):
-        return []
-    return [Spelling(int(plain[0]), padded=True, notation=exponents)] if plain[0] <= 30 else []
-
-
-def _exponent_rules(parts: _Parts, values: FloatArray) -> list[Notation | None]:
-    """Returns the possible rules for the magnitudes at which numbers have an exponent; [None]
-    without exponents."""
-    if not parts.exponents:
-        return [None]
-    rule = replace(_exponent_limits(parts, values), exponent=_exponent_spelling(parts.exponents))
-    decimals = int(parts.decimals[parts.has_exponent].max())
-    return [rule, replace(rule, mantissa_decimals=decimals)] if decimals <= 30 else [rule]
-
-
-def _exponent_limits(parts: _Parts, values: FloatArray) -> Notation:
-    if parts.has_exponent.all():
-        return Notation(exponent_from=0.0)
-    sizes = np.abs(values[parts.has_exponent])
+def _exponent_limits(sizes: Numbers) -> Notation:
+    """Returns the notation in which only numbers of these sizes have an exponent."""
     small, large = sizes[sizes < 1], sizes[sizes >= 1]
     return Notation(
-        exponent_below=_power_above(small.max()) if small.size else None,
-        exponent_from=_power_upto(large.min()) if large.size else None,
+        exponent_below=float(f"1e{_power(small.max()) + 1}") if small.size else None,
+        exponent_from=float(f"1e{_power(large.min())}") if large.size else None,
     )
 
 
@@ -364,22 +235,17 @@ def _exponent_spelling(exponents: list[str]) -> str:
     return exponents[0][0] + plus + "1".zfill(digits)
 
 
-def _power_above(size: float) -> float:
-    """Returns the smallest power of ten above a number below 1: 1e-04 for 9.8e-05."""
-    return float(f"1e{int(f'{size:e}'.split('e')[1]) + 1}")
+def _power(size: float) -> int:
+    """Returns the exponent of a number: -5 for 9.8e-05."""
+    return int(f"{size:e}".split("e")[1])
 
 
-def _power_upto(size: float) -> float:
-    return float(f"1e{int(f'{size:e}'.split('e')[1])}")
-
-
-def _shortest(values: FloatArray, point: bool) -> Texts:
+def _shortest(values: Numbers, point: bool) -> Texts:
     """Returns the shortest decimal text that restores each number, without exponents."""
     texts = pa.array(values).cast(pa.string())
     with_exponent = pc.match_substring(texts, "e").to_numpy(zero_copy_only=False)
     if with_exponent.any():
-        positional = [format(Decimal(repr(x)), "f") for x in values[with_exponent].tolist()]
-        positional = [t.removesuffix(".0") for t in positional]
+        positional = [np.format_float_positional(x, trim="-") for x in values[with_exponent]]
         texts = pc.replace_with_mask(
             texts, pa.array(with_exponent), pa.array(positional, pa.string())
         )
@@ -389,9 +255,9 @@ def _shortest(values: FloatArray, point: bool) -> Texts:
     return texts
 
 
-def _with_exponents(texts: Texts, values: FloatArray, notation: Notation) -> Texts:
-    """Rewrites numbers with an exponent if their magnitude requires it, or if they are whole and
-    exceed 64 bits."""
+def _with_exponents(texts: Texts, values: Numbers, notation: Notation) -> Texts:
+    """Rewrites with an exponent the numbers that the notation demands, and whole ones beyond 64
+    bits."""
     sizes = np.abs(values)
     chosen = sizes > LARGEST_WHOLE
     if chosen.any():
@@ -413,22 +279,10 @@ def _scientific(value: float, notation: Notation) -> str:
     if notation.mantissa_decimals is not None:
         text = f"{value:.{notation.mantissa_decimals}e}"
     else:
-        text = _shortest_scientific(value)
+        text = np.format_float_scientific(value, trim="-")
     mantissa, power = text.split("e")
     sign = "-" if int(power) < 0 else plus
     return f"{mantissa}{letter}{sign}{abs(int(power)):0{len(digits)}d}"
-
-
-def _shortest_scientific(value: float) -> str:
-    sign, digits, power = Decimal(repr(value)).normalize().as_tuple()
-    assert isinstance(power, int)
-    fraction = "".join(map(str, digits[1:]))
-    mantissa = f"{digits[0]}.{fraction}" if fraction else f"{digits[0]}"
-    return f"{'-' if sign else ''}{mantissa}e{power + len(digits) - 1}"
-
-
-def _limited(decimals: int) -> int | None:
-    return decimals if decimals <= MOST_DECIMALS else None
 
 
 def spelling_of(column: Any) -> Spelling:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gcvae.arrays import Mask
+from gcvae.arrays import Codes, Mask
 from gcvae.spelling.number_text import Texts
 
 SPACES = " \u00a0\u202f"  # plain, no-break and narrow no-break space
@@ -21,7 +20,6 @@ DECIMALS = (".", ",")
 _MINUSES = "-\u2212\u2013"  # a hyphen, a minus and a dash
 SIGNS = "()+" + _MINUSES
 _BODY = rf"[0-9](?:[0-9.,{SPACES}{APOSTROPHES}]*[0-9])?(?:[eE][+-]?[0-9]{{1,3}})?"
-_SHAPE = rf"^[^0-9]*{_BODY}[^0-9]*$"
 _PARTS = rf"^(?P<left>[^0-9]*)(?P<body>{_BODY})(?P<right>[^0-9]*)$"
 
 PER_CENT = frozenset(["%", "‰", "％"])
@@ -42,7 +40,7 @@ _CURRENCY_NAMES = frozenset(_CURRENCIES.split())
 
 
 class Side(NamedTuple):
-    """Signs and units before and after the digits of a number that is written as a string.
+    """Signs and units before and after the digits of a number.
 
     Attributes:
         prefix: Unit before the digits, without spaces; "" if there is none.
@@ -58,13 +56,12 @@ class Side(NamedTuple):
 
     @property
     def unit(self) -> frozenset[str]:
-        """Set of the units before and after the digits; empty if there is none."""
+        """The units before and after the digits."""
         return frozenset((self.prefix, self.suffix)) - {""}
 
 
 def side_of(left: str, right: str) -> Side | None:
-    """Parses what stands before (`left`) and after (`right`) the digits of a number; returns None
-    if the signs in it are invalid."""
+    """Parses what stands before and after the digits of a number; None if its signs are invalid."""
     before, behind = ("".join(c for c in text if c in SIGNS) for text in (left, right))
     if before + behind not in ("", "+", *_MINUSES, "()") or behind in ("+", "()", "("):
         return None
@@ -75,8 +72,7 @@ def side_of(left: str, right: str) -> Side | None:
 
 
 def symbol_of(text: str) -> str:
-    """Returns the unit in what stands before or after a number's digits: the string without signs
-    and spaces."""
+    """Returns the unit before or after a number's digits: the string without signs and spaces."""
     return "".join(c for c in text if c not in SIGNS and c not in SPACES)
 
 
@@ -88,43 +84,29 @@ def is_known(symbol: str) -> bool:
 
 @dataclass(frozen=True)
 class Split:
-    """U strings, each of which is split into the digits of a number and what stands before and
-    after them.
+    """U strings, split into the digits of a number and what stands before and after them.
 
     Attributes:
         bodies: Digits with their separators; null for a string that is no number. Shape: (U,).
         codes: Index in `sides` for each string; -1 for one that is no number. Shape: (U,).
-        sides: Distinct pairs (before, after) of what surrounds the digits, in order of appearance.
+        sides: Distinct pairs (before, after), in order of appearance.
     """
 
     bodies: Texts
-    codes: npt.NDArray[np.int64]
+    codes: Codes
     sides: list[tuple[str, str]]
 
     @classmethod
     def of(cls, texts: Texts) -> Split:
-        """Splits each string into the digits of a number and what stands before and after them;
-        words are sorted out first, which is much faster than trying to split them."""
-        are_matched = mask_of(pc.match_substring_regex(texts, _SHAPE))
-        if are_matched.all():
-            return cls._of_matched(texts)
-        split = cls._of_matched(texts.filter(pa.array(are_matched)))
-        codes = np.full(len(texts), -1, dtype=np.int64)
-        codes[are_matched] = split.codes
-        places = np.cumsum(are_matched) - 1
-        bodies = split.bodies.take(pa.array(places, mask=~are_matched))
-        return cls(bodies, codes, split.sides)
-
-    @classmethod
-    def _of_matched(cls, texts: Texts) -> Split:
+        """Splits each string."""
         parts = pc.extract_regex(texts, _PARTS)
         bodies, left, right = (pc.struct_field(parts, name) for name in ("body", "left", "right"))
         encoded = pc.binary_join_element_wise(left, right, "\0").dictionary_encode()
-        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = np.asarray(encoded.indices.fill_null(-1), dtype=np.int64)
         sides = [text.split("\0", 1) for text in encoded.dictionary.to_pylist()]
         points = [_point_before_digits(left) for left, _ in sides]
         if any(points):
-            found = pa.array(points, pa.string()).take(pa.array(codes))
+            found = pa.array(points, pa.string()).take(encoded.indices)
             bodies = pc.binary_join_element_wise(found, bodies, "")
         kept = [
             (left.removesuffix(p), right) for (left, right), p in zip(sides, points, strict=True)
@@ -132,12 +114,8 @@ class Split:
         return cls(bodies, codes, kept)
 
     def signs(self, allowed: Iterable[bool]) -> Texts:
-        """Returns the sign, "-" or "", of the number in each of U strings; null where what
-        surrounds its digits is invalid or not allowed. Shape: (U,).
-
-        Args:
-            allowed: Whether each (before, after) pair in `sides` is allowed.
-        """
+        """Returns the sign, "-" or "", of each number; null where its side is invalid or not
+        `allowed`. Shape: (U,)."""
         read = [side_of(*side) for side in self.sides]
         signs = [
             None if side is None or not is_allowed else "-" * side.is_negative
@@ -155,5 +133,5 @@ def _point_before_digits(left: str) -> str:
 
 
 def mask_of(matches: Any) -> Mask:
-    """Converts an Arrow array of n booleans to a NumPy mask; null becomes False. Shape: (n,)."""
+    """Converts an Arrow array of booleans to a NumPy mask; null becomes False."""
     return np.asarray(matches.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)

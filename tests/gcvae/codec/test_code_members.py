@@ -44,5 +44,3 @@ def test_the_middle_of_a_member_is_its_own(pairs: list[tuple[int, float]]) -> No
     codes, weights = (np.array(part) for part in zip(*pairs, strict=True))
     members = CodeMembers(codes, weights.astype(float))
     assert members.at(members.codes, members.middles).tolist() == list(range(len(pairs)))
-    again = CodeMembers.from_json(members.to_json())
-    np.testing.assert_array_equal(again.middles, members.middles)

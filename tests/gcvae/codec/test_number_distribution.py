@@ -192,14 +192,6 @@ def test_the_mass_of_a_rounding_cell_judges_where_there_is_one() -> None:
     assert distribution.log_likelihood(at, np.nan) == pytest.approx(densities)
 
 
-def test_an_f_comes_back_from_its_document() -> None:
-    distribution = fitted(numbers("Pareto", 300))
-    back = NumberDistribution.from_json(json.loads(json.dumps(distribution.to_json())))
-    scores = np.linspace(-6.0, 6.0, 99)
-    assert np.array_equal(back.positions_at(scores), distribution.positions_at(scores))
-    assert np.array_equal(back.log_slopes(scores), distribution.log_slopes(scores))
-
-
 @pytest.mark.parametrize("values", [[], [3.0], [3.0, 4.0], [1.0, 1.0, 1.0, 2.0]])
 def test_a_few_numbers_have_an_f(values: list[float]) -> None:
     distribution = fitted(np.array(values))

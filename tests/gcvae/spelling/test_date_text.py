@@ -18,6 +18,14 @@ FIRST, LAST = date(1, 1, 1), date(9999, 12, 31)
 CENTURY = date(1970, 1, 1), date(2060, 12, 28)
 DAYS = pd.Series(pd.date_range("2023-01-03", periods=90, freq="3D", unit="us"))
 ORDINALS = [f"{day.day}th of {day:%B} {day.year}" for day in DAYS]
+DATES = st.lists(
+    st.datetimes().map(lambda time: time.strftime("%Y-%m-%d %H:%M:%S"))
+    | st.text(st.sampled_from("0123-: T"), min_size=10, max_size=19)
+    | st.sampled_from(["2024-02-30", "2024-02-29", "2024-1-2", "2024-02-29 24:00:00"]),
+    min_size=1,
+    max_size=3,
+)
+ISO = sorted(date_text._ISO_LENGTHS)
 
 
 def warnings_of(cells: list[str]) -> tuple[str, ...]:
@@ -116,3 +124,14 @@ def test_a_given_format_reads_dates_in_capitals() -> None:
 def test_what_only_resembles_dates_is_not_asked_about(pattern: str) -> None:
     warnings = warnings_of([pattern.format(n) for n in range(90)])
     assert not any("dates" in text for text in warnings)
+
+
+@given(DATES, st.sampled_from(ISO))
+def test_dates_are_those_of_the_slower_reader(cells: list[str], date_format: str) -> None:
+    for texts in (pa.array(cells, pa.string()), pa.array([cell[:10] for cell in cells])):
+        found = date_text.read_dates(texts, date_format)
+        forms = date_text.infer_format(texts)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(date_text, "_iso_times", lambda texts, date_format: None)
+            np.testing.assert_array_equal(found, date_text.read_dates(texts, date_format))
+            assert forms == date_text.infer_format(texts)
