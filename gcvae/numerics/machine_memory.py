@@ -12,13 +12,8 @@ _GIB = 2.0**30
 
 
 def refuse_rows_beyond_memory(rows: int, block: pd.DataFrame) -> None:
-    """Checks that a number of rows fits into the physical memory, judged by the size of a sample.
-
-    The check passes if `block` is empty or the size of the memory is unknown.
-
-    Args:
-        rows: Number of rows.
-        block: Sample of such rows, whose bytes per row are extrapolated.
+    """Checks that a number of rows fits into the physical memory, judged by the size of a sample;
+    passes if the sample is empty or the memory's size is unknown.
 
     Raises:
         SettingError: The rows need more than the physical memory; the message says how much.
