@@ -27,7 +27,6 @@ from gcvae.model.change_points import ChangePointLayer, ChangePoints
 from gcvae.model.level_functions import (
     FunctionStep,
     LevelFunction,
-    function_steps,
     order_with_rules,
 )
 from gcvae.model.marginals import MarginalOutputs, Marginals
@@ -148,7 +147,11 @@ class AutoregressiveNetwork(nn.Module):
         super().__init__()
         d = len(columns)
         self.order = order_with_rules(column_order(columns), columns, functions)
-        self.functions = function_steps(functions, self.order, [c.n_codes for c in columns])
+        n_codes = [column.n_codes for column in columns]
+        self.functions = nn.ModuleList(
+            FunctionStep(function, max(function.columns, key=self.order.index), n_codes)
+            for function in functions
+        )
         self.features = CellFeatures(columns)
         rank = torch.tensor(self.order).argsort()
         earlier = (rank < rank[:, None]).float()

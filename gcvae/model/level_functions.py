@@ -402,15 +402,3 @@ def order_with_rules(
         placed.append(ready)
         waiting.remove(ready)
     return placed
-
-
-def function_steps(
-    functions: Sequence[LevelFunction], order: Sequence[int], n_codes: Sequence[int]
-) -> nn.ModuleList:
-    """Returns a module for each dependency, which enforces it at the last of its columns in
-    `order`."""
-    rank = {j: place for place, j in enumerate(order)}
-    return nn.ModuleList(
-        FunctionStep(function, max(function.columns, key=rank.__getitem__), n_codes)
-        for function in functions
-    )
