@@ -31,9 +31,8 @@ from gcvae.files.row_documents import Cell, pointing_at_row, row_to_frame
 from gcvae.files.table_reader import Rows, given_frame, parsed_chunks
 from gcvae.latent.manifold import Manifold, manifold_of
 from gcvae.model.decoders import GenerativeModel
-from gcvae.numerics.devices import device_named
 from gcvae.numerics.generators import generator_for
-from gcvae.numerics.machine_memory import refuse_rows_beyond_memory
+from gcvae.numerics.machine import device_named, refuse_rows_beyond_memory
 from gcvae.numerics.seeds import fresh_seed
 from gcvae.numerics.whole_numbers import whole_number
 from gcvae.sampling.conditions import refuse_beyond_limits

@@ -57,7 +57,8 @@ class AugmentationSampler:
         axis_values = _axis_values(codes, values, columns)
         order = axis_values.argsort(dim=0, stable=True)
         self._codes, self._values = codes.gather(0, order), values.gather(0, order)
-        self._point_codes = torch.tensor([_point_code(column) for column in columns])
+        points = [-1 if c.point_code is None else c.point_code for c in columns]
+        self._point_codes = torch.tensor(points)
         self._root = _cholesky_factor(self._latent_correlation(_correlation(axis_values), columns))
 
     def _latent_correlation(self, target: Numbers, columns: Sequence[ColumnShape]) -> Numbers:
@@ -148,7 +149,3 @@ def _nearest_positive_definite(correlation: Numbers) -> Numbers:
 def _cholesky_factor(correlation: Numbers) -> Tensor:
     """Returns the lower Cholesky factor of the nearest positive definite correlation matrix."""
     return torch.from_numpy(np.linalg.cholesky(_nearest_positive_definite(correlation)))
-
-
-def _point_code(column: ColumnShape) -> int:
-    return -1 if column.point_code is None else column.point_code

@@ -1,14 +1,30 @@
-"""Checks that data frames can fit into the machine's memory."""
+"""The machine: its devices and its memory."""
 
 from __future__ import annotations
 
 import os
 
 import pandas as pd
+import torch
 
 from gcvae.errors import Problem, SettingError
 
 _GIB = 2.0**30
+
+
+def device_named(name: str) -> torch.device:
+    """Returns the device with this name; `auto` is CUDA if available, otherwise the CPU.
+
+    Raises:
+        SettingError: The name is not `auto`, `cpu` or `cuda`, or CUDA is not available.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name not in ("cpu", "cuda"):
+        raise SettingError(f"unknown device {name!r}; expected auto, cpu or cuda")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise SettingError("device is cuda, but this machine offers none; expected auto or cpu")
+    return torch.device(name)
 
 
 def refuse_rows_beyond_memory(rows: int, block: pd.DataFrame) -> None:
