@@ -20,8 +20,8 @@ import torch
 from experiments.budgets import Budget
 from experiments.kernel_estimators import parzen_windows
 from gcvae import Synthesizer
-from gcvae.model.decoders import PrincipalDirectionConditional
 from gcvae.numerics.generators import generator_for, normal
+from gcvae.paper.principal_direction import PrincipalDirectionConditional
 from gcvae.training.loop import split
 
 Pixels = npt.NDArray[np.float32]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import torch
 from torch import Tensor
 
 from gcvae.arrays import Mask
@@ -28,18 +29,15 @@ from gcvae.figures.html_tables import facts_table
 from gcvae.files.frame_dtypes import with_dtypes
 from gcvae.files.row_documents import Cell, pointing, row_to_frame
 from gcvae.files.table_reader import Rows, given_frame, parsed_chunks
-from gcvae.latent.encodings import encoding_block
 from gcvae.latent.manifold import Manifold, manifold_of
 from gcvae.model.decoders import GenerativeModel
-from gcvae.numerics.devices import device_named
 from gcvae.numerics.generators import generator_for
-from gcvae.numerics.machine_memory import refuse_rows_beyond_memory
+from gcvae.numerics.machine import device_named, refuse_rows_beyond_memory
 from gcvae.numerics.seeds import fresh_seed
 from gcvae.numerics.whole_numbers import whole_number
 from gcvae.sampling.conditions import refuse_beyond_limits
 from gcvae.sampling.constrained import Acceptance, ConstrainedModel
 from gcvae.sampling.filled_columns import filled_columns
-from gcvae.sampling.hard_rules import HardRules
 from gcvae.sampling.imputation import impute_blocks
 from gcvae.sampling.known_cells import KnownRows
 from gcvae.sampling.samplers import Sampler, free_blocks, make_sampler
@@ -47,15 +45,14 @@ from gcvae.schema.columns import TableSchema
 from gcvae.scoring.blank_references import BlankReferences
 from gcvae.scoring.row_scores import RowScorer
 from gcvae.scoring.score_options import ScoreOptions
-from gcvae.scoring.served_scores import FULL, require_scores, stricter
+from gcvae.scoring.served_scores import FULL, not_looser, require_scores, stricter
 from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.fitting import fit_prepared
-from gcvae.training.model_facts import model_facts
+from gcvae.training.model_file import ModelParts
 from gcvae.training.preparation import Context, prepared_table
 from gcvae.training.progress.fit_bar import reported
 from gcvae.training.progress.fit_progress import FitProgress
 from gcvae.training.progress.training_progress import Progress
-from gcvae.training.publishing.model_file import ModelFile
 from gcvae.training.settings import SettledConfig, configure
 
 
@@ -142,36 +139,16 @@ class Synthesizer:
             "progress": progress,
         }
 
-    def _take(
-        self,
-        schema: TableSchema,
-        codec: TableCodec,
-        model: GenerativeModel,
-        config: SettledConfig,
-        *,
-        preset: str,
-        training_record: Mapping[str, Any],
-        data_map: DependencyMap | None,
-        hard_rules: HardRules,
-        context: ContextCodec | None = None,
-        scoring: str = FULL,
-        table_notes: tuple[str, ...] = (),
-    ) -> Synthesizer:
+    def _take(self, parts: ModelParts) -> Synthesizer:
         """Sets the parts of a fitted model or a model file, and returns this synthesizer."""
-        self.schema = schema
-        self.codec = codec
-        self.model = model.eval()
-        self.config = config
-        self.preset = preset
-        self.training_record = dict(training_record)
-        self.context = context
-        self.scoring = scoring
-        self.table_notes = table_notes
-        self._constrained = ConstrainedModel(
-            self.model, codec, hard_rules, Acceptance.of_record(self.training_record)
-        )
+        self.schema, self.codec, self.model = parts.schema, parts.codec, parts.model.eval()
+        self.config, self.preset, self.context = parts.config, parts.preset, parts.context
+        self.training_record = dict(parts.training_record)
+        self.scoring, self.table_notes = parts.scoring, parts.table_notes
+        acceptance = Acceptance.of_record(self.training_record)
+        self._constrained = ConstrainedModel(self.model, self.codec, parts.hard_rules, acceptance)
         self._of_blanks = BlankReferences(self._constrained)
-        self._maps = DependencyMaps(self._constrained, data_map, self._values)
+        self._maps = DependencyMaps(self._constrained, parts.data_map, self._values)
         return self
 
     if not TYPE_CHECKING:  # a type checker must still report unknown attributes
@@ -194,7 +171,23 @@ class Synthesizer:
     def _facts(self) -> dict[str, str]:
         if "codec" not in vars(self):
             return {"preset": f"preset {self.arguments['preset']}", "state": "not fitted yet"}
-        return model_facts(self.schema, self.preset, self.training_record, self.table_notes)
+        record, rules = self.training_record, self.training_record.get("rules")
+        n_modelled = sum(column.is_modelled for column in self.schema)
+        facts = {
+            "preset": f"preset {self.preset}",
+            "columns": f"{len(self.schema)} columns ({n_modelled} modelled)",
+        }
+        if record.get("is_minimal"):
+            facts["training"] = "minimal: what is known of the training was left out"
+        else:
+            facts["rows"] = f"trained on {record['rows']:,} rows"
+            bound = f"held-out log-likelihood {record['bound_held_out']:.2f} nats per row"
+            facts["held-out log-likelihood"] = bound
+        if rules:
+            facts["rules"] = f"{len(rules)} rule{'s' * (len(rules) > 1)} kept"
+        if self.table_notes:  # they quote cells, so only their number is shown
+            facts["table"] = f"notes on the table: {len(self.table_notes)} (table_notes)"
+        return facts
 
     @classmethod
     def fit(
@@ -261,11 +254,8 @@ class Synthesizer:
         context: Context | None = None,
         held_out: Mask | None = None,
     ) -> Synthesizer:
-        """Trains this synthesizer with the arguments of its constructor, and returns it.
-
-        A previously fitted model is replaced, but only if training succeeds. Arguments and errors
-        are those of `Synthesizer.fit`.
-        """
+        """Trains this synthesizer with the arguments of its constructor, and returns it. A
+        previously fitted model is replaced only if training succeeds."""
         schema, preset, settings, seed, device, progress = self.arguments.values()
         config = configure(preset, settings)
         place = device_named(device)
@@ -275,18 +265,8 @@ class Synthesizer:
             with prepared_table(*asked) as prepared:
                 parts = fit_prepared(prepared, config, line, seed=seed, device=place)
             line.end()
-        return self._take(
-            parts.schema,
-            parts.codec,
-            parts.model,
-            parts.config,
-            preset=preset,
-            training_record=parts.training_record | {"frame": str(kind_of(table))},
-            data_map=parts.data_map,
-            hard_rules=parts.hard_rules,
-            context=parts.context,
-            table_notes=parts.table_notes,
-        )
+        record = parts.training_record | {"frame": str(kind_of(table))}
+        return self._take(replace(parts, training_record=record))
 
     def sample(
         self,
@@ -348,11 +328,9 @@ class Synthesizer:
     def sample_given(self, context: pd.DataFrame, seed: int, first_row: int = 0) -> pd.DataFrame:
         """Generates one row from p(row | context) for each row of `context`, in the same order.
 
-        Requires a model that was trained with a context, such as that of a child table.
-
         Args:
             context: Frame with the context columns of training, converted to their dtypes.
-            seed: Seed of the random generator; equal seeds and contexts give equal rows.
+            seed: Seed; equal seeds and contexts give equal rows.
             first_row: Number of the first row; synthetic identifiers are derived from row numbers.
 
         Raises:
@@ -368,8 +346,7 @@ class Synthesizer:
 
         Args:
             typed: The n rows, with all modelled columns in the schema's dtypes.
-            context: Contexts of the n rows, encoded by `self.context.encode` as a code and a value
-                for each of C context columns; None for a model without a context. Shape: (n, 2 C).
+            context: Contexts, as `self.context.encode` returns them; None without. Shape: (n, 2 C).
             seed: Seed of the random generator.
         """
         kept = filled_columns(self.schema, None, None).kept
@@ -381,11 +358,9 @@ class Synthesizer:
         return pd.concat([typed.iloc[:0], *blocks], ignore_index=True)
 
     def notes(self, rows: int) -> list[str]:
-        """Returns warnings about a sample of `rows` rows.
-
-        There is one for each identifier column whose generated values need more digits than the
-        table's, because too few unused values with that number of digits are left.
-        """
+        """Returns warnings about a sample of `rows` rows: one for each identifier column whose
+        generated values need more digits than the table's, because too few unused values are
+        left."""
         return self.codec.notes(rows)
 
     def sampler(
@@ -467,8 +442,8 @@ class Synthesizer:
             rows: Rows, as for `impute`; or a file of any size.
             draws: Number of imputations of each row.
             seed: Seed of the random generator.
-            among: Range of the row indices to impute; None imputes all rows. It begins at a
-                multiple of 4,096 (`CHUNK_ROWS`).
+            among: Range of the row indices to impute, which begins at a multiple of 4,096
+                (`CHUNK_ROWS`); None imputes all rows.
             columns: Columns to impute, as for `impute`.
             keep_missing: Columns whose missing cells are kept, as for `impute`.
         """
@@ -479,16 +454,15 @@ class Synthesizer:
         self, rows: int, seed: int | None = None, *, among: range | None = None, **conditions: Any
     ) -> Iterator[pd.DataFrame]:
         """Yields the rows that `sample` returns as consecutive pandas frames, in constant memory.
-
         The first n rows are the same for any larger `rows`.
 
         Args:
             rows: Number of rows of the complete sample.
             seed: Seed of the complete sample, also stored in `attrs["seed"]` of each frame; None
                 draws one.
-            among: Range of the row indices to generate; None generates all rows. It begins at a
-                multiple of 4,096 (`SAMPLE_BLOCK_ROWS`). Several processes with the same seed can
-                each generate a part of one sample.
+            among: Range of the row indices to generate, which begins at a multiple of 4,096
+                (`SAMPLE_BLOCK_ROWS`); None generates all rows. Several processes with the same seed
+                can each generate a part of one sample.
             conditions: `given`, `given_rows` and `distribution`, as for `sampler`.
 
         Raises:
@@ -578,17 +552,14 @@ class Synthesizer:
     def score_blocks(
         self, rows: Rows, draws: int | None = None, seed: int = 0, **options: Any
     ) -> Iterator[pd.DataFrame]:
-        """Yields the rows that `log_likelihood` returns as consecutive pandas frames.
-
-        `rows` may be a file of any size, which is read in constant memory. The options are those of
-        `log_likelihood`.
-        """
+        """Yields the rows that `log_likelihood` returns as consecutive pandas frames, in constant
+        memory; `rows` may be a file of any size. The options are those of `log_likelihood`."""
         return with_index_of(self.scorer.blocks(rows, ScoreOptions(draws, seed, **options)), rows)
 
     @property
     def scorer(self) -> RowScorer:
-        """Object that computes log-likelihoods and anomaly p-values of rows. Raises ScoringError if
-        `scoring` is `off`."""
+        """Computes log-likelihoods and anomaly p-values of rows. Raises ScoringError if `scoring`
+        is `off`."""
         require_scores(self.scoring)
         known = self.training_record.get("held_out_scores"), self._of_blanks
         return RowScorer(self.schema, self._constrained, *known, self.scoring)
@@ -667,14 +638,23 @@ class Synthesizer:
 
         Args:
             rows: Rows, as for `encode`; or a file of any size.
-            among: Range of the row indices to encode; None encodes all rows. It begins at a
-                multiple of 4,096 (`CHUNK_ROWS`).
+            among: Range of the row indices to encode, which begins at a multiple of 4,096
+                (`CHUNK_ROWS`); None encodes all rows.
         """
-        blocks = (
-            encoding_block(self.model, self.codec.encode(typed, blanks_unknown=True))
-            for _, typed in parsed_chunks(rows, self.schema, among)
-        )
+        blocks = (self._encoding(typed) for _, typed in parsed_chunks(rows, self.schema, among))
         return with_index_of(blocks, rows, first_row=0 if among is None else among.start)
+
+    def _encoding(self, typed: pd.DataFrame) -> pd.DataFrame:
+        """Returns mean and standard deviation of q(z | x), in units of z, of typed rows.
+
+        Source: Eqs. (vae3) and (vae4).
+        """
+        with torch.no_grad():
+            eta, log_tau = self.model.encoder(self.codec.encode(typed, blanks_unknown=True))
+        numbers = torch.cat([eta, log_tau.exp()], dim=1).double().numpy()
+        dimensions = range(1, eta.shape[1] + 1)
+        kinds = "mean", "standard_deviation"
+        return pd.DataFrame(numbers, columns=[f"{kind}_{k}" for kind in kinds for k in dimensions])
 
     def manifold(self, n_steps: int = 15) -> Manifold:
         """Returns each column's distribution given z, on a grid of quantiles of the two-dimensional
@@ -715,11 +695,7 @@ class Synthesizer:
         Raises:
             SettingError: `scoring` is unknown, or less restrictive than this model's.
         """
-        parts = self._parts().with_scoring(scoring)
-        return (parts.minimal() if minimal else parts).to_bytes()
-
-    def _parts(self) -> ModelFile:
-        return ModelFile(
+        parts = ModelParts(
             self.schema,
             self.codec,
             self.model,
@@ -729,16 +705,14 @@ class Synthesizer:
             self._maps.data,
             self._constrained.hard_rules,
             self.context,
-            self.scoring,
+            self.scoring if scoring is None else not_looser(scoring, self.scoring),
         )
+        return (parts.minimal() if minimal else parts).to_bytes()
 
     def restrict_scoring(self, scoring: str) -> None:
         """Permanently restricts what this model reveals about rows: their scores (`full`), only
-        whether a row is rare (`flag`), or nothing (`off`).
-
-        Does nothing if the model is more restrictive already. Raises SettingError if `scoring` is
-        unknown.
-        """
+        whether a row is rare (`flag`), or nothing (`off`). Does nothing if the model is more
+        restrictive already, and raises SettingError if `scoring` is unknown."""
         self.scoring = stricter(scoring, self.scoring)
 
     @classmethod
@@ -765,6 +739,5 @@ class Synthesizer:
         tensors, manifest = unpack_tensors(data)
         with artifact_errors("the file's manifest is none that this library writes"):
             check_version(manifest)
-            parts = ModelFile.of_parts(tensors, manifest)
-            members = {part.name: getattr(parts, part.name) for part in fields(parts)}
-            return cls(preset=parts.preset)._take(**members)
+            parts = ModelParts.of_parts(tensors, manifest)
+            return cls(preset=parts.preset)._take(parts)

@@ -36,8 +36,7 @@ def stream_encodings(
     Args:
         blocks: Encodings of consecutive rows, from `Synthesizer.encode_blocks`.
         format: `csv`, or `json`: an object with the members of `heading`, a member `meaning` that
-            explains the numbers, and a list `encodings` with an object {mean, standard_deviation}
-            for each row.
+            explains the numbers, and a list `encodings` of {mean, standard_deviation} of each row.
         heading: First members of the JSON object.
         shard: Part of the file that the blocks form; the default is a complete file.
 

@@ -37,10 +37,7 @@ class NumberGrid:
     missing: Grid
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the attributes as a JSON-compatible dict, with dates as ISO 8601 strings.
-
-        An entry of `low`, `median` and `high` is None where every cell is missing.
-        """
+        """Returns the attributes as a JSON-compatible dict, with dates as ISO 8601 strings."""
         grids = {name: _plain(getattr(self, name)) for name in _QUANTILES}
         return {"name": self.name, **grids, "missing": self.missing.tolist()}
 

@@ -154,10 +154,8 @@ def _columns(
 
 
 def _code_probabilities(model: GenerativeModel, z: Tensor) -> list[Grid]:
-    """Returns the code probabilities of every column for each z.
-
-    Shape: z (n, K) -> (n, number of codes) for each column.
-    """
+    """Returns the code probabilities of every column for each of n vectors z. Shape: (n, K) codes
+    each."""
     parameters = model.conditional(z).alone
     found: list[Grid] = [np.ones((len(z), column.n_codes)) for column in model.marginals.columns]
     for group, log_beta in zip(model.marginals.code_groups, parameters.log_beta, strict=True):
@@ -179,14 +177,8 @@ def _quantile_cells(model: GenerativeModel, codec: TableCodec, z: Tensor) -> pd.
 def _number_grid(
     column: ColumnCodec, cells: pd.Series[Any], probability: Grid, shape: tuple[int, int]
 ) -> NumberGrid:
-    """Returns the quantiles of a column of numbers or dates, and the probability of missing.
-
-    Args:
-        column: Codec of the column.
-        cells: 64 evenly spaced quantiles for each z, some of which may be missing.
-        probability: Code probabilities for each z. Shape: (S^2, number of codes).
-        shape: (S, S).
-    """
+    """Returns the quantiles of a column of numbers or dates, and the probability of missing, from
+    64 evenly spaced quantiles for each z, of which some may be missing."""
     by_place = cells.astype(object).to_numpy().reshape(-1, _CELLS_PER_PLACE)
     present = [sorted(cell for cell in place if not pd.isna(cell)) for place in by_place]
     grids = {

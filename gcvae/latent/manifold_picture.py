@@ -30,16 +30,10 @@ def draw_manifold(
     z_1: Grid,
     z_2: Grid,
 ) -> None:
-    """Draws a panel for each of the first 40 columns and saves the picture.
+    """Draws a panel for each of the first 40 columns and saves the picture, as `png` or `svg`.
 
     A panel shows the median of numbers or dates, the probability of the second of two levels, or
     the most probable of several levels. z_1 increases from left to right, z_2 from bottom to top.
-
-    Args:
-        format: `png` or `svg`.
-        columns: Columns to draw.
-        z_1: Grid values of the first latent dimension. Shape: (S,).
-        z_2: Grid values of the second latent dimension. Shape: (S,).
     """
     shown = columns[:_MOST_PANELS]
     with drawing(_texts(shown), format) as lettering:
@@ -130,7 +124,7 @@ def _draw_levels(figure: Any, axes: Any, column: LevelGrid, lettering: Lettering
 
 
 def _draw_best(axes: Any, names: list[str], best: Any, named: list[int], has_others: bool) -> None:
-    """Draws the most probable level at each z: one colour for each level in `named`, grey for all
+    """Draws the most probable level at each z: one colour for each level in `named`, grey for
     others."""
     from matplotlib import colormaps
     from matplotlib.colors import to_rgb

@@ -27,12 +27,11 @@ from gcvae.model.change_points import ChangePointLayer, ChangePoints
 from gcvae.model.level_functions import (
     FunctionStep,
     LevelFunction,
-    function_steps,
     order_with_rules,
 )
 from gcvae.model.marginals import MarginalOutputs, Marginals
 from gcvae.model.monotone_transforms import MonotoneTransforms
-from gcvae.model.networks import ColumnShape, Dropout
+from gcvae.model.networks import ColumnShape, Dropout, set_constants
 from gcvae.numerics.affine import affine, affine_silu
 from gcvae.numerics.batches import broadcast_shape
 
@@ -47,18 +46,15 @@ _MOST_COLUMNS_TO_MULTIPLY = 64
 
 
 class CellFeatures(nn.Module):
-    """Computes d features f(x_i) of each encoded cell: an embedding of its integer code and, in
-    columns of numbers, its value with smooth functions of it.
+    """Computes d features f(x_i) of each cell: an embedding of its code and, in columns of numbers,
+    its value with smooth functions of it.
 
     Attributes:
         offsets: Index of each column's first code in the table of embeddings. Shape: (D,).
-        code_scores: Normal score of the number that each code stands for; 0 for levels
-            (categories). The codes of all columns are concatenated.
+        code_scores: Normal score of the number that each code stands for; 0 for levels. The codes
+            of all columns are concatenated.
         on_axis: 1 for columns in which codes stand for numbers, else 0. Shape: (D,).
-        point_codes: The code that all numbers without a code of their own share; -1 for columns of
-            levels. Shape: (D,).
-
-    Shape: codes and values (n, D) -> (D, n, d) for n rows, D columns and d features.
+        point_codes: The code of numbers without a code of their own; -1 for levels. Shape: (D,).
     """
 
     offsets: Tensor
@@ -73,25 +69,21 @@ class CellFeatures(nn.Module):
         scores = [s for c in columns for s in (c.code_scores or (0.0,) * c.n_codes)]
         on_axis = [float(c.code_scores is not None) for c in columns]
         point = [-1 if c.point_code is None else c.point_code for c in columns]
-        self.register_buffer("offsets", torch.tensor(starts), persistent=False)
-        self.register_buffer("code_scores", torch.tensor(scores), persistent=False)
-        self.register_buffer("on_axis", torch.tensor(on_axis), persistent=False)
-        self.register_buffer("point_codes", torch.tensor(point), persistent=False)
+        set_constants(
+            self,
+            offsets=torch.tensor(starts),
+            code_scores=torch.tensor(scores),
+            on_axis=torch.tensor(on_axis),
+            point_codes=torch.tensor(point),
+        )
         self.embedding = nn.Embedding(sum(n_codes), _D_EMBEDDING)
         nn.init.normal_(self.embedding.weight, std=0.5)
         self.width = _D_EMBEDDING + _N_PLACES + _N_BUMPS
 
     def forward(self, codes: Tensor, values: Tensor, columns: slice = slice(None)) -> Tensor:
-        """Returns d features of each cell of n rows, in D_part of the columns.
-
-        Args:
-            codes: Integer code of each cell. Shape: (n, D_part).
-            values: Number in each cell; ignored if the cell's code stands for a level or frequent
-                number. Shape: (n, D_part).
-            columns: The columns of the cells. Default: all.
-
-        Shape: (D_part, n, d).
-        """
+        """Returns the features of cells of n rows, in D_part of the columns (default: all). Shape:
+        codes and values, which codes of levels and frequent numbers ignore, (n, D_part) -> (D_part,
+        n, d)."""
         place = codes.long().clamp(min=0) + self.offsets[columns]
         score = torch.where(
             codes == self.point_codes[columns], values.float(), self.code_scores[place]
@@ -111,12 +103,10 @@ def _batched(d: int, d_in: int, d_out: int, gain: float) -> nn.Parameter:
 
 
 def column_order(columns: Sequence[ColumnShape]) -> list[int]:
-    """Returns column indices in the order of the chain rule, before dependencies between columns
-    change it.
+    """Returns column indices in the order of the chain rule, before dependencies change it.
 
-    Columns with the fewest codes (distinct levels) come first and columns of numbers last, because
-    the density of a number given a level is learned from fewer rows than the probability of a level
-    given a number.
+    Columns with the fewest codes come first and columns of numbers last, because the density of a
+    number given a level is learned from fewer rows than the probability of a level given a number.
     """
 
     def key(j: int) -> tuple[bool, int]:
@@ -128,12 +118,8 @@ def column_order(columns: Sequence[ColumnShape]) -> list[int]:
 
 
 class AutoregressiveNetwork(nn.Module):
-    """Network r_j(x_<j, z), which makes the distribution of each column j depend on earlier
-    columns.
-
-    Its outputs are added to those of the layers that compute marginals from z alone. x_<j are the
-    columns before j in `order`; z enters as a hidden vector, the context. D is the number of
-    columns.
+    """Network r_j(x_<j, z), which makes the distribution of column j depend on the columns before
+    it in `order`. z enters as a hidden vector, the context.
 
     Attributes:
         order: Column indices in the order of the chain rule.
@@ -141,8 +127,6 @@ class AutoregressiveNetwork(nn.Module):
         places: `order` as a tensor. Shape: (D,).
         grouped: Column indices, sorted by the group of columns with similar numbers of codes.
         numbers: Indices of the columns of numbers. Shape: (D_real,).
-
-    Shape: context (..., n, d_context), n rows (n, D) -> `MarginalOutputs` of shape (..., n).
     """
 
     earlier: Tensor
@@ -163,12 +147,15 @@ class AutoregressiveNetwork(nn.Module):
         super().__init__()
         d = len(columns)
         self.order = order_with_rules(column_order(columns), columns, functions)
-        self.functions = function_steps(functions, self.order, [c.n_codes for c in columns])
+        n_codes = [column.n_codes for column in columns]
+        self.functions = nn.ModuleList(
+            FunctionStep(function, max(function.columns, key=self.order.index), n_codes)
+            for function in functions
+        )
         self.features = CellFeatures(columns)
         rank = torch.tensor(self.order).argsort()
         earlier = (rank < rank[:, None]).float()
-        self.register_buffer("earlier", earlier, persistent=False)
-        self.register_buffer("places", torch.tensor(self.order), persistent=False)
+        set_constants(self, earlier=earlier, places=torch.tensor(self.order))
         self.read = nn.Linear(d_context, d_sum)
         gain = 1.5 * math.sqrt(self.features.width / (_D_EMBEDDING + 4) / max(1.0, d / 2))
         self.add = _batched(d, self.features.width, d_sum, gain)
@@ -181,8 +168,7 @@ class AutoregressiveNetwork(nn.Module):
         self.groups = [(group.columns.tolist(), group.shape) for group in marginals.code_groups]
         self.real = marginals.real_columns.tolist()
         grouped = torch.tensor([j for at, _ in self.groups for j in at], dtype=torch.long)
-        self.register_buffer("grouped", grouped, persistent=False)
-        self.register_buffer("numbers", marginals.real_columns.clone(), persistent=False)
+        set_constants(self, grouped=grouped, numbers=marginals.real_columns.clone())
         self.to_logits = nn.ParameterList(
             nn.Parameter(torch.zeros(len(at), d_column, shape[1])) for at, shape in self.groups
         )
@@ -198,15 +184,11 @@ class AutoregressiveNetwork(nn.Module):
     def forward(
         self, context: Tensor, rows: EncodedTable, dropout: Dropout | None = None
     ) -> MarginalOutputs:
-        """Returns the network's contribution to the outputs (logits, mixture parameters) of every
-        column.
-
-        Columns are computed in parallel, because all cells of the rows are known.
+        """Returns the network's contribution to the outputs of every column, computed in parallel.
 
         Args:
-            context: Hidden vector of the latent vector z of each of n rows. Shape: (..., n,
-                d_context).
-            rows: The n encoded rows.
+            context: Hidden vectors of z. Shape: (..., n, d_context).
+            rows: The n complete rows.
             dropout: Dropout of a training step; None outside of training.
         """
         x = self.features(rows.codes, rows.values)
@@ -236,18 +218,13 @@ class AutoregressiveNetwork(nn.Module):
         return MarginalOutputs(tuple(logits), mixture, bins)
 
     def _lines(self, x: Tensor) -> Tensor:
-        """Returns the shift of the means of each column of numbers, linear in the earlier cells.
-
-        Shape: (D, n, d) -> (n, D_real).
-        """
+        """Returns the mean shift of each column of numbers, linear in the earlier cells. Shape: (D,
+        n, d) -> (n, D_real)."""
         slopes = self.slopes * self.earlier[self.real][..., None]
         return torch.einsum("dnk,rdk->nr", x[..., :_N_PLACES], slopes)
 
     def _sum_of_earlier(self, added: Tensor) -> Tensor:
-        """Returns, for each column, the sum over the columns before it in `order`.
-
-        Shape: (D, n, d_sum) -> (D, n, d_sum).
-        """
+        """Returns the sum over the columns before each one. Shape: (D, n, d_sum) -> the same."""
         if len(added) <= _MOST_COLUMNS_TO_MULTIPLY:
             # With few columns a product with zeros and ones is faster than cumsum and its gradient.
             return (self.earlier @ added.flatten(1)).view_as(added)
@@ -256,31 +233,17 @@ class AutoregressiveNetwork(nn.Module):
         return torch.empty_like(added).index_copy(0, self.places, before)
 
     def _hidden(self, total: Tensor, columns: slice, dropout: Dropout | None) -> Tensor:
-        """Applies the layers of each column to the running sum before it. Shape: (D_part, N, d_sum)
-        -> (D_part, N, d_column)."""
+        """Applies the layers of each column. Shape: (D_part, N, d_sum) -> (D_part, N, d_column)."""
         act = nn.functional.silu
         h = torch.baddbmm(self.narrow_bias[columns, None], act(total), self.narrow[columns])
         inner = torch.baddbmm(self.inner_bias[columns, None], act(h), self.inner[columns])
         inner = torch.bmm(act(inner), self.outer[columns])
         return act(h + (inner if dropout is None else dropout.kept_units(inner)))
 
-    def column_outputs(self, total: Tensor, j: int) -> ColumnOutputs:
-        """Returns the network's contribution to the outputs of column j, for N rows.
-
-        Args:
-            total: Sum of the contributions of z and of the columns before j. Shape: (N, d_sum).
-        """
-        h = self.layers(j)(total)
-        g, at = self.group_of(j)
-        logits = None if g is None else h @ self.to_logits[g][at] + self.shifts[g][at]
-        mixture = h @ self.to_mixture[self.real.index(j)] if j in self.real else None
-        bins = self.steps.additions(h, j) if self.steps.has_numbers(j) else None
-        return ColumnOutputs(logits, mixture, bins)
-
     @property
     def n_lines(self) -> int:
-        """Number of outputs that depend linearly on earlier cells: the mean shift of each column of
-        numbers, and the log ratios of bins between change points."""
+        """Number of linear terms: the mean shift of each column of numbers, and log ratios of
+        bins."""
         return len(self.real) + self.steps.n_offsets
 
     def layers(self, j: int) -> ColumnLayers:
@@ -297,16 +260,12 @@ class AutoregressiveNetwork(nn.Module):
         return [step for step in self.functions if isinstance(step, FunctionStep)]
 
     def kept_cells(self, log_beta: Sequence[Tensor], codes: Tensor) -> dict[int, Tensor]:
-        """Returns the log probability of cells' codes after enforcing functional dependencies.
+        """Returns the log probability of cells' codes after enforcing functional dependencies, by
+        index of each column that is the last of a dependency in `order`. Shape: (..., n) each.
 
         Args:
-            log_beta: Log code probabilities of n rows, for each group of D_group columns with up to
-                K_group codes. Shape: (..., n, D_group, K_group) each.
-            codes: Integer codes of the D cells of each row. Shape: (n, D).
-
-        Returns:
-            Log probabilities by column index, for each column that is the last of a dependency in
-            `order`. Shape: (..., n) each.
+            log_beta: Log code probabilities of each group. Shape: (..., n, D_group, K_group) each.
+            codes: Codes of the rows. Shape: (n, D).
         """
         columns: dict[int, Tensor] = {}
         found: dict[int, Tensor] = {}
@@ -324,20 +283,14 @@ class AutoregressiveNetwork(nn.Module):
         return found
 
     def group_of(self, j: int) -> tuple[int | None, int]:
-        """Returns (index of the group of columns that contains column j, index of j in this group).
-        Columns with similar numbers of codes form a group and share a layer.
-
-        The group is None for a column with a single code, which needs no probabilities.
-        """
+        """Returns the index of the group of column j, and its index in the group; None for the
+        group of a column with a single code, which needs no probabilities."""
         found = [(g, at.index(j)) for g, (at, _) in enumerate(self.groups) if j in at]
         return found[0] if found else (None, 0)
 
     def code_additions(self, j: int) -> tuple[Tensor, Tensor]:
-        """Returns what each of the K codes of column j adds to the running sum and to the linear
-        terms, on which later columns depend; a number with the code counts as zero.
-
-        Shape: (K, d_sum), (K, n_lines).
-        """
+        """Returns what each code of column j adds to the running sum and to the linear terms; a
+        number with the code counts as zero. Shape: (K, d_sum), (K, n_lines)."""
         codes = torch.arange(self.features.n_codes[j], device=self.start.device)
         return self._added_by(codes, torch.zeros_like(codes, dtype=torch.float64), j)
 
@@ -349,13 +302,12 @@ class AutoregressiveNetwork(nn.Module):
         at: Tensor,
         of_codes: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Returns what N cells of column j add to the running sum and to the linear terms, on
-        which later columns depend.
+        """Returns what N cells of column j add to the running sum and to the linear terms.
 
         Args:
             codes: Codes of the cells. Shape: (N,).
             values: Values of the cells. Shape: (N,).
-            at: Indices of the m cells whose code is the one that numbers share. Shape: (m,).
+            at: Indices of the m cells with the code that numbers share. Shape: (m,).
             of_codes: The column's `code_additions`, if already computed.
 
         Shape: (N, d_sum), (N, n_lines).
@@ -374,11 +326,10 @@ class AutoregressiveNetwork(nn.Module):
     def added_by_all(
         self, codes: Tensor, values: Tensor, j: int, of_codes: tuple[Tensor, Tensor]
     ) -> tuple[Tensor, Tensor]:
-        """Returns what N cells of column j add to the running sum and to the linear terms, as
-        `added_by` does, but independent of the rest of the batch to the last bit.
+        """Computes `added_by` independently of the rest of the batch, to the last bit.
 
         A matrix product with another number of rows may differ in the last bit, so all cells are
-        computed as numbers. Arguments as for `added_by`.
+        computed as numbers.
         """
         codes = codes.clamp(0, self.features.n_codes[j] - 1)
         found = [part.index_select(0, codes) for part in of_codes]
@@ -389,7 +340,7 @@ class AutoregressiveNetwork(nn.Module):
         return found[0], found[1]
 
     def _added_by(self, codes: Tensor, values: Tensor, j: int) -> tuple[Tensor, Tensor]:
-        """Computes `added_by` for every cell. Shape: (N,), (N,) -> (N, d_sum), (N, n_lines)."""
+        """Computes `added_by` for every cell."""
         x = self.features(codes[:, None], values[:, None], slice(j, j + 1))[0]
         slopes = self.slopes[:, j] * self.earlier[self.real, j][:, None]
         moved = x[:, :_N_PLACES] @ slopes.T
@@ -400,8 +351,8 @@ class AutoregressiveNetwork(nn.Module):
 
 @dataclass(frozen=True)
 class ColumnLayers:
-    """Layers that map the sum of contributions of z and earlier columns to the hidden vector of one
-    column, as contiguous tensors. Shape: biases (outputs,), matrices (outputs, inputs)."""
+    """Layers from the running sum to the hidden vector of one column, as contiguous tensors. Shape:
+    biases (outputs,), matrices (outputs, inputs)."""
 
     start: Tensor
     narrow: Tensor
@@ -418,29 +369,9 @@ class ColumnLayers:
         return silu(affine(inner, self.outer, None, plus=h), inplace=True)
 
 
-@dataclass(frozen=True)
-class ColumnOutputs:
-    """Network outputs of one column for N rows.
-
-    Attributes:
-        logits: Logits of the K codes that a cell can have; None for a column with a single code.
-            Shape: (N, K).
-        mixture: Logits of weights, means and log sigmas of the M components of the density of
-            numbers; None for a column of levels. Shape: (N, 3 M).
-        bins: Logits of the B bins between change points, at which the density has steps; None for a
-            column without change points. Shape: (N, B).
-    """
-
-    logits: Tensor | None
-    mixture: Tensor | None
-    bins: Tensor | None
-
-
 def with_means_moved(mixture: Tensor, by: Tensor) -> Tensor:
-    """Returns mixture outputs (weights, means, log sigmas) with `by` added to all M means.
-
-    Shape: mixture (..., 3 M), by (...) -> (..., 3 M).
-    """
+    """Returns mixture parameters with `by` added to all M means. Shape: (..., 3 M), (...) -> (...,
+    3 M)."""
     weight, mean, log_sigma = mixture.chunk(3, dim=-1)
     return torch.cat([weight, mean + by[..., None], log_sigma], dim=-1)
 

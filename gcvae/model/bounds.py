@@ -1,4 +1,4 @@
-"""Lower bounds on log p(x), and regularisers, in nats per row.
+"""Lower bounds on log p(x), in nats per row.
 
 A jitter is a uniform sample that places a level within its interval of probabilities (continuous
 extension), so that the copula's density applies; the exact likelihood integrates over the interval.
@@ -19,20 +19,19 @@ from gcvae.model.decoders import Conditional, GenerativeModel, Likelihoods, join
 from gcvae.model.networks import Dropout
 from gcvae.model.proposals import draw_latents
 from gcvae.numerics.generators import normal, uniform
-from gcvae.numerics.normal import normal_cdf
 from gcvae.numerics.row_noise import RowNoise
 
 
 @dataclass(frozen=True)
 class Draw:
-    """One sample of the latent vector z for each of n rows, with the terms of its evidence lower
-    bound.
+    """One sample of z for each of n rows, with the terms of its evidence lower bound.
 
     Attributes:
-        z: Samples of q(z|x), in K dimensions. Shape: (n, K).
+        z: Samples of q(z|x). Shape: (n, K).
         log_prob: log p(x|z). Shape: (n,).
         kl: KL[q(z|x) || p(z)], or an estimate of it. Shape: (n,).
         conditional: Distribution p(x|z) at the samples.
+        head_log_prob: log p(x|z) of the first rows under the copula head; None if not requested.
     """
 
     z: Tensor
@@ -40,12 +39,10 @@ class Draw:
     kl: Tensor
     conditional: Conditional
     head_log_prob: Tensor | None = None
-    """log p(x|z) of the first rows under the copula head of an autoregressive decoder; None if not
-    requested."""
 
     @property
     def elbo(self) -> Tensor:
-        """Evidence lower bound log p(x|z) - KL[q(z|x) || p(z)] of each of n rows. Shape: (n,)."""
+        """Evidence lower bound log p(x|z) - KL[q(z|x) || p(z)] of each row. Shape: (n,)."""
         return self.log_prob - self.kl
 
 
@@ -60,14 +57,11 @@ def draw_elbo(
 ) -> Draw:
     """Returns a one-sample estimate of the evidence lower bound of each of n rows.
 
-    z = eta(x) + tau(x) * eps is a reparametrised sample of q(z|x). For a copula decoder,
-    log p(x|z) = log c_Psi + sum log beta + sum log N(x; mu, sigma^2): copula density, level
-    probabilities and densities of numbers.
+    z = eta(x) + tau(x) * eps is a reparametrised sample of q(z|x).
 
     Args:
-        rows: Encoded rows, with D columns. Shape: (n, D).
-        generator: Source of z and of jitters, uniform samples that place each level within its
-            interval of probabilities.
+        rows: Encoded rows. Shape: (n, D).
+        generator: Source of z and of jitters.
         exact: Whether to compute the exact likelihood instead of sampling one jitter per cell.
         dropout: Dropout of a training step; None outside of training.
         n_head_rows: Number of first rows whose likelihood under the copula head of an
@@ -97,11 +91,8 @@ def elbo(
     n_draws: int = 1,
     exact: bool = False,
 ) -> Tensor:
-    """Returns the evidence lower bound of each of n rows, averaged over `n_draws` samples of z.
-
-    With `exact`, levels are integrated over their intervals of probabilities; otherwise a uniform
-    sample (jitter) places each level in its interval. Shape: (n,).
-    """
+    """Returns the evidence lower bound of each row, averaged over `n_draws` samples of z; `exact`
+    is as for `draw_elbo`. Shape: (n,)."""
     draws = [draw_elbo(model, rows, generator, exact=exact).elbo for _ in range(n_draws)]
     return torch.stack(draws).mean(0)
 
@@ -111,10 +102,9 @@ class BoundEstimate:
     """Lower bounds on log p(x) of n rows, as logarithms of mean importance weights, in nats.
 
     Attributes:
-        log_means: Entry j is the bound on the log density of the first j + 1 columns in `order`;
-            the last entry is the bound on log p(x). Shape: (n, D).
-        variance: Variance of the mean weight, divided by its square; NaN if the mean is of a single
-            sample. Shape: (n,).
+        log_means: Entry j is the bound for the first j + 1 columns in `order`. Shape: (n, D).
+        variance: Variance of the mean weight, divided by its square; NaN for a single sample.
+            Shape: (n,).
         order: Column indices in the decoder's order.
     """
 
@@ -124,7 +114,7 @@ class BoundEstimate:
 
     @property
     def bound(self) -> Tensor:
-        """Lower bound on log p(x) of each row, in nats. Shape: (n,)."""
+        """Lower bound on log p(x) of each row. Shape: (n,)."""
         return self.log_means[:, -1]
 
     @property
@@ -132,16 +122,15 @@ class BoundEstimate:
         """Root mean squared error of the bounds due to sampling, by the delta method. Shape: (n,).
 
         A mean with relative standard deviation s has a logarithm with standard deviation s and bias
-        -s^2 / 2, so the error is the root of s^2 + (s^2 / 2)^2.
+        -s^2 / 2.
         """
         return torch.hypot(self.variance.sqrt(), 0.5 * self.variance)
 
     @property
     def terms(self) -> Tensor:
-        """Contribution of each column to the bound: the difference of consecutive `log_means`.
+        """Contribution of each column to the bound, in table order. Shape: (n, D).
 
         Contributions of a row add up to its bound; those after an impossible cell (-inf) are 0.
-        Shape: (n, D), n rows by D columns in table order.
         """
         before = torch.cat([torch.zeros_like(self.log_means[:, :1]), self.log_means[:, :-1]], dim=1)
         steps = torch.where(torch.isneginf(before), 0.0, self.log_means - before)
@@ -167,12 +156,10 @@ class BoundEstimate:
         return type(self)(log_means, variance, self.order)
 
     def mixed(self, other: BoundEstimate, share: Tensor) -> Self:
-        """Returns the weighted average of the mean importance weights of two estimates.
+        """Returns the weighted average of the mean importance weights of two independent estimates.
 
         Args:
-            other: Independent estimate for the same rows.
-            share: Weight of `other`, from 0 to 1; it must not depend on either estimate's samples.
-                Shape: (n,), for n rows.
+            share: Weight of `other`; it must not depend on either estimate's samples. Shape: (n,).
         """
         log_own, log_other = torch.log1p(-share), share.log()
         mixed = torch.logaddexp(
@@ -202,17 +189,16 @@ def iwae_bound(
     """Returns the importance-weighted bound log mean_s [p(x|z_s) p(z_s) / q(z_s)] of each of n
     rows.
 
-    Its expectation is at most log p(x). The samples are those of `draw_latents`; with one sample,
-    z ~ q(z|x), the expectation is the evidence lower bound. The same is computed for the first j
+    Its expectation is at most log p(x). The samples are those of `draw_latents`; with one sample, z
+    ~ q(z|x), the expectation is the evidence lower bound. The same is computed for the first j
     columns in the decoder's `order`, for each j; differences estimate log p(x_j|x_<j).
 
     Args:
-        rows: Encoded rows, with D columns. Shape: (n, D).
+        rows: Encoded rows. Shape: (n, D).
         noise: Source of each row's random numbers.
         n_draws: Number of samples of z for each row.
-        n_jitters: Number of jitters (uniform samples that place each level within its interval of
-            probabilities) for each z, averaged inside the logarithm; 0 for the exact likelihood.
-            Not used for an autoregressive decoder, which needs no jitter.
+        n_jitters: Number of jitters for each z, averaged inside the logarithm; 0 for the exact
+            likelihood. An autoregressive decoder needs no jitter.
 
     Source: importance weighting of Eq. (elbo_gcvae); Burda, Grosse & Salakhutdinov 2016.
     """
@@ -228,96 +214,84 @@ def iwae_bounds(
     n_jitters: int = 0,
     likelihoods: Likelihoods | None = None,
 ) -> list[BoundEstimate]:
-    """Returns `iwae_bound` for several independent sets of random numbers, computed in one pass.
+    """Returns `iwae_bound` for several independent sources of random numbers, computed in one pass.
 
     Rows with and without unobserved cells are computed in separate batches, because an
     autoregressive decoder samples unobserved cells at each z. The bound of a row under an
     autoregressive decoder does not depend on other rows, to the last bit if the networks' widths
-    are multiples of 16.
-
-    Args:
-        rows: The n encoded rows, with D columns. Shape: (n, D).
-        replicates: Source of each row's random numbers, one for each bound.
-        n_draws: Number of samples of z for each row and set.
-        n_jitters: Number of jitters for each z, as for `iwae_bound`; 0 for the exact likelihood.
-        likelihoods: `row_likelihoods` of the decoder; None to create it.
+    are multiples of 16. `likelihoods` are the decoder's `row_likelihoods`, None to create them.
     """
     if model.is_autoregressive:
         n_jitters = 0
     likelihoods = likelihoods or model.decoder.row_likelihoods()
-    evaluate = _Evaluation(model, likelihoods, n_draws, n_jitters)
     is_whole = rows.observed.all(1) & ~rows.are_intervals.any(1)
     parts = [part.nonzero()[:, 0] for part in (is_whole, ~is_whole)]
     n_rows = max(1, model.decoder.evaluations_at_once // (n_draws * len(replicates)))
     batches = [batch for part in parts if len(part) for batch in part.split(n_rows)]
-    found = [
-        evaluate(rows.take(batch), [noise.take(batch) for noise in replicates]) for batch in batches
-    ]
+    found = []
+    for batch in batches:
+        noises = [noise.take(batch) for noise in replicates]
+        some = rows.take(batch)
+        found.append(_bounds_of_batch(model, some, noises, n_draws, n_jitters, likelihoods))
     place = torch.cat(batches).argsort()
     return [BoundEstimate.joined(of_all).take(place) for of_all in zip(*found, strict=True)]
 
 
-@dataclass(frozen=True)
-class _Evaluation:
-    """Computes `iwae_bounds` for a batch of rows, all complete or all with unobserved cells."""
+def _bounds_of_batch(
+    model: GenerativeModel,
+    rows: EncodedTable,
+    replicates: Sequence[RowNoise],
+    n_draws: int,
+    n_jitters: int,
+    likelihoods: Likelihoods,
+) -> list[BoundEstimate]:
+    """Returns `iwae_bounds` of rows that are all complete or all have unobserved cells."""
+    latents = draw_latents(model, rows, n_draws, replicates)
+    at_once = max(1, model.decoder.evaluations_at_once // len(rows))
+    prefixes = []
+    for i, z in enumerate(latents.z.split(at_once)):
+        if n_jitters:
+            jitters = replicates[0].of("jitters")
+            prefixes.append(_jittered(model, rows, z, jitters, n_jitters, i * at_once))
+        else:
+            noise = replicates[0].of("cells").uniform(len(z), model.decoder.n_uniforms, i * at_once)
+            prefixes.append(likelihoods(rows, z, noise))
+    log_weights = torch.cat(prefixes)
+    log_weights += latents.log_ratio[..., None]
+    # The draws of a row are contiguous, so that they are summed in one order in every batch.
+    log_weights = log_weights[: n_draws * len(replicates)].permute(1, 2, 0).contiguous()
+    order = tuple(model.order or range(log_weights.shape[1]))
+    found = []
+    for of_replicate in log_weights.split(n_draws, -1):
+        log_means = of_replicate.logsumexp(-1) - math.log(n_draws)
+        variance = variance_of_mean(of_replicate[:, -1].T, log_means[:, -1], latents.n_prior)
+        found.append(BoundEstimate(log_means, variance, order))
+    return found
 
-    model: GenerativeModel
-    likelihoods: Likelihoods
-    n_draws: int
-    n_jitters: int
 
-    def __call__(self, rows: EncodedTable, replicates: Sequence[RowNoise]) -> list[BoundEstimate]:
-        """Returns the bounds of the rows for each set of random numbers."""
-        latents = draw_latents(self.model, rows, self.n_draws, replicates)
-        log_weights = self._log_prefixes(rows, latents.z, replicates[0])
-        log_weights += latents.log_ratio[..., None]
-        # The draws of a row are contiguous, so that they are summed in one order in every batch.
-        log_weights = log_weights[: self.n_draws * len(replicates)].permute(1, 2, 0).contiguous()
-        order = tuple(self.model.order or range(log_weights.shape[1]))
-        found = []
-        for of_strand in log_weights.split(self.n_draws, -1):
-            log_means = of_strand.logsumexp(-1) - math.log(self.n_draws)
-            variance = variance_of_mean(of_strand[:, -1].T, log_means[:, -1], latents.n_prior)
-            found.append(BoundEstimate(log_means, variance, order))
-        return found
-
-    def _log_prefixes(self, rows: EncodedTable, z: Tensor, noise: RowNoise) -> Tensor:
-        """Returns `Conditional.log_prefixes`, in chunks of samples. (S, n, K) -> (S, n, D)."""
-        at_once = max(1, self.model.decoder.evaluations_at_once // len(rows))
-        find = self._jittered if self.n_jitters else self._exact
-        return torch.cat(
-            [find(rows, some, noise, i * at_once) for i, some in enumerate(z.split(at_once))]
-        )
-
-    def _exact(self, rows: EncodedTable, z: Tensor, noise: RowNoise, first: int) -> Tensor:
-        n_uniforms = self.model.decoder.n_uniforms
-        return self.likelihoods(rows, z, noise.of("cells").uniform(len(z), n_uniforms, first))
-
-    def _jittered(self, rows: EncodedTable, z: Tensor, noise: RowNoise, first: int) -> Tensor:
-        """Returns the logarithm of the mean likelihood over jitters."""
-        conditional, n_columns = self.model.conditional(z), rows.codes.shape[-1]
-        jitters = noise.of("jitters").uniform(len(z), self.n_jitters * n_columns, first).to(z)
-        estimates = [
-            conditional.log_prefixes(rows, None, jitter) for jitter in jitters.split(n_columns, -1)
-        ]
-        return torch.stack(estimates).logsumexp(0) - math.log(self.n_jitters)
+def _jittered(
+    model: GenerativeModel, rows: EncodedTable, z: Tensor, noise: RowNoise, n: int, first: int
+) -> Tensor:
+    """Returns the logarithm of the mean over n jitters of `Conditional.log_prefixes`."""
+    conditional, n_columns = model.conditional(z), rows.codes.shape[-1]
+    jitters = noise.uniform(len(z), n * n_columns, first).to(z)
+    estimates = [
+        conditional.log_prefixes(rows, None, jitter) for jitter in jitters.split(n_columns, -1)
+    ]
+    return torch.stack(estimates).logsumexp(0) - math.log(n)
 
 
 def variance_of_mean(log_weights: Tensor, log_mean: Tensor, n_prior: int = 0) -> Tensor:
-    """Returns the variance of the mean of S importance weights, divided by the squared mean, of
-    each of n rows.
+    """Returns the variance of the mean of S importance weights, divided by the squared mean.
 
     The last `n_prior` samples, drawn from the prior, are a separate stratum, so the difference
     between the strata's means is not part of the variance. A single prior sample contributes its
     square, an upper bound in expectation. The smaller error of quasi-random samples is ignored.
 
-    Args:
-        log_weights: Logarithms of the weights. Shape: (S, n).
-        log_mean: Logarithm of the mean weight of each row. Shape: (n,).
-        n_prior: Number of samples drawn from the prior.
-
     Returns:
-        Relative variances; NaN if S = 1, 0 for a row whose weights are all zero. Shape: (n,).
+        Relative variances; NaN if S = 1, 0 for a row whose weights are all zero.
+
+    Shape: log_weights (S, n), log_mean (n,) -> (n,).
     """
     n_draws = log_weights.shape[0]
     impossible = torch.isneginf(log_mean)
@@ -329,27 +303,3 @@ def variance_of_mean(log_weights: Tensor, log_mean: Tensor, n_prior: int = 0) ->
         last = relative[n_draws - n_prior :]
         variance = variance + (n_prior * last.var(0) if n_prior > 1 else last[0].square())
     return torch.where(impossible, 0.0, variance / n_draws**2)
-
-
-def locality_penalty(loadings: Tensor, p: int) -> Tensor:
-    """Returns the penalty sum_k |a_k|_p^2 on the copula's loadings of each of n rows, p = 1 or 2.
-
-    Shape: loadings (n, D, r), with a_k the D loadings on factor k -> (n,).
-    Source: Eq. (elbo_vae_roc_reg), locality regularisation.
-    """
-    norms: Tensor = torch.linalg.vector_norm(loadings, ord=p, dim=-2)
-    return norms.square().sum(-1)
-
-
-def rank_penalty(z: Tensor, generator: torch.Generator) -> Tensor:
-    """Returns a penalty that pulls the latent vectors of a minibatch towards N(0, I).
-
-    In each of K dimensions, n uniform samples u and the n values of Phi(z) are sorted. The penalty
-    of rank m is 1/2 sum_k (u_(m)k - Phi(z)_(m)k)^2.
-
-    Shape: (n, K) -> (n,), entry m for rank m.
-    Source: Eq. (elbo_vae_roc_reg), rank regularisation.
-    """
-    u = uniform(tuple(z.shape), generator).to(z.dtype).sort(dim=0).values
-    ranks = normal_cdf(z).sort(dim=0).values
-    return 0.5 * (u - ranks).square().sum(-1)

@@ -22,11 +22,11 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from gcvae.model.networks import ColumnShape
+from gcvae.arrays import Codes, Numbers
+from gcvae.model.networks import ColumnShape, set_constants
 from gcvae.model.number_marginals import Marginal, Within, invert
 
 _LEAST_MASS = 1e-30
@@ -50,9 +50,9 @@ class ChangePoints:
     """
 
     column: int
-    points: npt.NDArray[np.float64]
+    points: Numbers
     parent: int
-    log_ratio: npt.NDArray[np.float64]
+    log_ratio: Numbers
 
     def to_json(self, names: Sequence[str]) -> dict[str, Any]:
         """Returns a JSON-compatible dict for `from_json`; `names` are the names of all columns."""
@@ -65,11 +65,8 @@ class ChangePoints:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], columns: Sequence[ColumnShape]) -> Self:
-        """Restores change points from a dict that `to_json` returned.
-
-        Raises:
-            ValueError: A column does not exist, or array sizes or indices do not fit the columns.
-        """
+        """Restores change points from a dict that `to_json` returned. Raises ValueError if they do
+        not fit the columns."""
         names = [column.name for column in columns]
         column, parent = (names.index(document[key]) for key in ("column", "parent"))
         points, log_ratio = (
@@ -86,20 +83,19 @@ class ChangePoints:
 
 
 class ChangePointLayer(nn.Module):
-    """Computes logits of the bins between change points, at which a column's density has steps: a
-    fixed log ratio, selected by the category of a parent column, plus a learned contribution.
+    """Computes logits of the bins between change points: a fixed log ratio, selected by the
+    category of a parent column, plus a learned contribution.
 
-    The fixed log ratios of N rows are called *offsets*. They concatenate the bins of all columns
-    with change points, each padded to `width` bins. Shape: (N, n_offsets).
+    The fixed log ratios of N rows are called *offsets*: the bins of all columns with change points,
+    each padded to `width` bins. Shape: (N, n_offsets).
 
     Attributes:
-        points: Change points of the D_steps columns whose numbers have a density, padded. Shape:
-            (D_steps, width - 1).
-        log_ratio: Log ratios by column with change points, category of its parent, and bin, padded.
-            Shape: (columns, K, width).
+        points: Change points of the D_steps columns with a density, padded. Shape: (D_steps, width
+            - 1).
+        log_ratio: Log ratios, padded. Shape: (columns with change points, K, width).
         numbers: Index of each column with a density among the columns of numbers. Shape:
             (D_steps,).
-        number_columns: Index of each column with a density among all columns. Shape: (D_steps,).
+        number_columns: Index of each such column among all columns. Shape: (D_steps,).
         code_bins: Bin of each code of each column whose numbers all have codes.
     """
 
@@ -112,13 +108,8 @@ class ChangePointLayer(nn.Module):
     def __init__(
         self, found: Sequence[ChangePoints], columns: Sequence[ColumnShape], d_column: int
     ) -> None:
-        """Initialises the log ratios from the table and the learned weights with zeros.
-
-        Args:
-            found: Change points, at most one entry for each column.
-            columns: All columns of the table.
-            d_column: Width of the hidden vector of each column.
-        """
+        """Sets the log ratios; the learned weights are zero. `d_column` is the width of hidden
+        vectors."""
         super().__init__()
         # Columns with a density come first, columns whose numbers all have codes last.
         self.found = sorted(found, key=lambda each: _is_coded(columns[each.column]))
@@ -136,12 +127,11 @@ class ChangePointLayer(nn.Module):
             points[row, : len(each.points)] = torch.from_numpy(each.points)
         # Calibration moves the points, so they are saved; without points nothing is saved.
         self.register_buffer("points", points, persistent=len(own) > 0)
-        self.register_buffer("log_ratio", log_ratio, persistent=False)
-        self.register_buffer(
-            "numbers", torch.tensor([real.index(e.column) for e in own]).long(), persistent=False
-        )
-        self.register_buffer(
-            "number_columns", torch.tensor([e.column for e in own]).long(), persistent=False
+        set_constants(
+            self,
+            log_ratio=log_ratio,
+            numbers=torch.tensor([real.index(e.column) for e in own]).long(),
+            number_columns=torch.tensor([e.column for e in own]).long(),
         )
         self.weight, self.bias = torch.zeros(0, d_column, width), torch.zeros(0, width)
         if own:
@@ -154,12 +144,11 @@ class ChangePointLayer(nn.Module):
         for row, each in enumerate(coded):
             bins = torch.from_numpy(_bins_of_codes(each, columns[each.column]))
             code_bins[row, : len(bins)] = bins.where(bins >= 0, width)
-        self.register_buffer("code_bins", code_bins, persistent=False)
+        set_constants(self, code_bins=code_bins)
 
     @property
     def n_offsets(self) -> int:
-        """Number of log ratios (offsets) of a row: columns with change points times the largest
-        number of bins."""
+        """Number of offsets of a row."""
         return len(self.found) * self.width
 
     def has_numbers(self, j: int) -> bool:
@@ -170,28 +159,15 @@ class ChangePointLayer(nn.Module):
         """Returns the number of bins of column j's density; 0 without change points."""
         return len(self.found[self._rows[j]].points) + 1 if self.has_numbers(j) else 0
 
-    def additions(self, h: Tensor, j: int) -> Tensor:
-        """Returns the learned contribution to the logits of the B bins of column j.
-
-        Shape: hidden vectors h of N rows (N, d_column) -> (N, B).
-        """
-        weight, bias = self.weights(j)
-        return h @ weight + bias
-
     def weights(self, j: int) -> tuple[Tensor, Tensor]:
-        """Returns the learned weights and bias of the logits of column j's B bins.
-
-        Shape: (d_column, B), (B,), for hidden vectors of d_column dimensions.
-        """
+        """Returns the weights and the bias of the logits of column j's B bins. Shape: (d_column,
+        B), (B,)."""
         row, n_bins = self._rows[j], self.n_bins(j)
         return self.weight[row, :, :n_bins], self.bias[row, :n_bins]
 
     def offsets_of(self, j: int, codes: Tensor) -> Tensor:
-        """Returns the log ratios of bins (offsets) that cells of column j determine, for N rows.
-
-        They are 0 for columns with change points whose parent is not column j. Shape: codes (N,) ->
-        (N, n_offsets).
-        """
+        """Returns the offsets that cells of column j determine, 0 for columns with another parent.
+        Shape: codes (N,) -> (N, n_offsets)."""
         found = self.log_ratio.new_zeros(len(codes), len(self.found), self.width)
         for row, each in enumerate(self.found):
             if each.parent == j:
@@ -199,27 +175,21 @@ class ChangePointLayer(nn.Module):
         return found.flatten(1)
 
     def row_offsets(self, codes: Tensor) -> Tensor:
-        """Returns the log ratios of bins (offsets) of n rows of which the codes of all D columns
-        are known.
-
-        Shape: codes (n, D) -> (n, columns with change points, largest number of bins).
-        """
+        """Returns the offsets of complete rows. Shape: codes (n, D) -> (n, columns with change
+        points, width)."""
         parents = [each.parent for each in self.found]
         given = codes[:, parents].long().clamp(min=0)
         return self.log_ratio[torch.arange(len(parents), device=codes.device), given]
 
     def bin_offsets(self, j: int, offsets: Tensor) -> Tensor:
-        """Selects the log ratios of the B bins of column j from those of all columns (offsets) of N
-        rows. Shape: offsets (N, n_offsets) -> (N, B)."""
+        """Selects the offsets of the B bins of column j. Shape: offsets (N, n_offsets) -> (N,
+        B)."""
         start = self._rows[j] * self.width
         return offsets[:, start : start + self.n_bins(j)]
 
     def code_logits(self, j: int, offsets: Tensor) -> Tensor | None:
-        """Returns the log ratios to add to the logits of column j's K codes, for N rows; None if
-        column j has no change points between its codes.
-
-        Shape: offsets (log ratios of all columns) (N, n_offsets) -> (N, K).
-        """
+        """Returns the log ratios to add to the logits of column j's K codes; None if it has no
+        change points between codes. Shape: offsets (N, n_offsets) -> (N, K)."""
         if j not in self._n_codes:
             return None
         row = self._rows[j]
@@ -230,15 +200,12 @@ class ChangePointLayer(nn.Module):
     def group_logits(
         self, groups: Sequence[tuple[list[int], tuple[int, int]]], codes: Tensor
     ) -> dict[int, Tensor]:
-        """Returns the log ratios to add to the logits of codes of n rows, by index of the column
-        group.
-
-        Groups without change points between codes are omitted. The codes of all D columns are
-        known.
+        """Returns the log ratios to add to the logits of codes of complete rows, by index of the
+        column group; groups without change points between codes are omitted.
 
         Args:
-            groups: For each group of columns that share a layer: the column indices, and the
-                numbers (D_group, K_group) of columns and codes.
+            groups: Column indices of each group, and its numbers (D_group, K_group) of columns and
+                codes.
             codes: Codes of the rows. Shape: (n, D).
 
         Shape: (n, D_group, K_group) each.
@@ -254,31 +221,18 @@ class ChangePointLayer(nn.Module):
         return found
 
     def row_logits(self, h: Tensor, codes: Tensor) -> Tensor:
-        """Returns the logits of bins of the D_steps columns whose density has change points.
-
-        Args:
-            h: Hidden vectors of these columns, for N / n latent vectors of each of n rows. Shape:
-                (D_steps, N, d_column).
-            codes: Codes of the rows' D cells. Shape: (n, D).
-
-        Shape: (D_steps, N, largest number of bins).
-        """
+        """Returns the logits of bins of the D_steps columns, at N / n latent vectors for each of n
+        rows. Shape: hidden vectors h (D_steps, N, d_column), codes (n, D) -> (D_steps, N,
+        width)."""
         added = torch.baddbmm(self.bias[:, None], h, self.weight)
         offsets = self.row_offsets(codes)[:, : len(self.points)].transpose(0, 1)
         by_draw: Tensor = added.unflatten(1, (-1, len(codes))) + offsets[:, None]
         return by_draw.flatten(1, 2)
 
     def log_factors(self, base: Marginal, logits: Tensor, values: Tensor) -> Tensor:
-        """Returns log p(v) - log g(v), by which the steps change the mixture density g at each v.
-
-        Args:
-            base: Mixture densities g. Shape: batch (..., D_steps).
-            logits: Logits of the bins of D_steps columns, padded to `width` bins. Shape: (...,
-                D_steps, width).
-            values: Normal scores v. Shape: (..., D_steps).
-
-        Shape: (..., D_steps).
-        """
+        """Returns log p(v) - log g(v), by which the steps change the mixture density g = `base` at
+        normal scores v. Shape: base (..., D_steps), logits (..., D_steps, width), values (...,
+        D_steps) -> (..., D_steps)."""
         factors = _log_factors(base, logits, self.points)
         at = (values[..., None] >= self.points).sum(-1)
         shape = torch.broadcast_shapes(factors.shape[:-1], at.shape)
@@ -286,22 +240,20 @@ class ChangePointLayer(nn.Module):
         return found.squeeze(-1)
 
     def marginal(self, base: Marginal, j: int, logits: Tensor) -> PiecewiseMarginal:
-        """Returns N densities of column j: mixture densities with steps at the B - 1 change points.
-
-        Shape: mixture densities `base` (N,), logits of the B bins (N, B).
-        """
+        """Returns N densities of column j: `base` with steps at the change points. Shape: logits
+        (N, B)."""
         return PiecewiseMarginal(base, logits, self.points[self._rows[j], : self.n_bins(j) - 1])
 
 
 @dataclass(frozen=True)
 class PiecewiseMarginal:
-    """N densities with steps: p(v) = g(v) exp(l_b) / Z, with g a mixture density, l_b the logit of
-    the bin b that contains v, and Z the normaliser. Has the interface of `Marginal`.
+    """N densities with steps and the interface of `Marginal`: p(v) = g(v) exp(l_b) / Z, with g a
+    mixture density, l_b the logit of the bin b that contains v, and Z the normaliser.
 
     Attributes:
         base: The N mixture densities g.
         logits: Logits l_b of the B bins. Shape: (N, B).
-        points: Change points between the bins, the same for all densities. Shape: (B - 1,).
+        points: Change points, the same for all densities. Shape: (B - 1,).
     """
 
     base: Marginal
@@ -332,10 +284,8 @@ class PiecewiseMarginal:
         return self.base.log_prob(values) + self.log_factors.gather(-1, at[:, None])[:, 0]
 
     def cdf(self, values: Tensor) -> Tensor:
-        """Returns the probability P(V < v) for m numbers v under each of N densities.
-
-        Shape: batch (N, 1), values (m,) -> (N, m).
-        """
+        """Returns P(V < v) for m numbers v under each density. Shape: batch (N, 1), values (m,) ->
+        (N, m)."""
         at = torch.searchsorted(self.points, values.double().contiguous(), right=True)
         start = nn.functional.pad(self.points, (1, 0), value=-torch.inf)[at].to(values.dtype)
         below = nn.functional.pad(self.log_bins.exp().cumsum(-1), (1, 0))[..., 0, :][:, at]
@@ -343,26 +293,21 @@ class PiecewiseMarginal:
         return below + self.log_factors[:, 0].exp()[:, at] * inside
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Samples each of N densities by inversion of uniform noise. Shape: (N,) -> (N,),
-        float64."""
+        """Samples each density by inversion of uniform noise. Shape: (N,) -> (N,), float64."""
         at, rest = invert(self.log_bins, noise)
         low, high = (ends[at] for ends in self._ends)
-        inside = self.base.inside(low.to(self.logits.dtype), high.to(self.logits.dtype))
+        ends = low.to(self.logits.dtype), high.to(self.logits.dtype)
+        _, inside = self.base.draw_inside(*ends, rest)
         # clamp: rounding may leave the bin
-        return torch.minimum(torch.maximum(inside.sample(rest).double(), low), high)
+        return torch.minimum(torch.maximum(inside.double(), low), high)
 
-    def inside(self, low: Tensor, high: Tensor) -> PiecewiseInside:
-        """Truncates each of the N densities to its interval (low, high). Shape: (N,),
-        (N,)."""
+    def draw_inside(self, low: Tensor, high: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         lower, upper = (end.double()[:, None] for end in (low, high))
-        return PiecewiseInside(self.within(lower, upper, torch.zeros_like(lower)))
+        inside = self.within(lower, upper, torch.zeros_like(lower))
+        return inside.log_prob, inside.sample(noise)[0]
 
     def within(self, lower: Tensor, upper: Tensor, log_slope: Tensor) -> Within:
-        """Returns the N densities, each truncated to m intervals, or points if `lower` equals
-        `upper`.
-
-        `log_slope` is the log of the factor on the density at points. Shape: each (N, m) or (1, m).
-        """
+        """As `Marginal.within`; each interval is divided at the change points."""
         first, last = self._ends
         is_point = (lower == upper)[..., None]
         low, high = torch.maximum(lower[..., None], first), torch.minimum(upper[..., None], last)
@@ -382,32 +327,9 @@ class PiecewiseMarginal:
         return pad(self.points, (1, 0), value=-torch.inf), pad(self.points, (0, 1), value=torch.inf)
 
 
-@dataclass(frozen=True)
-class PiecewiseInside:
-    """N densities with steps, each truncated to one interval.
-
-    Attributes:
-        within: The truncated densities.
-    """
-
-    within: Within
-
-    @property
-    def log_prob(self) -> Tensor:
-        """Log probability of the interval under each of N densities. Shape: (N,)."""
-        return self.within.log_prob
-
-    def sample(self, noise: Tensor) -> Tensor:
-        """Samples each of N truncated densities by inversion of uniform noise. Shape: (N,) ->
-        (N,)."""
-        return self.within.sample(noise)[0]
-
-
 def _log_masses(base: Marginal, points: Tensor) -> Tensor:
-    """Returns the log mass log G_b of each bin under the mixture, computed from the nearer tail.
-
-    Shape: base (..., D), points (D, B - 1), or (...) and (B - 1,) -> (..., B).
-    """
+    """Returns the log mass of each bin under the mixture, from the nearer tail. Shape: base (...,
+    D), points (D, B - 1), or (...) and (B - 1,) -> (..., B)."""
     below, above = base[..., None, :, :].tails(points.to(base.outputs.dtype))
     is_padding = points >= _BEYOND
     below, above = below.masked_fill(is_padding, 1.0), above.masked_fill(is_padding, 0.0)
@@ -428,7 +350,7 @@ def _is_coded(column: ColumnShape) -> bool:
     return len(column.shaped_codes) > 0
 
 
-def _bins_of_codes(found: ChangePoints, column: ColumnShape) -> npt.NDArray[np.int64]:
+def _bins_of_codes(found: ChangePoints, column: ColumnShape) -> Codes:
     """Returns the bin of each code; -1 for codes that are not numbers. Shape: (K,)."""
     codes = np.arange(column.n_codes)
     is_shaped = np.isin(codes, column.shaped_codes)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from gcvae.model.networks import ColumnShape
+from gcvae.model.networks import ColumnShape, set_constants
 from gcvae.numerics.batches import broadcast_shape
 
 _PADDING = -1e30
@@ -27,19 +27,17 @@ Triple = tuple[Tensor, Tensor, Tensor]
 
 
 class CodeGroup(nn.Module):
-    """Layer for the probabilities beta_jk = softmax(W h + b)_jk of the integer codes k of cells,
-    for a group of D_group columns.
-
-    The columns have similar numbers of codes and are padded to the largest, K_group.
+    """Layer for the code probabilities beta_jk = softmax(W h + b)_jk of a group of D_group columns
+    with similar numbers of codes, which are padded to the largest, K_group.
 
     Attributes:
         columns: Indices of the columns in the table. Shape: (D_group,).
-        last_codes: Last code of each column; in columns of numbers all numbers that are not
-            frequent share it. Shape: (D_group,).
-        is_real: Whether the column contains numbers. Shape: (D_group,), bool.
+        last_codes: Last code of each column; in columns of numbers, the code of numbers without a
+            code of their own. Shape: (D_group,).
+        is_real: Whether the column contains numbers. Shape: (D_group,).
         padding: Terms added to logits: 0 for codes, -1e30 for padding. Shape: (D_group, K_group).
-        places: Number that each code stands for: -inf for missing and other codes below all
-            numbers, inf for last codes and for levels. Shape: (D_group, K_group), float64.
+        places: Number that each code stands for: -inf below all numbers (missing), inf for last
+            codes and for levels. Shape: (D_group, K_group), float64.
 
     Source: Section 4, beta_{i,j}.
     """
@@ -60,64 +58,48 @@ class CodeGroup(nn.Module):
         places = torch.full(self.shape, torch.inf, dtype=torch.float64)
         for row, column in enumerate(members):
             places[row, : len(column.places)] = torch.tensor(column.places)
-        self.register_buffer("columns", torch.tensor(group), persistent=False)
-        self.register_buffer("last_codes", last_codes, persistent=False)
-        self.register_buffer("is_real", is_real, persistent=False)
-        self.register_buffer("padding", torch.where(beyond, _PADDING, 0.0), persistent=False)
-        self.register_buffer("places", places, persistent=False)
+        set_constants(
+            self,
+            columns=torch.tensor(group),
+            last_codes=last_codes,
+            is_real=is_real,
+            padding=torch.where(beyond, _PADDING, 0.0),
+            places=places,
+        )
         self.logits = nn.Linear(d_hidden, self.shape[0] * self.shape[1])
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Returns the logits of up to K_group codes of each of D_group columns.
-
-        Shape: (..., d_hidden) -> (..., D_group, K_group).
-        """
+        """Returns the logits of codes. Shape: (..., d_hidden) -> (..., D_group, K_group)."""
         logits: Tensor = self.logits(hidden).unflatten(-1, self.shape)
         return logits
 
     def log_beta(self, logits: Tensor) -> Tensor:
-        """Returns log code probabilities, log softmax of the logits of each column; padding codes
-        have probability zero.
-
-        Shape: (..., D_group, K_group), for D_group columns padded to K_group codes -> the same.
-        """
+        """Returns log code probabilities; padding has probability zero. Shape: as logits."""
         return torch.log_softmax(logits + self.padding, dim=-1)
 
     def log_prob(self, log_beta: Tensor, codes: Tensor) -> Tensor:
         """Returns the log probability of each cell's code; -inf for code -1, an unknown outcome.
-
-        Shape: log code probabilities log_beta (..., D_group columns, K_group codes), codes (...,
-        D_group) -> (..., D_group).
-        """
+        Shape: log_beta (..., D_group, K_group), codes (..., D_group) -> (..., D_group)."""
         code = codes[..., None].long().clamp(min=0)
         shape = broadcast_shape(code.shape[:-1], log_beta.shape[:-1])
         log_beta, code = log_beta.expand(*shape, -1), code.expand(*shape, 1)
         return torch.where(codes >= 0, log_beta.gather(-1, code).squeeze(-1), -torch.inf)
 
     def log_point(self, log_beta: Tensor) -> Tensor:
-        """Returns the log probability of each column's last code; in columns of numbers this is the
-        code of all numbers that are not frequent.
-
-        Shape: log code probabilities (..., D_group columns, K_group codes) -> (..., D_group).
-        """
+        """Returns the log probability of each column's last code. Shape: (..., D_group, K_group) ->
+        (..., D_group)."""
         at = self.last_codes[:, None].expand(*log_beta.shape[:-1], 1)
         return log_beta.gather(-1, at).squeeze(-1)
 
     def tails(self, log_beta: Tensor, codes: Tensor, values: Tensor) -> Triple:
         """Returns (log P(code), log P(codes below the cell), log P(codes above the cell)).
 
-        The last two exclude the code that all numbers without a code of their own share, whose
-        density lies on both sides of a frequent number. Each is computed directly, without
-        subtraction from one. Code -1, an outcome that is not in the training table, has probability
-        zero.
+        The last two exclude the code of numbers without a code of their own, whose density lies on
+        both sides of a frequent number. Each is computed directly, without subtraction from one.
+        Code -1, an unknown outcome, has probability zero.
 
-        Args:
-            log_beta: Log probabilities of K_group codes of D_group columns. Shape: (..., D_group,
-                K_group).
-            codes: Code of each cell of n rows. Shape: (n, D_group).
-            values: Value of each cell. Shape: (n, D_group).
-
-        Shape: three of (..., D_group).
+        Shape: log_beta (..., D_group, K_group), codes and values (n, D_group) -> three of (...,
+        D_group).
         """
         k = torch.arange(self.shape[1], device=log_beta.device)
         among = torch.searchsorted(self.places, values.T.contiguous(), right=True).T
@@ -140,12 +122,11 @@ class CodeGroup(nn.Module):
         """Inverts each column's CDF F: returns (code, probability of the codes below it, its
         probability).
 
-        The code k is the first one whose number x_k has F(x_k) > u, found by bisection; or the code
-        that numbers without a code of their own share, if u is even below the jump at x_k.
+        The code k is the first one with F(x_k) > u, found by bisection; or the code of numbers
+        without a code of their own, if u is even below the jump at x_k.
 
         Args:
-            log_beta: Log probabilities of K_group codes of D_group columns. Shape: (..., D_group,
-                K_group).
+            log_beta: Log code probabilities. Shape: (..., D_group, K_group).
             u: Probabilities to invert. Shape: (..., D_group).
             cdf: CDF of numbers that have no code of their own; arbitrary for columns of levels.
 
@@ -181,11 +162,8 @@ def _at(table: Tensor, codes: Tensor) -> Tensor:
 
 
 def log_sum_where(log_values: Tensor, chosen: Tensor) -> Tensor:
-    """Returns the log of the sum of exp(log_values) over chosen entries of the last dimension.
-
-    The sum is computed in logarithms if it would underflow. If no entry is chosen, the result is an
-    arbitrary finite number. Shape: (..., K), bool (..., K) -> (...).
-    """
+    """Returns the log of the sum of exp(log_values) over chosen entries, computed in logarithms if
+    it would underflow; arbitrary if none is chosen. Shape: (..., K) twice -> (...)."""
     total = (log_values.exp() * chosen).sum(-1)
     underflown = total < _LEAST_PLAIN_SUM
     log_total = torch.where(underflown, 1.0, total).log()
@@ -196,11 +174,8 @@ def log_sum_where(log_values: Tensor, chosen: Tensor) -> Tensor:
 
 
 def code_groups(d_hidden: int, columns: Sequence[ColumnShape]) -> list[CodeGroup]:
-    """Returns output layers for the columns with at least two codes; columns with similar numbers
-    of codes share one.
-
-    The numbers of codes in a layer lie between two powers of two, so that little is padded.
-    """
+    """Returns layers for the columns with several codes; the numbers of codes in a layer lie
+    between two powers of two, so that little is padded."""
     members: dict[int, list[int]] = {}
     for j, column in enumerate(columns):
         if column.n_codes > 1:

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from gcvae.codec.region import Drawn, Region
-from gcvae.model.change_points import PiecewiseInside, PiecewiseMarginal
+from gcvae.model.change_points import PiecewiseMarginal
 from gcvae.model.monotone_transforms import MonotoneTransform
-from gcvae.model.number_marginals import Inside, Marginal, choose, end_at, invert
+from gcvae.model.number_marginals import Marginal, choose, end_at, invert
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,8 @@ class ColumnDistribution:
     """Distribution of one column for N rows: code probabilities, and a density of the numbers.
 
     Attributes:
-        log_beta: Log probability of each of the K integer codes of the column. Shape: (N, K).
-        point_code: The code that all numbers without a code of their own share; -1 for a column of
-            levels.
+        log_beta: Log probability of each code. Shape: (N, K).
+        point_code: The code of numbers without a code of their own; -1 for a column of levels.
         marginal: Density of the numbers after `transform`; None for a column of levels.
         transform: Monotone transform of the numbers; None for the identity.
     """
@@ -42,9 +41,7 @@ class ColumnDistribution:
 
     def log_prob(self, codes: Tensor, values: Tensor) -> Tensor:
         """Returns the log probability of each cell's code, plus the log density of its value.
-
-        Shape: codes (N,), values (N,) -> (N,), for N rows.
-        """
+        Shape: codes (N,), values (N,) -> (N,)."""
         at = codes.long().clamp(min=0)[:, None]
         log_prob = torch.where(codes >= 0, self.log_beta.gather(-1, at)[:, 0], -torch.inf)
         if self.marginal is None:
@@ -55,11 +52,8 @@ class ColumnDistribution:
         return log_prob + torch.where(codes == self.point_code, log_density, 0.0)
 
     def draw(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Samples a cell for each of N rows by inversion of uniform noise.
-
-        Returns:
-            Codes (int32) and values; the value is 0 for codes without a number. Shape: (N,) each.
-        """
+        """Samples a code and a value, 0 for codes without one, for each row by inversion of uniform
+        noise. Shape: (N,) -> int32 (N,), (N,)."""
         codes, rest = invert(self.log_beta, noise)
         values = torch.zeros_like(noise)
         if self.marginal is not None:
@@ -71,11 +65,9 @@ class ColumnDistribution:
         """Samples a cell in a region of possible cells for each of N rows, with the region's log
         probability.
 
-        A region is a set of allowed codes, each with a share (weight), and of intervals or points
-        of numbers; a point counts by its density.
-
         Args:
-            region: A region for each row, or one for all rows; None allows all cells.
+            region: Allowed codes with weights, and intervals or points of numbers, which count by
+                their density; for each row, or for all. None allows all cells.
             noise: Uniform noise. Shape: (N,).
         """
         if region is None and (self.marginal is None or self.transform is not None):
@@ -110,59 +102,35 @@ class ColumnDistribution:
     def _inverse(self, transformed: Tensor) -> Tensor:
         return transformed if self.transform is None else self.transform.inverse(transformed)
 
-    def interval_cells(self, codes: Tensor, intervals: Tensor) -> IntervalCells:
-        """Selects the cells that stand for an interval of numbers, such as a rounding interval;
-        returns their row indices and the column's density truncated to each interval.
+    def draw_intervals(
+        self, codes: Tensor, values: Tensor, intervals: Tensor, log_prob: Tensor, noise: Tensor
+    ) -> Drawn:
+        """Scores those of N cells that stand for an interval of numbers, and samples a number in
+        each; other cells keep their values and log probabilities.
 
         Args:
-            codes: Codes of the cells of N rows. Shape: (N,).
+            codes: Codes of the cells. Shape: (N,).
+            values: Values of the cells. Shape: (N,).
             intervals: Ends of each cell's interval; NaN for an exact cell. Shape: (N, 2).
+            log_prob: Log probabilities of the cells. Shape: (N,).
+            noise: Uniform noise. Shape: (N,).
         """
+        assert self.marginal is not None, "a column of levels has no intervals"
         is_interval = (codes == self.point_code) & ~torch.isnan(intervals[:, 0])
         at = is_interval.nonzero()[:, 0]
-        assert self.marginal is not None, "a column of levels has no intervals"
+        if not len(at):
+            return Drawn(log_prob, codes, values)
         low, high = (self._forward(end)[0] for end in intervals[at].unbind(-1))
-        return IntervalCells(self, at, self.marginal[at].double().inside(low, high))
+        log_inside, inside = self.marginal[at].double().draw_inside(low, high, noise[at])
+        log_cell = self.log_beta[at, self.point_code].double() + log_inside
+        return Drawn(
+            log_prob.double().index_copy(0, at, log_cell),
+            codes,
+            values.index_copy(0, at, self._inverse(inside)),
+        )
 
 
 def padded_share(region: Region, n_codes: int) -> Tensor:
     """Returns the log weights of the codes that a region allows, padded with -inf to `n_codes`."""
     missing = n_codes - region.log_share.shape[-1]
     return torch.nn.functional.pad(region.log_share, (0, missing), value=-torch.inf)
-
-
-@dataclass(frozen=True)
-class IntervalCells:
-    """Cells of one column that stand for an interval of numbers.
-
-    Attributes:
-        column: Distribution of the column for all N rows.
-        at: Row indices of these k cells. Shape: (k,).
-        inside: Densities of the numbers of these cells, each truncated to the cell's interval.
-    """
-
-    column: ColumnDistribution
-    at: Tensor
-    inside: Inside | PiecewiseInside
-
-    def log_prob(self, log_cell: Tensor) -> Tensor:
-        """Returns the log probabilities `log_cell` of N cells, in which cells that stand for an
-        interval of numbers get the log probability of their interval.
-
-        Shape: (N,) -> (N,), float64.
-        """
-        log_code = self.column.log_beta[self.at, self.column.point_code].double()
-        return log_cell.double().index_copy(0, self.at, log_code + self.inside.log_prob)
-
-    def draw(self, values: Tensor, noise: Tensor) -> Tensor:
-        """Returns the values of N cells, in which cells that stand for an interval get a sample
-        from it.
-
-        Args:
-            values: Values of all cells. Shape: (N,).
-            noise: Uniform noise. Shape: (N,).
-        """
-        if not len(self.at):
-            return values
-        drawn = self.column._inverse(self.inside.sample(noise[self.at]))
-        return values.index_copy(0, self.at, drawn)

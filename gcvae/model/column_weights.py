@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from gcvae.model.autoregressive import AutoregressiveNetwork, ColumnLayers
+from gcvae.model.autoregressive import AutoregressiveNetwork
 from gcvae.model.change_points import PiecewiseMarginal
-from gcvae.model.level_functions import FunctionStep
-from gcvae.model.marginals import AtomDensities, Marginals
+from gcvae.model.marginals import Marginals
 from gcvae.model.number_marginals import Marginal, Triple
 from gcvae.numerics.affine import affine
 from gcvae.numerics.batches import LANES
@@ -32,70 +30,80 @@ _LN_2 = math.log(2.0)
 _LOG2_E = 1.0 / _LN_2
 
 
-@dataclass(frozen=True)
 class ColumnWeights:
-    """Weights for the outputs of one column, summed over the marginals and the autoregressive
-    network.
+    """Weights of one column's outputs, summed over the marginals and the autoregressive network.
 
     The w outputs are K logits in bits, 3 M parameters of mixture components, B logits of bins
     between change points, and padding.
 
     Attributes:
-        number: Index of the column in the table.
+        number: Index of the column.
         layers: Layers of the network for this column.
         n_codes: Number of codes K; a column with a single code has no logits.
-        point_code: The code that all numbers without a code of their own share; -1 for a column of
-            levels.
-        place: Index among the columns with numbers; None for a column of levels.
-        n_mixture: Number 3 M of parameters of M mixture components; 0 for a column of levels.
+        point_code: The code of numbers without a code of their own; -1 for a column of levels.
+        place: Index among the columns of numbers; None for a column of levels.
+        n_mixture: 3 M, for M mixture components; 0 for a column of levels.
         of_context: Weights of the hidden vector of z. Shape: (w, d_context).
         of_hidden: Weights of the column's hidden vector. Shape: (w, d_column).
         bias: Biases. Shape: (w,).
         additions: What each code adds to the inputs of later columns.
-        marginals: Object that converts outputs to distributions.
-        network: Network with the linear terms and change points.
-        densities: Mixture densities at the atoms (frequent numbers); None if the probabilities of
-            atoms do not depend on a mixture.
+        marginals: Converts outputs to distributions.
+        network: Has the linear terms and change points.
+        densities: Mixture densities at the atoms; None if no mixture modulates their probability.
         steps: Functional dependencies whose last column this is.
     """
 
-    number: int
-    layers: ColumnLayers
-    n_codes: int
-    point_code: int
-    place: int | None
-    n_mixture: int
-    of_context: Tensor
-    of_hidden: Tensor
-    bias: Tensor
-    additions: tuple[Tensor, Tensor]
-    marginals: Marginals
-    network: AutoregressiveNetwork
-    densities: AtomDensities | None
-    steps: Sequence[FunctionStep]
+    def __init__(self, network: AutoregressiveNetwork, marginals: Marginals, j: int) -> None:
+        shape = marginals.columns[j]
+        self.number, self.n_codes = j, shape.n_codes
+        self.point_code = int(marginals.point_codes[j])
+        self.place = network.real.index(j) if j in network.real else None
+        self.n_mixture = 0 if self.place is None else 3 * marginals.n_components
+        self.marginals, self.network, self.layers = marginals, network, network.layers(j)
+        self.additions = network.code_additions(j)
+        self.steps = [step for step in network.function_steps if step.last == j]
+        g, row = network.group_of(j)
+        self.densities = None if g is None else marginals.atom_shapes[g].densities(row, shape)
+        d_context, d_column = network.read.in_features, network.narrow.shape[-1]
+        # A column of one level has no outputs.
+        nothing = network.start.new_zeros(0)
+        parts: list[Triple] = [(nothing.expand(d_context, 0), nothing.expand(d_column, 0), nothing)]
+        if g is not None:
+            group = marginals.code_groups[g]
+            own = slice(row * group.shape[1], None)
+            weight, bias = (part[own][: self.n_codes] for part in group.logits.parameters())
+            of_hidden = network.to_logits[g][row][:, : self.n_codes]
+            bias = bias + network.shifts[g][row][: self.n_codes]
+            parts.append((weight.T * _LOG2_E, of_hidden * _LOG2_E, bias * _LOG2_E))
+        if self.place is not None:
+            own = slice(self.place * self.n_mixture, (self.place + 1) * self.n_mixture)
+            weight, bias = marginals.mixture.weight[own], marginals.mixture.bias[own]
+            parts.append((weight.T, network.to_mixture[self.place], bias))
+        if network.steps.has_numbers(j):
+            of_bins, bias = network.steps.weights(j)
+            parts.append((network.start.new_zeros(d_context, len(bias)), of_bins, bias))
+        of_context, of_hidden, self.bias = (_widened(part) for part in zip(*parts, strict=True))
+        self.of_context, self.of_hidden = of_context.T.contiguous(), of_hidden.T.contiguous()
 
     @property
     def n_logits(self) -> int:
-        """Number of logits: one for each code of the column, 0 if it has a single code."""
+        """Number of logits: K, or 0 for a column with a single code."""
         return self.n_codes if self.n_codes > 1 else 0
 
-    def outputs(self, context: Tensor, total: Tensor, lines: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the w outputs of the column for n rows, and those of them that are the parameters
-        (weights, means, log sigmas) of M mixture components.
+    def outputs(self, context: Tensor, total: Tensor, lines: Tensor) -> Tensor:
+        """Returns the w outputs of the column for n rows.
 
         Args:
-            context: Hidden vector of z for each row. Shape: (n, d_context).
-            total: Sum of the contributions of the earlier columns. Shape: (n, d_sum).
-            lines: Linear terms of the earlier columns: mean shifts and log ratios of bins. Shape:
-                (n, n_lines).
+            context: Hidden vectors of z. Shape: (n, d_context).
+            total: Sums of the contributions of z and the earlier columns. Shape: (n, d_sum).
+            lines: Linear terms of the earlier columns. Shape: (n, n_lines).
 
-        Shape: (n, w), (n, 3 M).
+        Shape: (n, w).
         """
         outputs = affine(context, self.of_context, self.bias)
         outputs = affine(self.layers(total), self.of_hidden, None, plus=outputs)
-        mixture = outputs[:, self.n_logits : self.n_logits + self.n_mixture]
         if self.place is not None:
-            means = mixture.unflatten(-1, (3, -1))[:, 1]
+            means = self._mixture(outputs).unflatten(-1, (3, -1))[:, 1]
             means += lines[:, self.place, None]
         change_points, offsets = self.network.steps, lines[:, len(self.network.real) :]
         of_codes = change_points.code_logits(self.number, offsets)
@@ -103,15 +111,17 @@ class ColumnWeights:
             outputs[:, : self.n_codes] += of_codes * _LOG2_E
         elif change_points.has_numbers(self.number):
             self._bins(outputs).add_(change_points.bin_offsets(self.number, offsets))
-        return outputs, mixture
+        return outputs
+
+    def _mixture(self, outputs: Tensor) -> Tensor:
+        """Returns the parameters of the M mixture components. Shape: (n, w) -> (n, 3 M)."""
+        return outputs[:, self.n_logits : self.n_logits + self.n_mixture]
 
     def marginal(self, outputs: Tensor) -> Marginal | PiecewiseMarginal:
-        """Returns the density of the column's numbers for each of n rows, given their w outputs.
-
-        Shape: (n, w) -> n densities.
-        """
-        mixture = outputs[:, self.n_logits : self.n_logits + self.n_mixture]
-        base, change_points = self.marginals.numbers_of(mixture), self.network.steps
+        """Returns the density of the column's numbers given its outputs. Shape: (n, w) -> n
+        densities."""
+        base = self.marginals.numbers_of(self._mixture(outputs))
+        change_points = self.network.steps
         if not change_points.has_numbers(self.number):
             return base
         return change_points.marginal(base, self.number, self._bins(outputs))
@@ -121,86 +131,66 @@ class ColumnWeights:
         start = self.n_logits + self.n_mixture
         return outputs[:, start : start + self.network.steps.n_bins(self.number)]
 
-    def masses(self, outputs: Tensor, mixture: Tensor, codes: Tensor) -> Tensor:
-        """Returns the unnormalised probability of each of the column's K codes for n rows, with
-        functional dependencies on earlier columns enforced.
-
-        Args:
-            outputs: The column's w outputs. Shape: (n, w).
-            mixture: Those that are parameters of M mixture components. Shape: (n, 3 M).
-            codes: Codes of all D columns; only those of earlier columns are used. Shape: (D, n).
-
-        Shape: (n, K).
-        """
+    def masses(self, outputs: Tensor, codes: Tensor) -> Tensor:
+        """Returns unnormalised code probabilities, with functional dependencies enforced. Shape:
+        outputs (n, w), codes of all columns, of which earlier ones are used, (D, n) -> (n, K)."""
         masses = _powers_of_two(outputs[:, : self.n_codes])
         if self.densities is not None:
             atoms = self.densities.atoms
-            masses[:, atoms.start : atoms.stop] *= self.densities.at_atoms(mixture)
+            masses[:, atoms.start : atoms.stop] *= self.densities.at_atoms(self._mixture(outputs))
         for step in self.steps:
             masses = step.masses(masses, codes[step.given].T)
         return masses
 
-    def log_beta(self, outputs: Tensor, mixture: Tensor, codes: Tensor) -> Tensor:
-        """Returns the log probability of each of the column's K codes for n rows; arguments as for
-        `masses`.
-
-        Shape: (n, w), (n, 3 M), (D, n) -> (n, K).
-        """
-        log_beta = self._log_beta_alone(outputs, mixture)
+    def log_beta(self, outputs: Tensor, codes: Tensor) -> Tensor:
+        """Returns log code probabilities, with functional dependencies enforced. Shape: as
+        `masses`."""
+        log_beta = self._log_beta_alone(outputs)
         for step in self.steps:
             log_beta = step(log_beta, codes[step.given].T)
         return log_beta
 
-    def _log_beta_alone(self, outputs: Tensor, mixture: Tensor) -> Tensor:
+    def _log_beta_alone(self, outputs: Tensor) -> Tensor:
         """Returns the log probability of every code, ignoring functional dependencies."""
         if not self.n_logits:
             return outputs.new_zeros(len(outputs), 1)
         logits = outputs[:, : self.n_codes] * _LN_2
         if self.densities is not None:
             atoms = self.densities.atoms
-            logits[:, atoms.start : atoms.stop] += self.densities.at_atoms(mixture).log()
+            density = self.densities.at_atoms(self._mixture(outputs))
+            logits[:, atoms.start : atoms.stop] += density.log()
         return torch.log_softmax(logits, -1)
 
-    def log_code(self, outputs: Tensor, mixture: Tensor, codes: Tensor) -> Tensor:
+    def log_code(self, outputs: Tensor, codes: Tensor) -> Tensor:
         """Returns the log probability of this column's code in m rows, at n / m samples of z for
-        each.
-
-        Args:
-            outputs: The column's w outputs at each sample. Shape: (n, w).
-            mixture: Those that are parameters of M mixture components. Shape: (n, 3 M).
-            codes: Codes of all D columns of the rows. Shape: (D, m).
-
-        Shape: (n,).
-        """
+        each. Shape: outputs (n, w), codes of all columns (D, m) -> (n,)."""
         own = codes[self.number].clamp(0, self.n_codes - 1)
         if self.steps:
-            log_prob = self._log_code_of_steps(outputs, mixture, codes, own)
+            log_prob = self._log_code_of_steps(outputs, codes, own)
         elif self.n_logits:
-            log_prob = self._log_code(outputs, mixture, own.repeat(len(outputs) // len(own)))
+            log_prob = self._log_code(outputs, own.repeat(len(outputs) // len(own)))
         else:
             log_prob = outputs.new_zeros(len(outputs))
         return _rows_of(log_prob, own).masked_fill(codes[self.number] < 0, -torch.inf).flatten()
 
-    def _log_code(self, outputs: Tensor, mixture: Tensor, own: Tensor) -> Tensor:
+    def _log_code(self, outputs: Tensor, own: Tensor) -> Tensor:
         """Returns `log_code` without functional dependencies. Shape: own (n,) -> (n,)."""
         bits = outputs[:, : self.n_codes]
         masses, found = bits.exp2(), _at(bits, own)
         if self.densities is not None:
             first, last = self.densities.atoms.start, self.densities.atoms.stop
-            density = self.densities.at_atoms(mixture)
+            density = self.densities.at_atoms(self._mixture(outputs))
             masses[:, first:last] *= density
             at_own = _at(density, (own - first).clamp(0, last - first - 1))
             found = found + torch.where((own >= first) & (own < last), at_own, 1.0).log2()
         total = masses.sum(-1)
         if bool(((total > _LEAST_SUM) & (total < _MOST_SUM)).all()):
             return (found - total.log2()) * _LN_2
-        return _at(self._log_beta_alone(outputs, mixture), own)
+        return _at(self._log_beta_alone(outputs), own)
 
-    def _log_code_of_steps(
-        self, outputs: Tensor, mixture: Tensor, codes: Tensor, own: Tensor
-    ) -> Tensor:
+    def _log_code_of_steps(self, outputs: Tensor, codes: Tensor, own: Tensor) -> Tensor:
         """Returns `log_code` with functional dependencies."""
-        log_beta = _rows_of(self._log_beta_alone(outputs, mixture), own)
+        log_beta = _rows_of(self._log_beta_alone(outputs), own)
         for step in self.steps[:-1]:
             log_beta = step(log_beta, codes[step.given].T)
         last = self.steps[-1]
@@ -208,59 +198,14 @@ class ColumnWeights:
 
 
 def columns_in_order(network: AutoregressiveNetwork, marginals: Marginals) -> list[ColumnWeights]:
-    """Returns the weights of each column, summed over marginals and autoregressive network, in the
-    order of the chain rule."""
+    """Returns the weights of each column, in the order of the chain rule."""
     with torch.no_grad():
-        return [column_weights(network, marginals, j) for j in network.order]
-
-
-def column_weights(network: AutoregressiveNetwork, marginals: Marginals, j: int) -> ColumnWeights:
-    """Returns the weights of column j, summed over the marginals and the autoregressive network."""
-    shape = marginals.columns[j]
-    g, row = network.group_of(j)
-    place = network.real.index(j) if j in network.real else None
-    d_context, d_column = network.read.in_features, network.narrow.shape[-1]
-    # A column of one level has no outputs.
-    nothing = network.start.new_zeros(0)
-    parts: list[Triple] = [(nothing.expand(d_context, 0), nothing.expand(d_column, 0), nothing)]
-    if g is not None:
-        group, own = marginals.code_groups[g], slice(row * marginals.code_groups[g].shape[1], None)
-        weight, bias = (part[own][: shape.n_codes] for part in group.logits.parameters())
-        of_hidden = network.to_logits[g][row][:, : shape.n_codes]
-        bias = bias + network.shifts[g][row][: shape.n_codes]
-        parts.append((weight.T * _LOG2_E, of_hidden * _LOG2_E, bias * _LOG2_E))
-    if place is not None:
-        width = 3 * marginals.n_components
-        own = slice(place * width, (place + 1) * width)
-        weight, bias = marginals.mixture.weight[own], marginals.mixture.bias[own]
-        parts.append((weight.T, network.to_mixture[place], bias))
-    if network.steps.has_numbers(j):
-        of_bins, bias = network.steps.weights(j)
-        parts.append((network.start.new_zeros(d_context, len(bias)), of_bins, bias))
-    of_context, of_hidden, bias = (_widened(part) for part in zip(*parts, strict=True))
-    return ColumnWeights(
-        number=j,
-        layers=network.layers(j),
-        n_codes=shape.n_codes,
-        point_code=int(marginals.point_codes[j]),
-        place=place,
-        n_mixture=0 if place is None else 3 * marginals.n_components,
-        of_context=of_context.T.contiguous(),
-        of_hidden=of_hidden.T.contiguous(),
-        bias=bias,
-        additions=network.code_additions(j),
-        marginals=marginals,
-        network=network,
-        densities=None if g is None else marginals.atom_shapes[g].densities(row, shape),
-        steps=[step for step in network.function_steps if step.last == j],
-    )
+        return [ColumnWeights(network, marginals, j) for j in network.order]
 
 
 def _widened(parts: Sequence[Tensor]) -> Tensor:
-    """Concatenates the parts and pads them with zeros to a multiple of `LANES`.
-
-    Products with other widths use another algorithm for the remainder, whose last bit may differ.
-    """
+    """Concatenates the parts and pads them with zeros to a multiple of `LANES`, because products
+    with other widths use another algorithm for the remainder, whose last bit may differ."""
     joined = torch.cat(list(parts), -1)
     return nn.functional.pad(joined, (0, -joined.shape[-1] % LANES))
 

@@ -19,12 +19,9 @@ from gcvae.numerics.affine import through
 
 
 class ContextTrunk(nn.Module):
-    """Computes the decoder's hidden vector from z and the C columns of a context (data on which a
-    row depends, such as its parent row), packed into one vector.
-
-    The packed vector consists of the K dimensions of z, and a code and a value of each context
-    column. Shape: (..., K + 2 C) -> (..., d_hidden + d_features).
-    """
+    """Computes the decoder's hidden vector from z and the C columns of a context, packed into one
+    vector: the K dimensions of z, then codes and values of the context. Shape: (..., K + 2 C) ->
+    (..., d_hidden + d_features)."""
 
     def __init__(self, trunk: nn.Sequential, d_latent: int, columns: Sequence[ColumnShape]) -> None:
         super().__init__()

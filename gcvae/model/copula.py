@@ -33,8 +33,8 @@ _N_SOBOL_POINTS = 512
 
 
 class QuadratureWarning(UserWarning):
-    """Warns that a likelihood is less accurate, because the copula would need more quadrature nodes
-    than the maximum."""
+    """Warns that a likelihood is less accurate, because the copula needs too many quadrature
+    nodes."""
 
 
 @dataclass(frozen=True)
@@ -61,26 +61,20 @@ class LowRankCopula:
 
     def given(self, factor: Tensor) -> tuple[Tensor, Tensor]:
         """Returns (B f, psi) given the factors f: column i has the normal score (b_i . f + e_i) /
-        psi_i.
-
-        b_i is row i of the scaled loadings B, psi_i^2 = 1 + |b_i|^2, and e_i independent standard
-        normal. Shape: factor (N, r) -> (N, D) each, float64, for N rows, r factors and D columns.
-        """
+        psi_i, with e_i standard normal. Shape: factor (N, r) -> (N, D) each, float64."""
         b = self.scaled_loadings
         return (b * factor[:, None]).sum(-1), (1.0 + b.square().sum(-1)).sqrt()
 
     @property
     def scaled_loadings(self) -> Tensor:
-        """Loadings A divided by the standard deviation sqrt(omega) of the noise, in float64. Shape:
-        (..., D, r), for D columns and r factors."""
+        """Scaled loadings B = A / sqrt(omega), float64. Shape: (..., D, r)."""
         loadings = self.loadings.double()
         if self.noise is None:
             return loadings
         return loadings * self.noise.double().rsqrt()[..., None, None]
 
     def correlation(self) -> Tensor:
-        """Returns the correlation matrix of the normal scores of D columns. Shape: (..., D,
-        D)."""
+        """Returns the correlation matrix of normal scores. Shape: (..., D, D)."""
         b = self.scaled_loadings
         psi = (1.0 + b.square().sum(-1)).sqrt()
         directions = b / psi[..., None]
@@ -91,18 +85,14 @@ class LowRankCopula:
     def log_density(self, score: Tensor, present: Tensor) -> Tensor:
         """Returns the log density log c(u) of the copula of the columns in `present`.
 
-        log c = 1/2 sum log psi_i^2 - 1/2 log|M| - 1/2 [q^T R^-1 q - |q|^2],
-        q^T R^-1 q = sum (psi_i q_i - b_i . s)^2 + |s|^2,
-        with s = M^-1 sum b_i psi_i q_i, M = I + B^T B and psi_i^2 = 1 + |b_i|^2,
-        b_i row i of the scaled loadings B, and R the correlation matrix.
+        log c = 1/2 sum log psi_i^2 - 1/2 log|M| - 1/2 [q^T R^-1 q - |q|^2],   M = I + B^T B,
+        q^T R^-1 q = sum (psi_i q_i - b_i . s)^2 + |s|^2,   s = M^-1 sum b_i psi_i q_i
 
-        The sum of squares avoids the cancellation of the usual formula for large loadings. The
-        computation is in float64.
+        The sum of squares avoids the cancellation of the usual formula for large loadings.
 
         Args:
-            score: Normal scores q of D columns. Shape: (..., D).
-            present: True for columns to include; the others are integrated out. Shape: (..., D),
-                bool.
+            score: Normal scores q. Shape: (..., D).
+            present: True for columns to include; others are integrated out. Shape: (..., D).
 
         Shape: (...), in the dtype of `score`.
         Source: c_Psi of Section 4, by Sherman-Morrison-Woodbury.
@@ -126,32 +116,26 @@ class LowRankCopula:
         present: Tensor,
         shift: Tensor | None = None,
     ) -> Tensor:
-        """Returns the log of the copula's density at cells that are points (numbers) times the
-        probability of cells that are intervals of scores (levels) given the points.
+        """Returns the log of the copula's density at the cells that are points (numbers), times the
+        probability of the cells that are intervals of scores (levels) given the points.
 
-        With G the points, H the intervals (low_h, up_h), b_i the scaled loading of cell i and
-        psi_i^2 = 1 + b_i^2, c_R(q_G) int N(f; m, 1/P) prod_H [Phi(psi_h up_h - b_h f) - Phi(psi_h
-        low_h - b_h f)] df, P = 1 + sum_G b_g^2,  m = sum_G b_g psi_g q_g / P.
+        c_R(q_G) int N(f; m, 1/P) prod_H [Phi(psi_h up_h - b_h f) - Phi(psi_h low_h - b_h f)] df,
+        P = 1 + sum_G b_g^2,  m = sum_G b_g psi_g q_g / P,  G the points, H the intervals
 
-        For rank one the integral uses the trapezoid rule, which converges very fast for this smooth
-        integrand; the steepest slope in the batch determines the number of nodes. For higher ranks
-        the integral is a mean over a shifted Sobol sequence, unbiased if `shift` is uniform.
+        For rank one the integral uses the trapezoid rule, which converges very fast; the steepest
+        slope in the batch determines the number of nodes. For higher ranks it is a mean over a
+        shifted Sobol sequence, unbiased if `shift` is uniform.
 
         Args:
-            score: Normal scores of points, for D columns. Shape: (..., D).
+            score: Normal scores of points. Shape: (..., D).
             lower: Lower ends of intervals, as normal scores. Shape: (..., D).
-            upper: Upper ends of intervals, as normal scores. Shape: (..., D).
-            is_point: True for points, False for intervals. Shape: (..., D), bool.
-            present: True for columns to include; the others are integrated out. Shape: (..., D),
-                bool.
-            shift: Uniform shifts of the Sobol points, for rank r; None for rank one. Shape: (...,
-                r).
+            upper: Upper ends. Shape: (..., D).
+            is_point: True for points, False for intervals. Shape: (..., D).
+            present: True for columns to include; others are integrated out. Shape: (..., D).
+            shift: Uniform shifts of the Sobol points; None for rank one, else a ValueError is
+                raised. Shape: (..., r).
 
         Shape: (...), in float64.
-
-        Raises:
-            ValueError: The rank is above one and `shift` is None.
-
         Source: the value of Eq. (pmf_gcd) for mixed rows, given the factor f.
         """
         points, intervals = is_point & present, ~is_point & present
@@ -163,8 +147,7 @@ class LowRankCopula:
         psi = (1.0 + b.square()).sqrt()
         precision = 1.0 + (b.square() * points).sum(-1)
         mean = (b * psi * score.double() * points).sum(-1) / precision
-        low = _scaled_bound(psi, lower, intervals, end=-torch.inf)
-        high = _scaled_bound(psi, upper, intervals, end=torch.inf)
+        low, high = _scaled_ends(psi, lower, upper, intervals)
         slope = (1.0 + (b.square() * intervals).sum(-1) / precision).sqrt()
         y, step = _trapezoid(slope)
         chunks = []
@@ -184,10 +167,8 @@ class LowRankCopula:
         intervals: Tensor,
         shift: Tensor | None,
     ) -> Tensor:
-        """Returns the log integral of `log_mixed` over the factor f for ranks above one.
-
-        f = m + P^(-1/2) y, with y the normal scores of a shifted Sobol sequence.
-        """
+        """Returns the log integral of `log_mixed` for ranks above one, at f = m + P^(-1/2) y, with
+        y the normal scores of a shifted Sobol sequence."""
         if shift is None:
             raise ValueError("the mixed likelihood of a rank above one needs a random shift")
         b = self.scaled_loadings
@@ -200,8 +181,7 @@ class LowRankCopula:
         y = _shifted_normals(shift.double())
         spread = torch.linalg.solve_triangular(factor.mT, y.mT, upper=True).mT
         centre = (mean[..., None, :] + spread) @ b.mT
-        low = _scaled_bound(psi, lower, intervals, end=-torch.inf)
-        high = _scaled_bound(psi, upper, intervals, end=torch.inf)
+        low, high = _scaled_ends(psi, lower, upper, intervals)
         log_masses = log_interval(low[..., None, :] - centre, high[..., None, :] - centre).sum(-1)
         return log_masses.logsumexp(-1) - math.log(_N_SOBOL_POINTS)
 
@@ -214,14 +194,11 @@ class LowRankCopula:
         present: Tensor,
         shift: Tensor | None = None,
     ) -> Tensor:
-        """Returns the log density (points) and probability (intervals) of the first j + 1 columns
-        as entry j, for each of D columns.
+        """Returns `log_mixed` of the first j + 1 columns as entry j, for each of D columns.
 
-        For rank one, with g_i(f) the integrand of cell i, int phi(f) prod_{i<=j} g_i(f) df is
+        For rank one, int phi(f) prod_{i<=j} g_i(f) df, with g_i the integrand of cell i, is
         computed for all j on one grid, wide enough for the first and fine enough for the last. Rows
-        that consist of points have a closed form.
-
-        Arguments as for `log_mixed`. Shape: (..., D), in float64.
+        of points have a closed form. Shape: (..., D), in float64.
         """
         d = self.loadings.shape[-2]
         if self.loadings.shape[-1] != 1:
@@ -238,8 +215,7 @@ class LowRankCopula:
         psi = (1.0 + b.square()).sqrt()
         psi_q = torch.where(points, psi * score.double(), 0.0)
         f, log_step = _common_grid(b * present, (b * psi_q).cumsum(-1), (b.square() * points))
-        low = _scaled_bound(psi, lower, intervals, end=-torch.inf)
-        high = _scaled_bound(psi, upper, intervals, end=torch.inf)
+        low, high = _scaled_ends(psi, lower, upper, intervals)
         # A point adds psi phi(psi q - b f) / phi(q); its density p_g(x_g) is the marginals' part.
         log_start = torch.where(points, psi.log() + 0.5 * (psi_q / psi).square(), 0.0)
         total, prefixes = log_normal_density(f), []
@@ -258,8 +234,7 @@ class LowRankCopula:
         """Returns `log_prefixes` of rank one for rows whose present cells are all points.
 
         Given the earlier points the factor is N(t / P, 1 / P), P = 1 + sum b_g^2, t = sum b_g psi_g
-        q_g, so psi_j q_j is N(b_j t / P, 1 + b_j^2 / P), without cancellation. Shape: (..., D)
-        twice -> (..., D), in float64.
+        q_g, so psi_j q_j is N(b_j t / P, 1 + b_j^2 / P), without cancellation.
         """
         b = self.scaled_loadings[..., 0] * points
         psi_squared = 1.0 + b.square()
@@ -273,10 +248,9 @@ class LowRankCopula:
         return 0.5 * steps.cumsum(-1)
 
     def sample(self, generator: torch.Generator) -> Tensor:
-        """Samples normal scores q = (B s + eps) / psi of D columns, with B the scaled loadings,
-        psi_i^2 = 1 + |b_i|^2, s ~ N(0, I_r) and eps ~ N(0, I_D).
+        """Samples normal scores q = (B s + eps) / psi, with s ~ N(0, I_r) and eps ~ N(0, I_D).
+        Shape: (..., D), float32.
 
-        Each score is standard normal. Shape: (..., D), float32.
         Source: Appendix B.
         """
         b = self.scaled_loadings.float()
@@ -286,44 +260,8 @@ class LowRankCopula:
         return ((b * s).sum(-1) + noise) / psi
 
 
-@dataclass(frozen=True)
-class IndependenceCopula:
-    """Independence copula, with density c = 1; with it the model is a usual VAE.
-
-    Attributes:
-        batch: Shape (..., D) of samples, for D columns.
-    """
-
-    batch: torch.Size
-    loadings = None
-    rank = 0
-
-    def given(self, factor: Tensor) -> tuple[()]:
-        """Returns an empty tuple, because an independence copula has no factor."""
-        return ()
-
-    def correlation(self) -> Tensor:
-        """Returns the identity matrix, for D columns. Shape: (..., D, D)."""
-        eye = torch.eye(self.batch[-1], dtype=torch.float64)
-        return eye.expand(*self.batch, self.batch[-1])
-
-    def log_density(self, score: Tensor, present: Tensor) -> Tensor:
-        """Returns zeros, the log density of an independence copula at any scores.
-
-        Shape: scores of D columns (..., D) -> (...).
-        """
-        return torch.zeros_like(score[..., 0])
-
-    def sample(self, generator: torch.Generator) -> Tensor:
-        """Returns independent standard normal scores of D columns. Shape: (..., D)."""
-        return normal(tuple(self.batch), generator)
-
-
-Copula = LowRankCopula | IndependenceCopula
-
-
 def _solve_factor(b: Tensor, psi_q: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns (M^-1 B^T (psi q), log|M|) with M = I + B^T B. Shape: (..., D, r) -> (..., r),
+    """Returns (M^-1 B^T (psi q), log|M|), M = I + B^T B. Shape: (..., D, r), (..., D) -> (..., r),
     (...)."""
     t = (b * psi_q[..., None]).sum(-2)
     if b.shape[-1] == 1:
@@ -341,20 +279,24 @@ def _sums_before(terms: Tensor) -> Tensor:
     return sums
 
 
-def _scaled_bound(psi: Tensor, bound: Tensor, intervals: Tensor, end: float) -> Tensor:
-    """Returns psi * bound of interval cells; `end` for other cells and for infinite bounds.
+def _scaled_ends(
+    psi: Tensor, lower: Tensor, upper: Tensor, intervals: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Returns the ends of interval cells multiplied by psi; infinite for other cells.
 
-    Infinite bounds are not multiplied, because their gradient would be 0 * inf.
+    Infinite ends are not multiplied, because their gradient would be 0 * inf.
     """
-    finite = intervals & torch.isfinite(bound)
-    return torch.where(finite, psi * torch.where(finite, bound.double(), 0.0), end)
+    low, high = (
+        torch.where(finite, psi * torch.where(finite, end.double(), 0.0), infinity)
+        for end, infinity in ((lower, -torch.inf), (upper, torch.inf))
+        for finite in [intervals & torch.isfinite(end)]
+    )
+    return low, high
 
 
 def _shifted_normals(shift: Tensor) -> Tensor:
-    """Returns Phi^-1((Sobol point + shift) mod 1) for all points of a Sobol sequence.
-
-    Shape: (..., r) -> (..., n_points, r), float64.
-    """
+    """Returns Phi^-1((Sobol point + shift) mod 1) of all points. Shape: (..., r) -> (..., n_points,
+    r)."""
     engine = torch.quasirandom.SobolEngine(shift.shape[-1])
     points = engine.draw(_N_SOBOL_POINTS, dtype=torch.float64).to(shift.device)
     u = (points + shift[..., None, :]) % 1.0
@@ -363,10 +305,10 @@ def _shifted_normals(shift: Tensor) -> Tensor:
 
 
 def _common_grid(b: Tensor, t: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns (nodes for the integrals over all sets of first columns, log of their spacing).
+    """Returns nodes for the integrals over all sets of first columns, and the log of their spacing.
 
-    Given the point cells of the first j columns, the factor is N(t_j / P_j, 1 / P_j) with P_j = 1 +
-    sum b_g^2; without columns it is N(0, 1). Shape: (..., D) each -> (..., n_nodes), (...).
+    Given the points among the first j columns, the factor is N(t_j / P_j, 1 / P_j). Shape: (..., D)
+    each -> (..., n_nodes), (...).
     """
     precision = 1.0 + square.cumsum(-1)
     mean, reach = t / precision, _QUADRATURE_RANGE * precision.rsqrt()
@@ -381,10 +323,7 @@ def _common_grid(b: Tensor, t: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _trapezoid(slope: Tensor) -> tuple[Tensor, float]:
-    """Returns (nodes on [-8, 8], spacing), with as many nodes as the steepest slope needs.
-
-    Shape: nodes (n_nodes,).
-    """
+    """Returns nodes on [-8, 8], as many as the steepest slope needs, and their spacing."""
     n = _n_nodes(_NODES_PER_UNIT_SLOPE * slope)
     ends = _QUADRATURE_RANGE
     y = torch.linspace(-ends, ends, n, dtype=torch.float64, device=slope.device)
@@ -392,7 +331,7 @@ def _trapezoid(slope: Tensor) -> tuple[Tensor, float]:
 
 
 def _n_nodes(wanted: Tensor) -> int:
-    """Returns the largest wanted number of nodes, clamped to the limits; warns if the maximum is
+    """Returns the largest wanted number of nodes within the limits; warns if the maximum is
     exceeded."""
     most = float(wanted.detach().amax()) if wanted.numel() else 0.0
     if most > _MAXIMUM_NODES:

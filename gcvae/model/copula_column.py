@@ -29,9 +29,8 @@ Tails = tuple[Tensor, Tensor]
 class CopulaColumn:
     """Distribution of one column under a Gaussian copula given the factor f, for N rows.
 
-    Its normal score is q = (b . f + e) / psi, with loadings b, psi^2 = 1 + |b|^2 and e ~ N(0, 1);
-    given f the columns are independent. The inverse of the column's CDF maps Phi(q) to one of K
-    integer codes (a level, missing or a frequent number), or to another number.
+    Its normal score is q = (b . f + e) / psi with e ~ N(0, 1); given f the columns are independent.
+    The inverse of the column's CDF maps Phi(q) to one of K codes, or to another number.
 
     Attributes:
         alone: Marginal distribution of the column.
@@ -51,13 +50,7 @@ class CopulaColumn:
         return CopulaColumn(self.alone.take(rows), self.places, self.pull[rows], self.scale[rows])
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """Samples a cell in a region of possible cells for each of N rows, with the region's log
-        probability given the copula's factor.
-
-        Args:
-            region: Possible codes and numbers; None allows all.
-            noise: Uniform noise. Shape: (N,).
-        """
+        """As `ColumnDistribution.draw_within`, given the copula's factor."""
         region = Region.everything(self._n_codes) if region is None else region
         share = padded_share(region, self._n_codes)
         marginal, point = self.alone.marginal, self.alone.point_code
@@ -87,18 +80,15 @@ class CopulaColumn:
 
     @cached_property
     def _log_others(self) -> Tensor:
-        """Log probability of each code; -inf for the code of numbers and for padding. Shape: (N,
-        K)."""
+        """Log code probabilities; -inf for the code of numbers and for padding. Shape: (N, K)."""
         log_beta = self.alone.log_beta.double()
         is_point = torch.arange(self._n_codes) == self.alone.point_code
         return torch.where((log_beta > _LOG_IMPOSSIBLE) & ~is_point, log_beta, -torch.inf)
 
     @cached_property
     def _tails(self) -> Tails:
-        """(log P(smaller code), log P(larger code)) of each code, without the code of numbers.
-
-        Each sum is computed directly, not as a difference from one. Shape: (N, K) each.
-        """
+        """(log P(smaller code), log P(larger code)) of each code, without the code of numbers, each
+        summed directly. Shape: (N, K) each."""
         beta, nothing = self._log_others.exp(), torch.zeros_like(self._log_others[:, :1])
         below = torch.cat([nothing, beta.cumsum(-1)[:, :-1]], dim=-1)
         above = torch.cat([beta.flip(-1).cumsum(-1).flip(-1)[:, 1:], nothing], dim=-1)
@@ -112,11 +102,8 @@ class CopulaColumn:
         return torch.logaddexp(below, log_point + under), torch.logaddexp(above, log_point + over)
 
     def _log_codes(self, below: Tensor, above: Tensor) -> Tensor:
-        """Returns the log probability given f of each code, from the log probabilities below and
-        above it.
-
-        Shape: (N, K) each.
-        """
+        """Returns the log probability of each code given f, from the log probabilities below and
+        above it."""
         log_others = self._log_others
         starts = self._noise_at(below, torch.logaddexp(above, log_others))
         stops = self._noise_at(torch.logaddexp(below, log_others), above)
@@ -155,18 +142,9 @@ class CopulaColumn:
     def _noise_at_value(
         self, marginal: Marginal, values: Tensor, below: Tensor, above: Tensor
     ) -> Tails:
-        """Returns (e for each value, log density of each value given f).
-
-        p(v | f) = p(v) phi(e) psi / phi(q).
-
-        Args:
-            marginal: Density of the numbers.
-            values: Numbers v. Shape: (n, m), n being N or 1.
-            below: Log probability of all other codes below each value. Shape: (N, m).
-            above: Log probability of all other codes above each value. Shape: (N, m).
-
-        Shape: (N, m) each.
-        """
+        """Returns e at each number v, and the log density p(v | f) = p(v) phi(e) psi / phi(q),
+        given the log probability of all other codes below and above v. Shape: values (N or 1, m),
+        others (N, m)."""
         placed, log_point = marginal[:, None].at(values), self._log_point
         under, over = (log_point + tail for tail in placed.log_tails)
         score = normal_score_of_tails(torch.logaddexp(below, under), torch.logaddexp(above, over))
@@ -176,8 +154,7 @@ class CopulaColumn:
         return e, log_point + placed.log_prob + ratio
 
     def _value_at(self, marginal: Marginal, e: Tensor, log_below: Tensor) -> Tensor:
-        """Returns the number at u = Phi((pull + e) / psi), given the log probability of the codes
-        below it. Shape: (N,)."""
+        """Returns the number at u = Phi((pull + e) / psi). Shape: (N,)."""
         score = (self.pull + e) / self.scale
         if self._n_codes > 1:
             mass = self._log_point[:, 0].exp()
@@ -188,16 +165,11 @@ class CopulaColumn:
 
 @dataclass(frozen=True)
 class _Pieces:
-    """Intervals and points of numbers, none of which contains a number that has its own code.
-    Shape: (N, m) each; lower and upper (N, m) or (1, m).
+    """Intervals and points of numbers, none of which contains a number with its own code.
 
-    Attributes:
-        lower: Lower ends.
-        upper: Upper ends.
-        first: e at the lower ends.
-        last: e at the upper ends.
-        log_below: Log probability of all other codes below the interval.
-        log_mass: Log probability given f; for a point the log density; -inf for an empty piece.
+    `first` and `last` are e at the ends, `log_below` the log probability of all other codes below,
+    and `log_mass` the log probability given f: the log density of a point, -inf for an empty piece.
+    Shape: (N, m) each; lower and upper (N, m) or (1, m).
     """
 
     lower: Tensor

@@ -28,12 +28,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from gcvae.arrays import Codes, Mask
-from gcvae.model.networks import ColumnShape
+from gcvae.arrays import Codes, Mask, Numbers
+from gcvae.model.networks import ColumnShape, set_constants
 
 _LEAST_SHARE = 0.1
 """Minimum share of the rows with given parents' codes that must have a code of y to allow it."""
@@ -49,19 +48,19 @@ _LOW = 1e-30
 
 @dataclass(frozen=True)
 class LevelFunction:
-    """Functional dependency: the codes (integer encodings of cells) of r parent columns determine
-    the code of a column y, with exceptions.
+    """Functional dependency: the codes of r parent columns determine the code of a column y, with
+    exceptions.
 
     Attributes:
         column: Index of y among the model's columns.
         parents: Indices of the parent columns.
-        pairs: The m allowed combinations of the parents' codes and, last, the code of y. Shape: (m,
-            r + 1).
+        pairs: Allowed combinations of the parents' codes and, last, the code of y. Shape: (m, r +
+            1).
         exceptions: Share of rows that violate the dependency; 0 for a hard rule.
         has_missing: Whether code 0 of y stands for missing; missing cells are not constrained.
-        blanks: For the dependency "y is missing where its parent is": the number of rows, indexed
-            by the presence (0 or 1) of the parent's cell and of y; `pairs` then contains 0 for
-            missing and 1 for all other codes. None for other dependencies. Shape: (2, 2).
+        blanks: For the dependency "y is missing where its parent is": the number of rows by the
+            presence (0 or 1) of the parent's cell and of y; `pairs` then contains 0 for missing and
+            1 for all other codes. None for other dependencies. Shape: (2, 2).
     """
 
     column: int
@@ -80,7 +79,7 @@ class LevelFunction:
         has_missing: bool = False,
         is_hard: bool = False,
     ) -> Self:
-        """Fits a functional dependency of a column y on its parent columns to the rows of a table.
+        """Fits a functional dependency to the rows of a table.
 
         A code of y is allowed if enough of the rows with the same parents' codes have it; all other
         rows are exceptions. Parents' codes that occur in a single row determine y, but do not count
@@ -109,16 +108,12 @@ class LevelFunction:
     @classmethod
     def of_pairs(cls, columns: tuple[int, int], rows: Codes) -> Self:
         """Fits the dependency "each code of the parent column occurs only with certain codes of
-        column y".
+        column y" to the codes of both columns, of shape (n, 2).
 
         Pairs of codes that occur in at least two rows are allowed. The probability that a new row
         contains an unseen pair is estimated as (n_1 + 2 n_2) / n, from n_1 pairs that occur in one
         of n rows and n_2 that occur in two (Good 1953). Parents' codes for which it exceeds one
         half are not constrained.
-
-        Args:
-            columns: Indices of the parent and of y.
-            rows: Codes of the parent and of y. Shape: (n, 2).
         """
         pairs, counts = np.unique(rows, axis=0, return_counts=True)
         _, key = np.unique(pairs[:, 0], return_inverse=True)
@@ -131,13 +126,8 @@ class LevelFunction:
 
     @classmethod
     def of_blanks(cls, columns: tuple[int, int], rows: Codes, *, is_same: bool) -> Self:
-        """Fits the dependency "a cell of column y is missing where that of its parent is missing".
-
-        Args:
-            columns: Indices of the parent and of y; their code 0 stands for missing.
-            rows: Codes of the parent and of y. Shape: (n, 2).
-            is_same: Whether y is missing exactly where its parent is missing.
-        """
+        """Fits the dependency "a cell of column y is missing where that of its parent is" to the
+        codes of both columns, of shape (n, 2); with `is_same`, y is missing exactly there."""
         known = np.minimum(rows, 1)
         blanks = np.bincount(2 * known[:, 0] + known[:, 1], minlength=4).reshape(2, 2)
         pairs = np.array([[0, 0], [1, 1]] if is_same else [[0, 0], [1, 0], [1, 1]])
@@ -146,23 +136,13 @@ class LevelFunction:
         return cls(columns[1], columns[:1], pairs, float(exceptions), blanks=blanks)
 
     def classes(self, codes: Tensor) -> Tensor:
-        """Returns codes as used in `pairs`: unchanged; or, for a dependency between missing cells,
-        0 for missing and 1 for all other codes."""
+        """Returns codes as used in `pairs`: for a dependency between missing cells 0 or 1."""
         return codes if self.blanks is None else codes.clamp(max=1)
 
     def pairs_by_code(self, at: int, n_codes: int) -> Codes:
-        """Returns `pairs`, the allowed combinations of codes, with present cells of one column
-        replaced by each of its codes.
-
-        For a dependency between missing cells, each combination with 1 (present) in this column is
-        repeated for each code except missing; for others `pairs` is unchanged.
-
-        Args:
-            at: Index of the column in `columns`.
-            n_codes: Number of codes of that column.
-
-        Shape: (number of combinations, r + 1), for r parents.
-        """
+        """Returns `pairs`; for a dependency between missing cells, each combination with a present
+        cell in the column with index `at` in `columns` is repeated for each of its codes except
+        missing. Shape: (number of combinations, r + 1)."""
         if self.blanks is None:
             return self.pairs
         known = self.pairs[self.pairs[:, at] == 1]
@@ -170,16 +150,14 @@ class LevelFunction:
         each[:, at] = np.tile(np.arange(1, n_codes), len(known))
         return np.concatenate([self.pairs[self.pairs[:, at] == 0], each])
 
-    def shares(self, at: int, given: Codes) -> npt.NDArray[np.float64]:
-        """Returns the share of rows that violate the dependency, for each of m combinations of the
-        columns that are generated first.
+    def shares(self, at: int, given: Codes) -> Numbers:
+        """Returns the share of exceptions for each of m combinations of the columns generated
+        first.
 
         Args:
             at: Position in the dependency of the column that is generated last.
             given: For a dependency between missing cells, 1 if the other column's cell is present,
                 else 0; for others only the length m matters. Shape: (m,).
-
-        Shape: (m,).
         """
         if self.blanks is None:
             return np.full(len(given), self.exceptions)
@@ -191,7 +169,7 @@ class LevelFunction:
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """Indices of the parent columns and, last, of the column y that they determine."""
+        """Indices of the parents and, last, of y."""
         return (*self.parents, self.column)
 
     @property
@@ -201,7 +179,7 @@ class LevelFunction:
 
     @property
     def follows(self) -> bool:
-        """Whether the decoder has to generate the determined column y after its parents.
+        """Whether the decoder has to generate y after its parents.
 
         In a soft rule with a single parent, y may come first; it then restricts the parent's codes.
         """
@@ -220,12 +198,8 @@ class LevelFunction:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], columns: Sequence[ColumnShape]) -> Self:
-        """Restores a dependency from a dict that `to_json` returned.
-
-        Raises:
-            KeyError: A member is missing.
-            ValueError: A column does not exist, or codes, counts or shares are out of range.
-        """
+        """Restores a dependency from a dict that `to_json` returned. Raises KeyError or ValueError
+        if a member is missing or does not fit the columns."""
         names = [column.name for column in columns]
         own = [names.index(name) for name in (*document["of"], document["column"])]
         pairs = np.asarray(document["pairs"], dtype=np.int64)
@@ -244,12 +218,8 @@ class LevelFunction:
 
 
 def sharpest_last(functions: Iterable[LevelFunction]) -> list[LevelFunction]:
-    """Returns functional dependencies in the order of application, by decreasing share of
-    exceptions.
-
-    Only the last one reproduces its share exactly, because later ones change the result of earlier
-    ones.
-    """
+    """Returns dependencies in the order of application, by decreasing share of exceptions: only the
+    last one reproduces its share exactly, because later ones change the result of earlier ones."""
     return sorted(functions, key=lambda function: -function.exceptions)
 
 
@@ -261,11 +231,9 @@ class FunctionStep(nn.Module):
         function: The dependency.
         last: Index of the last column.
         given: Indices of the r other columns.
-        strides: Weights that combine the codes of the columns `given` into one integer key. Shape:
-            (r,).
-        keys: Keys of the m combinations of codes that are constrained, ascending. Shape: (m,).
-        fitting: Codes of the last column that satisfy the dependency, for each key, padded to the
-            largest number k. Shape: (m, k).
+        strides: Weights that combine the codes of `given` into one integer key. Shape: (r,).
+        keys: Keys of the constrained combinations of codes, ascending. Shape: (m,).
+        fitting: Codes of the last column that satisfy the dependency, padded. Shape: (m, k).
         counted: Mask of the entries of `fitting` that are not padding. Shape: (m, k).
         is_said: Mask of the last column's K codes that are constrained. Shape: (K,).
         is_open: Whether a constrained code can violate the dependency, for each key. Shape: (m,).
@@ -297,26 +265,23 @@ class FunctionStep(nn.Module):
         numbers = np.delete(pairs, at, axis=1) @ strides
         keys, place = np.unique(numbers, return_inverse=True)
         fitting, counted = _codes_by_key(place.reshape(-1), codes, len(keys))
-        self.register_buffer("strides", torch.from_numpy(strides), persistent=False)
-        self.register_buffer("keys", torch.from_numpy(keys), persistent=False)
-        self.register_buffer("fitting", torch.from_numpy(fitting), persistent=False)
-        self.register_buffer("counted", torch.from_numpy(counted), persistent=False)
-        self.register_buffer("is_said", torch.from_numpy(is_said), persistent=False)
-        is_open = torch.from_numpy(counted.sum(axis=1) < is_said.sum())
-        self.register_buffer("is_open", is_open, persistent=False)
-        shares = torch.from_numpy(function.shares(at, keys))
-        self.register_buffer("shares", shares, persistent=False)
+        set_constants(
+            self,
+            strides=torch.from_numpy(strides),
+            keys=torch.from_numpy(keys),
+            fitting=torch.from_numpy(fitting),
+            counted=torch.from_numpy(counted),
+            is_said=torch.from_numpy(is_said),
+            is_open=torch.from_numpy(counted.sum(axis=1) < is_said.sum()),
+            shares=torch.from_numpy(function.shares(at, keys)),
+        )
 
     def forward(self, log_beta: Tensor, codes: Tensor) -> Tensor:
-        """Returns log probabilities of the last column's K codes that satisfy the dependency up to
-        its share of exceptions.
+        """Returns log probabilities of the last column's codes, with the dependency enforced.
 
         Args:
-            log_beta: Log probabilities without the dependency, possibly padded to more codes.
-                Shape: (..., n, K).
-            codes: Codes of the r other columns of n rows. Shape: (n, r).
-
-        Shape: (..., n, K).
+            log_beta: Log probabilities without it, possibly padded. Shape: (..., n, K).
+            codes: Codes of the r other columns. Shape: (n, r).
         """
         is_known, place = self._places(codes)
         at = self.fitting[place].expand(*log_beta.shape[:-1], -1)
@@ -332,12 +297,11 @@ class FunctionStep(nn.Module):
         return log_beta + torch.where(fits, kept, torch.where(breaks, broken, 0.0))
 
     def masses(self, masses: Tensor, codes: Tensor) -> Tensor:
-        """Returns unnormalised probabilities of the last column's K codes, with the dependency
-        enforced, for generation.
+        """Does the same with unnormalised probabilities, for generation. Shape: (n, K), (n, r) ->
+        (n, K).
 
         If the sum over satisfying or violating codes underflows, logarithms are used, so that hard
-        rules hold for improbable codes too. Shape: masses (n, K), codes of the r other columns (n,
-        r) -> (n, K).
+        rules hold for improbable codes too.
         """
         is_known, place = self._places(codes)
         at = self.fitting[place]
@@ -359,17 +323,10 @@ class FunctionStep(nn.Module):
         return others.scatter_(-1, at, fitting * kept)
 
     def log_prob(self, log_beta: Tensor, codes: Tensor, own: Tensor) -> Tensor:
-        """Returns the log probability of the last column's code in each of n rows, with the
-        dependency enforced.
+        """Returns the log probability of the last column's code `own` (at least 0) with the
+        dependency enforced; faster than `forward` if all rows satisfy it.
 
-        It is faster than `forward` if all rows satisfy the dependency.
-
-        Args:
-            log_beta: Log probabilities of the K codes without the dependency. Shape: (..., n, K).
-            codes: Codes of the r other columns. Shape: (n, r).
-            own: Code of the last column, at least 0. Shape: (n,).
-
-        Shape: (..., n).
+        Shape: log_beta (..., n, K), codes of the other columns (n, r), own (n,) -> (..., n).
         """
         is_known, place = self._places(codes)
         at = self.fitting[place]
@@ -388,34 +345,24 @@ class FunctionStep(nn.Module):
         return log_beta.gather(-1, own).squeeze(-1) + torch.where(is_open, kept, 0.0)
 
     def _places(self, codes: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (whether the codes of `given` are constrained, index of their key in `keys`).
-
-        Shape: (n, r) -> (n,) each.
-        """
+        """Returns whether codes (n, r) are constrained, and the index of their key. Shape: (n,)
+        each."""
         key = (self.function.classes(codes.clamp(min=0)).long() * self.strides).sum(-1)
         place = torch.searchsorted(self.keys, key).clamp(max=len(self.keys) - 1)
         return (codes >= 0).all(-1) & (self.keys[place] == key), place
 
     def _applies_to(self, width: int) -> Tensor:
-        """Returns the mask of constrained codes, padded to `width` codes. Shape: (width,)."""
+        """Returns the mask of constrained codes, padded to `width` codes."""
         return nn.functional.pad(self.is_said, (0, width - len(self.is_said)))
 
 
 def _log_sides(
     log_beta: Tensor, fits: Tensor, breaks: Tensor, fitting: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Returns the log probabilities of the codes that satisfy and that violate a dependency.
-
-    They are less than `_NOTHING` if there is no such code. Sums are computed in logarithms only if
-    one underflows.
-
-    Args:
-        log_beta: Log probabilities of all codes. Shape: (..., n, K).
-        fits: Mask of satisfying codes. Shape: (..., n, K).
-        breaks: Mask of violating codes. Shape: (..., n, K).
-        fitting: Log probabilities of the satisfying codes, and a mask of those that are not
-            padding. Shape: (..., n, k).
-    """
+    """Returns the log probabilities of the codes that satisfy and that violate a dependency; less
+    than `_NOTHING` if there is none. Sums are computed in logarithms only if one underflows.
+    `fitting` has the log probabilities of the satisfying codes, and a mask of those that are not
+    padding."""
     p_fit = (fitting[0].exp() * fitting[1]).sum(-1)
     p_break = (log_beta.exp() * breaks).sum(-1)
     if not bool(((p_fit < _LOW) | (p_break < _LOW)).any()):
@@ -424,10 +371,8 @@ def _log_sides(
 
 
 def _codes_by_key(place: Codes, codes: Codes, n_keys: int) -> tuple[Codes, Mask]:
-    """Returns (codes of each key, padded by repetition; mask of those that are not padding).
-
-    Shape: (m,), (m,) -> (n_keys, most codes) twice.
-    """
+    """Returns the codes of each key, padded by repetition, and the mask of those that are no
+    padding."""
     order = np.argsort(place, kind="stable")
     counts = np.bincount(place, minlength=n_keys)
     first = np.cumsum(counts) - counts
@@ -444,12 +389,8 @@ def _log_sum(log_beta: Tensor, chosen: Tensor) -> Tensor:
 def order_with_rules(
     order: Sequence[int], columns: Sequence[ColumnShape], functions: Sequence[LevelFunction]
 ) -> list[int]:
-    """Returns column indices in the given order, with dependent columns moved after their parents.
-
-    Args:
-        order: Column indices.
-        functions: Functional dependencies; they must be acyclic.
-    """
+    """Returns column indices in the given order, with dependent columns moved after their parents;
+    dependencies must be acyclic."""
     before = {j: set(columns[j].parents) for j in order}
     for function in functions:
         if function.follows:
@@ -461,21 +402,3 @@ def order_with_rules(
         placed.append(ready)
         waiting.remove(ready)
     return placed
-
-
-def function_steps(
-    functions: Sequence[LevelFunction], order: Sequence[int], n_codes: Sequence[int]
-) -> nn.ModuleList:
-    """Returns a module for each functional dependency, which enforces it when the last of its
-    columns in the order is generated.
-
-    Args:
-        functions: Functional dependencies, in order of application.
-        order: Column indices in the decoder's order.
-        n_codes: Number of codes of each column.
-    """
-    rank = {j: place for place, j in enumerate(order)}
-    return nn.ModuleList(
-        FunctionStep(function, max(function.columns, key=rank.__getitem__), n_codes)
-        for function in functions
-    )

@@ -17,10 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from gcvae.codec.encoded_table import EncodedTable
-from gcvae.model.cell_probabilities import CellProbabilities
 from gcvae.model.code_groups import CodeGroup, code_groups
 from gcvae.model.column_distribution import ColumnDistribution
-from gcvae.model.networks import ColumnShape, linear
+from gcvae.model.networks import ColumnShape, linear, set_constants
 from gcvae.model.number_marginals import Marginal, Triple
 from gcvae.numerics.batches import broadcast_shape
 from gcvae.numerics.mixture_sums import log_mixture_sums
@@ -33,6 +32,50 @@ _MINIMUM_LOG_WIDTH = -4.0
 atoms."""
 _LEAST_ATOMS_TO_SHAPE = 12
 """Minimum number of atoms for which the mixture contributes to their logits."""
+
+
+@dataclass(frozen=True)
+class CellProbabilities:
+    """Probabilities of the cells of rows under the marginals p_j(. | z).
+
+    Those below and above a cell are logarithms, so that normal scores can be computed from the
+    smaller tail. The `score` of a number with a Gaussian marginal is (x - mu) / sigma, because
+    Phi^-1(Phi(.)) is infinite in float32 beyond 5.4 sigma. Shape: each field (..., D), broadcast
+    against each other.
+    """
+
+    log_prob: Tensor
+    """log p_j(x_j | z): log probability of an interval, log density of a point."""
+    log_below: Tensor
+    """log P(X_j < cell); -inf for the lowest cell. Only used for interval cells."""
+    log_above: Tensor
+    """log P(X_j > cell); -inf for the highest cell. Only used for interval cells."""
+    score: Tensor
+    """Normal score q_j of a point cell, 0 for an interval."""
+    is_point: Tensor
+    """bool; True for point cells, False for intervals."""
+
+    def interval_bounds(self) -> tuple[Tensor, Tensor]:
+        """Returns the normal scores of the ends of each interval cell; undefined for points. Shape:
+        two of (..., D)."""
+        lower = normal_score_of_tails(
+            self.log_below, torch.logaddexp(self.log_above, self.log_prob)
+        )
+        upper = normal_score_of_tails(
+            torch.logaddexp(self.log_below, self.log_prob), self.log_above
+        )
+        return lower, upper
+
+    def jittered_scores(self, jitter: Tensor) -> Tensor:
+        """Returns normal scores q = Phi^-1(u), with u = P(below) + v p(cell) for interval cells and
+        a jitter v uniform on (0, 1). Shape: (..., D), as `jitter`.
+
+        Source: Eq. (CE) and Eq. (GCVAE_norm_score).
+        """
+        below = torch.logaddexp(self.log_below, self.log_prob + jitter.log())
+        above = torch.logaddexp(self.log_above, self.log_prob + torch.log1p(-jitter))
+        extended = normal_score_of_tails(below, above)
+        return torch.where(self.is_point, self.score, extended)
 
 
 @dataclass(frozen=True)
@@ -49,8 +92,8 @@ class MarginalParameters:
     numbers: Marginal
 
     def zeros(self, n_columns: int, n_rows: Sequence[int] = ()) -> Tensor:
-        """Returns zeros for `n_columns` cells of each row. The batch shape (...) is that of z,
-        broadcast with the shape `n_rows`. Shape: (..., n_columns)."""
+        """Returns zeros for `n_columns` cells of each row, for z broadcast with rows of the shape
+        `n_rows`."""
         return self.numbers.outputs.new_zeros((*self.shape_of(n_rows), n_columns))
 
     def shape_of(self, n_rows: Sequence[int]) -> torch.Size:
@@ -60,17 +103,13 @@ class MarginalParameters:
 
 @dataclass(frozen=True)
 class MarginalOutputs:
-    """Outputs of a network, before conversion to the parameters of marginals.
-
-    Outputs are additive: those of the autoregressive network are added to those of the marginals.
+    """Outputs of a network, before conversion to the parameters of marginals; they are additive.
 
     Attributes:
-        logits: Logits of codes, for each group of D_group columns with up to K_group codes. Shape:
-            (..., D_group, K_group) each.
-        mixture: Logits of weights, means and log sigmas of M components, for the D_real columns of
-            numbers. Shape: (..., D_real, 3 M).
-        bins: Logits of the B bins between change points, for the D_steps columns whose density has
-            steps; None without them. Shape: (..., D_steps, B).
+        logits: Logits of codes of each group. Shape: (..., D_group, K_group) each.
+        mixture: Logits of weights, means and log sigmas of M components. Shape: (..., D_real, 3 M).
+        bins: Logits of the B bins between change points, for the D_steps columns with a density
+            that has steps; None without them. Shape: (..., D_steps, B).
     """
 
     logits: tuple[Tensor, ...]
@@ -84,16 +123,11 @@ class MarginalOutputs:
         return MarginalOutputs(logits, self.mixture + other.mixture, other.bins)
 
     def first(self, n: int) -> MarginalOutputs:
-        """Returns the outputs of the first n rows; `bins` (logits of bins between change points) is
-        left out."""
+        """Returns the outputs of the first n rows, without `bins`."""
         return MarginalOutputs(tuple(logits[:n] for logits in self.logits), self.mixture[:n])
 
     def flattened(self) -> MarginalOutputs:
-        """Returns the outputs with all leading dimensions flattened to N; `bins` (logits of bins
-        between change points) is left out.
-
-        Shape: (..., columns, k outputs) -> (N, columns, k) each.
-        """
+        """Returns the outputs with the leading dimensions flattened to N, without `bins`."""
         return MarginalOutputs(
             tuple(logits.flatten(0, -3) for logits in self.logits), self.mixture.flatten(0, -3)
         )
@@ -101,14 +135,14 @@ class MarginalOutputs:
 
 class AtomShapes(nn.Module):
     """Adds to the logits of atoms (frequent numbers with a code) the log density of the column's
-    mixture, for a group of columns.
+    mixture.
 
     Neighbouring atoms thus get similar probabilities from few outputs; the logits of single codes
     only describe differences between neighbours.
 
     Attributes:
-        powers: (1, s, s^2) of the normal score s of each of K_group codes, for the D_shaped columns
-            with enough atoms. Shape: (D_shaped, 3, K_group).
+        powers: (1, s, s^2) of the normal score s of each code, for the D_shaped columns of the
+            group with enough atoms. Shape: (D_shaped, 3, K_group).
         shaped: Mask of the codes that are atoms. Shape: (D_shaped, K_group).
         rows: Index of each of these columns in the group. Shape: (D_shaped,).
         real: Index of each among the columns of numbers. Shape: (D_shaped,).
@@ -137,28 +171,24 @@ class AtomShapes(nn.Module):
             shaped[i, list(column.shaped_codes)] = 1.0
         places = [list(real).index(group[row]) for row in rows]
         powers = torch.stack([torch.ones_like(scores), scores, scores.square()], dim=1)
-        self.register_buffer("powers", powers, persistent=False)
-        self.register_buffer("shaped", shaped, persistent=False)
-        self.register_buffer("rows", torch.tensor(rows, dtype=torch.long), persistent=False)
-        self.register_buffer("real", torch.tensor(places, dtype=torch.long), persistent=False)
+        set_constants(
+            self,
+            powers=powers,
+            shaped=shaped,
+            rows=torch.tensor(rows, dtype=torch.long),
+            real=torch.tensor(places, dtype=torch.long),
+        )
 
     def add_to(self, logits: Tensor, mixture: Tensor) -> Tensor:
-        """Returns the logits of D_group columns plus the log densities of their atoms (frequent
-        numbers).
-
-        Shape: logits (..., D_group, K_group codes), mixture parameters of all columns of numbers
-        (..., D_real, 3 M components) -> as logits.
-        """
+        """Returns the logits plus the log densities of atoms. Shape: logits (..., D_group,
+        K_group), mixture parameters (..., D_real, 3 M) -> as logits."""
         if not len(self.rows):
             return logits
         return logits.index_add(-2, self.rows, self._shapes(mixture[..., self.real, :]))
 
     def add_to_row(self, logits: Tensor, mixture: Tensor | None, row: int) -> Tensor:
-        """Returns the logits of the column with index `row` in the group plus the log densities of
-        its atoms (frequent numbers).
-
-        Shape: logits (N, K_group codes), mixture parameters (N, 3 M components) -> (N, K_group).
-        """
+        """As `add_to`, for the column with index `row` in the group. Shape: (N, K_group), (N, 3 M)
+        -> (N, K_group)."""
         at = (self.rows == row).nonzero()[:, 0]
         if not len(at):
             return logits
@@ -166,9 +196,8 @@ class AtomShapes(nn.Module):
         return logits + self._shapes(mixture[:, None], at)[:, 0]
 
     def densities(self, row: int, column: ColumnShape) -> AtomDensities | None:
-        """Returns an object that computes a column's mixture density at its atoms (frequent
-        numbers); None if no mixture contributes to its logits. `row` is the column's index in the
-        group."""
+        """Returns the densities at the atoms of the column with index `row` in the group; None if
+        no mixture contributes to its logits."""
         at = (self.rows == row).nonzero()[:, 0]
         if not len(at):
             return None
@@ -178,9 +207,7 @@ class AtomShapes(nn.Module):
 
     def _shapes(self, mixture: Tensor, at: slice | Tensor = slice(None)) -> Tensor:
         """Returns log (sum_m w_m N(s_k; mu_m, sigma_m^2) + epsilon) at each atom, 0 at other codes.
-
-        Shape: (..., D_shaped, 3 M) -> (..., D_shaped, K_group).
-        """
+        Shape: (..., D_shaped, 3 M) -> (..., D_shaped, K_group)."""
         terms = _exponent_terms(mixture)
         # One matrix product for each column: (D_shaped, M N, 3) @ (D_shaped, 3, K_group).
         by_column = terms.reshape(-1, *terms.shape[-3:]).permute(1, 2, 0, 3).contiguous()
@@ -191,24 +218,20 @@ class AtomShapes(nn.Module):
 
 @dataclass(frozen=True)
 class AtomDensities:
-    """Computes the density of one column's mixture at its atoms (frequent numbers).
+    """Computes the density of one column's mixture at its atoms.
 
     Attributes:
         atoms: Codes of the atoms.
-        powers: (1, s, s^2) / log 2 of each atom's normal score s, so that exponents are in bits.
-            Shape: (3, n_atoms).
+        powers: (1, s, s^2) / log 2 of each atom's normal score s. Shape: (3, n_atoms).
     """
 
     atoms: range
     powers: Tensor
 
     def at_atoms(self, mixture: Tensor) -> Tensor:
-        """Returns the mixture's density at each atom (frequent number) plus a small constant, up to
-        a factor.
-
-        Components are added one by one, so that intermediate results fit into a core's cache.
-        Shape: parameters of M components (n, 3 M) -> (n, n_atoms).
-        """
+        """Returns the density at each atom plus a small constant, up to a factor. Components are
+        added one by one, so that results fit into a core's cache. Shape: (n, 3 M) -> (n,
+        n_atoms)."""
         density = mixture.new_full((len(mixture), len(self.atoms)), _LEAST_SHAPE)
         exponent = torch.empty_like(density)
         for terms in _exponent_terms(mixture).movedim(-2, 0).contiguous():
@@ -217,10 +240,8 @@ class AtomDensities:
 
 
 def _exponent_terms(mixture: Tensor) -> Tensor:
-    """Returns (A, B, C) with log [w_m N(s; mu_m, sigma_m^2)] = A + B s + C s^2, up to a constant.
-
-    Shape: (..., 3 M) -> (..., M, 3).
-    """
+    """Returns (A, B, C), log [w_m N(s; mu_m, sigma_m^2)] = A + B s + C s^2 up to a constant. Shape:
+    (..., 3 M) -> (..., M, 3)."""
     weight, mean, log_sigma = mixture.unflatten(-1, (3, -1)).unbind(-2)
     log_sigma = log_sigma.clamp(min=_MINIMUM_LOG_WIDTH)
     precision = torch.exp(-2.0 * log_sigma)
@@ -230,16 +251,14 @@ def _exponent_terms(mixture: Tensor) -> Tensor:
 
 
 class Marginals(nn.Module):
-    """Output layers for the marginals p_j(x_j|z) of D columns: probabilities of integer codes
-    (levels, missing, frequent numbers) and mixture densities of other numbers.
+    """Output layers for the marginals p_j(x_j|z) of D columns: code probabilities, and mixture
+    densities of numbers.
 
     In a column of numbers, a frequent number x_k covers the interval [F(x_k-), F(x_k)] of
-    probabilities, and any other number is a point F(x). Whether a cell is a point or an interval
-    thus depends on the cell.
+    probabilities, and any other number is a point F(x).
 
     Attributes:
-        point_codes: The code that all numbers without a code of their own share; -1 for columns of
-            levels. Shape: (D,).
+        point_codes: The code of numbers without a code of their own; -1 for levels. Shape: (D,).
         real_columns: Indices of the columns of numbers. Shape: (D_real,).
         has_one_code: True for columns of numbers without any other code. Shape: (D_real,).
         places: Number that each code stands for, concatenated for all columns of numbers.
@@ -261,35 +280,27 @@ class Marginals(nn.Module):
         self,
         d_hidden: int,
         columns: Sequence[ColumnShape],
-        family: type[Marginal],
         n_components: int = 1,
         means_in_unit: bool = False,
     ) -> None:
-        """Initialises the output layers.
-
-        Args:
-            d_hidden: Width of the hidden vector.
-            columns: Properties of the table's columns.
-            family: Class of the densities of numbers.
-            n_components: Number M of mixture components.
-            means_in_unit: Whether means are a sigmoid of the output, in (0, 1).
-        """
+        """Initialises the layers. With `means_in_unit` means are a sigmoid of the output, in (0,
+        1)."""
         super().__init__()
         self.columns = tuple(columns)
-        self.n_components, self.family = n_components, family
-        self.means_in_unit = means_in_unit
+        self.n_components, self.means_in_unit = n_components, means_in_unit
         point = [-1 if column.point_code is None else column.point_code for column in columns]
         real = [j for j, column in enumerate(columns) if column.point_code is not None]
         single = [columns[j].n_codes == 1 for j in real]
         places = [place for j in real for place in (*columns[j].places, torch.inf)]
         starts = [sum(columns[i].n_codes for i in real[:at]) for at in range(len(real))]
-        self.register_buffer("point_codes", torch.tensor(point), persistent=False)
-        self.register_buffer("real_columns", torch.tensor(real, dtype=torch.long), persistent=False)
-        self.register_buffer(
-            "has_one_code", torch.tensor(single, dtype=torch.bool), persistent=False
+        set_constants(
+            self,
+            point_codes=torch.tensor(point),
+            real_columns=torch.tensor(real, dtype=torch.long),
+            has_one_code=torch.tensor(single, dtype=torch.bool),
+            places=torch.tensor(places).double(),
+            place_starts=torch.tensor(starts).long(),
         )
-        self.register_buffer("places", torch.tensor(places).double(), persistent=False)
-        self.register_buffer("place_starts", torch.tensor(starts).long(), persistent=False)
         self.groups = nn.ModuleList(code_groups(d_hidden, columns))
         self.shapes = nn.ModuleList(
             AtomShapes(columns, group.columns.tolist(), real) for group in self.code_groups
@@ -309,13 +320,11 @@ class Marginals(nn.Module):
         return [shapes for shapes in self.shapes if isinstance(shapes, AtomShapes)]
 
     def start_at(self, code_counts: Sequence[Tensor]) -> None:
-        """Sets the biases so that initial code probabilities are the codes' shares in the table.
-
-        The logit of a rare level is far from zero; an optimiser would need many steps to reach it.
+        """Sets the biases so that initial code probabilities are the codes' shares in the table,
+        because an optimiser would need many steps to reach the logit of a rare level.
 
         Args:
-            code_counts: Number of rows with each code, for each column. Shape: (K_j,) for the K_j
-                codes of column j.
+            code_counts: Number of rows with each code, for each column. Shape: (K_j,) each.
         """
         n_rows = int(code_counts[0].sum())
         with torch.no_grad():
@@ -330,10 +339,7 @@ class Marginals(nn.Module):
                 bias -= shapes.add_to(torch.zeros_like(bias), mixture)
 
     def outputs(self, hidden: Tensor) -> MarginalOutputs:
-        """Returns the outputs of all layers (logits, mixture parameters) given hidden vectors.
-
-        Shape: hidden (..., d_hidden).
-        """
+        """Returns the outputs of all layers. Shape: hidden (..., d_hidden)."""
         shape = len(self.real_columns), 3 * self.n_components
         return MarginalOutputs(
             logits=tuple(group(hidden) for group in self.groups),
@@ -352,16 +358,15 @@ class Marginals(nn.Module):
         )
 
     def numbers_of(self, mixture: Tensor) -> Marginal:
-        """Converts the 3 M outputs for M components (logits of weights, means, log sigmas) to
-        mixture densities of numbers. Shape: (..., 3 M) -> batch (...)."""
+        """Converts mixture parameters to densities of numbers. Shape: (..., 3 M) -> batch (...)."""
         outputs = mixture.unflatten(-1, (3, self.n_components))
         if self.means_in_unit:
             weight, mean, log_sigma = outputs.unbind(-2)
             outputs = torch.stack([weight, mean.sigmoid(), log_sigma], -2)
-        return self.family(outputs)
+        return Marginal(outputs)
 
     def column(self, parameters: MarginalParameters, j: int) -> ColumnDistribution:
-        """Returns the distribution of column j for N rows, given the parameters of all columns."""
+        """Returns the distribution of column j for N rows."""
         log_beta = parameters.zeros(1)
         for group, of_group in zip(self.code_groups, parameters.log_beta, strict=True):
             at = (group.columns == j).nonzero()[:, 0]
@@ -371,8 +376,8 @@ class Marginals(nn.Module):
         return ColumnDistribution(log_beta, int(self.point_codes[j]), numbers, None)
 
     def places_of(self, j: int) -> Tensor:
-        """Returns the number that each of K codes of column j stands for: -inf for codes below all
-        numbers (missing), inf for levels and for the code of all other numbers. Shape: (K,)."""
+        """Returns the number that each code of column j stands for: -inf below all numbers
+        (missing), inf for levels and for the code of all other numbers. Shape: (K,)."""
         rows = [g.places[g.columns == j] for g in self.code_groups if j in g.columns.tolist()]
         return rows[0][0] if rows else self.places.new_full((1,), torch.inf)
 
@@ -381,10 +386,7 @@ class Marginals(nn.Module):
         return self.parameters_of(self.outputs(hidden))
 
     def _code_tails(self, parameters: MarginalParameters, rows: EncodedTable) -> Triple:
-        """Returns `CodeGroup.tails` of all columns; a single code has probability one.
-
-        Shape: rows (n, D) -> three of (..., n, D).
-        """
+        """Returns `CodeGroup.tails` of all columns. Shape: rows (n, D) -> three of (..., n, D)."""
         certain = parameters.zeros(len(self.columns), rows.codes.shape[:-1])
         log_prob = torch.where(rows.codes >= 0, certain, -torch.inf)
         tails = log_prob, certain - torch.inf, certain - torch.inf
@@ -395,31 +397,23 @@ class Marginals(nn.Module):
         return tails
 
     def _log_points(self, parameters: MarginalParameters) -> Tensor:
-        """Returns the log probability of the point code of each column of numbers.
-
-        Shape: (..., D_real).
-        """
+        """Returns the log probability of each point code. Shape: (..., D_real)."""
         log_point = parameters.zeros(len(self.columns))
         for group, log_beta in zip(self.code_groups, parameters.log_beta, strict=True):
             log_point = log_point.index_copy(-1, group.columns, group.log_point(log_beta))
         return log_point[..., self.real_columns]
 
     def _places(self, rows: EncodedTable) -> Tensor:
-        """Returns the number in each cell: its value, or the number for which its code stands.
-
-        Shape: (n, D) -> (n, D_real).
-        """
+        """Returns the number of each cell, or for which its code stands. Shape: (n, D) -> (n,
+        D_real)."""
         j = self.real_columns
         codes = rows.codes[..., j]
         of_code = self.places[codes.long().clamp(min=0) + self.place_starts]
         return torch.where(codes == self.point_codes[j], rows.values[..., j], of_code)
 
     def log_codes(self, parameters: MarginalParameters, codes: Tensor) -> Tensor:
-        """Returns the log probability of the code of every cell; -inf for code -1.
-
-        Code -1 is a level that the model does not know. Shape: n rows of D codes (n, D) -> (..., n,
-        D).
-        """
+        """Returns the log probability of every cell's code; -inf for -1, a level that the model
+        does not know. Shape: (n, D) -> (..., n, D)."""
         log_prob = parameters.zeros(len(self.columns), codes.shape[:-1])
         log_prob = torch.where(codes >= 0, log_prob, -torch.inf)
         for group, log_beta in zip(self.code_groups, parameters.log_beta, strict=True):
@@ -428,11 +422,8 @@ class Marginals(nn.Module):
         return log_prob
 
     def cells(self, parameters: MarginalParameters, rows: EncodedTable) -> CellProbabilities:
-        """Returns, for each cell of `rows`, the probabilities of the cell, of lower and of higher
-        values, under the column's marginal.
-
-        Shape: n rows of D columns -> each field (..., n, D).
-        """
+        """Returns the probabilities of each cell, of lower and of higher values, under the column's
+        marginal. Shape: n rows of D columns -> each field (..., n, D)."""
         tails = self._code_tails(parameters, rows)
         j, place = self.real_columns, self._places(rows)
         is_number = (rows.codes == self.point_codes).expand(tails[0].shape)
@@ -461,11 +452,10 @@ class Marginals(nn.Module):
         )
 
     def quantile(self, parameters: MarginalParameters, score: Tensor) -> tuple[Tensor, Tensor]:
-        """Applies the quantile function of each of D columns to Phi(score), the CDF of a normal
-        score.
+        """Applies the quantile function of each column to Phi(score).
 
         Returns:
-            Integer code of each cell, and its value if it is a number (else 0).
+            Code of each cell, and its value if it is a number (else 0).
 
         Shape: (..., D) -> codes int32 (..., D), values float64 (..., D).
         Source: Appendix B (sampling from the copula), then the marginal quantile functions.
@@ -488,8 +478,8 @@ class Marginals(nn.Module):
     def _cdf_of(
         self, parameters: MarginalParameters, group: CodeGroup
     ) -> Callable[[Tensor], Tensor]:
-        """Returns a function that computes the CDF of the numbers of a group's columns, 0 for
-        levels. Shape: (..., D_group) -> (..., D_group)."""
+        """Returns the CDF of the numbers of a group's columns, 0 for levels: (..., D_group) -> the
+        same."""
         at = group.is_real.nonzero()[:, 0]
         real = torch.searchsorted(self.real_columns, group.columns[at])
         numbers = parameters.numbers[..., real, :, :]
@@ -517,16 +507,13 @@ def _spread_components(bias: Tensor, n_columns: int, n_components: int) -> None:
 
 
 def _placed(whole: Triple, columns: Tensor, part: Triple) -> Triple:
-    """Returns three tensors with some columns replaced.
-
-    Shape: whole (..., D), part (..., D_group) -> (..., D).
-    """
+    """Returns three tensors (..., D) with some columns replaced."""
     first, second, third = (w.index_copy(-1, columns, p) for w, p in zip(whole, part, strict=True))
     return first, second, third
 
 
 def _chosen(condition: Tensor, some: Triple, others: Triple) -> Triple:
-    """Applies torch.where to three tensors: `some` where the condition holds, else `others`."""
+    """Applies torch.where to three tensors."""
     first, second, third = (torch.where(condition, a, b) for a, b in zip(some, others, strict=True))
     return first, second, third
 
@@ -537,13 +524,11 @@ def _joined(
     """Combines the tail probabilities of codes with those of a column's density.
 
     Args:
-        tails: Log probabilities of the cells, and of all codes except the point code below and
-            above them. Shape: (..., D) each.
+        tails: Log probabilities of the cells, and of codes but the point code below and above them.
         j: Indices of the columns of numbers.
         log_point: Log probability of the point code. Shape: (..., D_real).
-        inner: Log probability under the density of the cell's interval, and of the numbers below
-            and above it. Shape: (..., D_real) each.
-        is_lowest: Mask of cells below all numbers; it blocks their gradient. Shape: (..., D_real).
+        inner: Log probabilities under the density of the cell's interval, below and above it.
+        is_lowest: Mask of cells below all numbers, which blocks their gradient.
     """
     share, under, over = inner
     code, below, above = (tail.to(share.dtype) for tail in tails)

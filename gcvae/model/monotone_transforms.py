@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from gcvae.model.networks import set_constants
+
 _RANGE = 3.5
 _N_KNOTS = 57
 
@@ -23,18 +25,14 @@ class MonotoneTransform:
 
     Attributes:
         knots: Numbers v at the knots, ascending. Shape: (k,).
-        heights: S(v) at the knots. A view of the model's tensor, so that writing to it changes the
-            model. Shape: (k,).
+        heights: S(v) at the knots, a view of the model's tensor. Shape: (k,).
     """
 
     knots: Tensor
     heights: Tensor
 
     def forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns S(v) and the log of its derivative, log S'(v), for each number v.
-
-        Shape: N numbers (N,) -> two of (N,), float64.
-        """
+        """Returns S(v) and log S'(v). Shape: (N,) -> two of (N,), float64."""
         return piecewise(values.double(), self.knots, self.heights)
 
     def inverse(self, transformed: Tensor) -> Tensor:
@@ -43,11 +41,11 @@ class MonotoneTransform:
 
 
 class MonotoneTransforms(nn.Module):
-    """Monotone, piecewise linear transforms of all D_real columns of numbers.
+    """Monotone transforms of all D_real columns of numbers.
 
     Attributes:
-        knots: Knots, the same for all columns. Shape: (n_knots,).
-        heights: Transformed knots of each column. Shape: (D_real, n_knots).
+        knots: Knots, the same for all columns. Shape: (k,).
+        heights: Transformed knots of each column. Shape: (D_real, k).
     """
 
     knots: Tensor
@@ -56,7 +54,7 @@ class MonotoneTransforms(nn.Module):
     def __init__(self, n_columns: int) -> None:
         super().__init__()
         knots = torch.linspace(-_RANGE, _RANGE, _N_KNOTS, dtype=torch.float64)
-        self.register_buffer("knots", knots, persistent=False)
+        set_constants(self, knots=knots)
         self.register_buffer("heights", knots.repeat(n_columns, 1))
 
     def column(self, place: int) -> MonotoneTransform:
@@ -64,10 +62,8 @@ class MonotoneTransforms(nn.Module):
         return MonotoneTransform(self.knots, self.heights[place])
 
     def forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns S(v) and log S'(v) for numbers v of all columns, with each column's transform S.
-
-        Shape: (..., D_real columns) -> two of (..., D_real).
-        """
+        """Returns S(v) and log S'(v) for numbers v of all columns. Shape: (..., D_real) -> two of
+        it."""
         if bool((self.heights == self.knots).all()):  # before calibration, and with no column
             return values, torch.zeros_like(values)
         columns = values.movedim(-1, 0).flatten(1)
@@ -77,15 +73,8 @@ class MonotoneTransforms(nn.Module):
 
 
 def piecewise(x: Tensor, knots: Tensor, heights: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns (y, log dy/dx) at x, interpolating linearly, with slope one beyond the knots.
-
-    Args:
-        x: Numbers. Shape: (N,).
-        knots: x at the knots, ascending. Shape: (k,).
-        heights: y at the knots, ascending. Shape: (k,).
-
-    Shape: (N,), (N,).
-    """
+    """Returns (y, log dy/dx) at x, interpolating linearly between ascending knots (x) and heights
+    (y), with slope one beyond. Shape: x (N,), knots and heights (k,) -> (N,), (N,)."""
     at = torch.searchsorted(knots, x.contiguous(), right=True).clamp(1, len(knots) - 1)
     left, base = knots[at - 1], heights[at - 1]
     slope = (heights[at] - base) / (knots[at] - left)

@@ -21,8 +21,8 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "si
 class ColumnShape:
     """Properties of a table column that determine the sizes of the networks' layers.
 
-    A cell's integer code is one of `n_codes`: a level, missing, an atom (a frequent number), or the
-    point code, which all other numbers share.
+    A cell's code is one of `n_codes`: a level, missing, an atom (a frequent number), or the point
+    code, which all other numbers share.
     """
 
     name: str
@@ -42,20 +42,23 @@ class ColumnShape:
 
     @property
     def places(self) -> tuple[float, ...]:
-        """Number that each integer code stands for (-inf for missing and other codes below all
-        numbers), except the last code, which all other numbers share; empty for a column of levels.
-        """
+        """Number that each code but the last one stands for, -inf below all numbers (missing);
+        empty for a column of levels."""
         if self.point_code is None:
             return ()
         lowest = (-math.inf,) * self.point_code
         return lowest if self.other_places is None else self.other_places
 
 
-class EmptyLinear(nn.Module):
-    """Linear layer W x + b with zero inputs or zero outputs, as in a table without numbers.
+def set_constants(module: nn.Module, **tensors: Tensor) -> None:
+    """Registers constant tensors of a module, which move with it and are not saved."""
+    for name, tensor in tensors.items():
+        module.register_buffer(name, tensor, persistent=False)
 
-    nn.Linear computes the same, but warns when it initialises an empty matrix.
-    """
+
+class EmptyLinear(nn.Module):
+    """Linear layer with zero inputs or outputs; nn.Linear warns when it initialises an empty
+    matrix."""
 
     def __init__(self, d_in: int, d_out: int) -> None:
         super().__init__()
@@ -63,7 +66,6 @@ class EmptyLinear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(d_out))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Returns W x + b, which is the bias b, for each x. Shape: (..., d_in) -> (..., d_out)."""
         return nn.functional.linear(x, self.weight, self.bias)
 
 
@@ -79,7 +81,7 @@ class Dropout:
     Attributes:
         columns: Mean share of dropped input cells; each row samples its rate from 0 to twice this.
         hidden: Share of dropped hidden units.
-        generator: Random generator of the step, so that a resumed run drops the same units.
+        generator: Random generator of the step.
     """
 
     columns: float
@@ -87,14 +89,12 @@ class Dropout:
     generator: torch.Generator
 
     def kept_columns(self, shape: torch.Size) -> Tensor:
-        """Samples a mask of n rows of D input cells: 1 for visible, 0 for dropped. Shape: (n, D),
-        float."""
+        """Samples a mask of input cells: 1 for visible, 0 for dropped. Shape: (n, D)."""
         rate = 2.0 * self.columns * self._uniform((shape[0], 1))
         return (self._uniform(tuple(shape)) > rate).float()
 
     def kept_units(self, h: Tensor) -> Tensor:
-        """Returns hidden units, a random share of which is set to zero and the rest scaled up so
-        that the mean is unchanged. Shape: as h."""
+        """Returns hidden units, of which some are zero and others scaled up to keep the mean."""
         if self.hidden == 0.0:
             return h
         # A byte for each unit: the generator makes eight at once.
@@ -118,7 +118,7 @@ class MixedInput(nn.Module):
         one_hot_columns: Indices of the columns with several codes.
         real_columns: Indices of the columns of numbers.
 
-    Shape: n rows of D columns (n, D) -> (n, d_out).
+    Shape: n rows of D columns -> (n, d_out).
     Source: Eq. (vae4); one-hot and standardised input as in the experiment on UCI Auto.
     """
 
@@ -131,11 +131,12 @@ class MixedInput(nn.Module):
         one_hot = [j for j, column in enumerate(columns) if column.n_codes > 1]
         real = [j for j, column in enumerate(columns) if column.point_code is not None]
         starts = [sum(columns[i].n_codes for i in one_hot[:at]) for at in range(len(one_hot))]
-        self.register_buffer(
-            "one_hot_columns", torch.tensor(one_hot, dtype=torch.long), persistent=False
+        set_constants(
+            self,
+            one_hot_columns=torch.tensor(one_hot, dtype=torch.long),
+            real_columns=torch.tensor(real, dtype=torch.long),
+            offsets=torch.tensor(starts, dtype=torch.long),
         )
-        self.register_buffer("real_columns", torch.tensor(real, dtype=torch.long), persistent=False)
-        self.register_buffer("offsets", torch.tensor(starts, dtype=torch.long), persistent=False)
         n_levels = sum(columns[j].n_codes for j in one_hot)
         # Initialisation bound of a linear layer with as many inputs as a row has non-zero ones.
         self.bound = math.sqrt(3.0 / max(1, len(one_hot) + len(real)))
@@ -144,7 +145,6 @@ class MixedInput(nn.Module):
         nn.init.uniform_(self.levels.weight, -self.bound, self.bound)
 
     def forward(self, rows: EncodedTable) -> Tensor:
-        """Returns the linear layer's output V_y x + b_y for each of n rows x. Shape: (n, d_out)."""
         j = self.one_hot_columns
         codes = rows.codes[:, j].long()
         counts = (rows.observed[:, j] & (codes >= 0)).to(self.levels.weight.dtype)
@@ -156,8 +156,7 @@ class MixedInput(nn.Module):
 
 
 def perceptron(d_in: int, widths: Sequence[int], activation: str) -> nn.Sequential:
-    """Returns a network of linear layers with the given output widths, each followed by the
-    activation (a key of `ACTIVATIONS`)."""
+    """Returns linear layers with the given output widths, each followed by an activation."""
     layers: list[nn.Module] = []
     for width in widths:
         layers += [nn.Linear(d_in, width), ACTIVATIONS[activation]()]
@@ -183,11 +182,7 @@ class Encoder(nn.Module):
         self.log_tau = nn.Linear(widths[-1], d_latent)
 
     def forward(self, rows: EncodedTable) -> tuple[Tensor, Tensor]:
-        """Returns the mean and log standard deviation of q(z | row) of each of n rows, in K
-        dimensions.
-
-        Shape: (n, K) each.
-        """
+        """Returns mean and log standard deviation of q(z | row). Shape: (n, K) each."""
         y = self.hidden(self.activation(self.input(rows)))
         return self.eta(y), self.log_tau(y).clamp(*LOG_TAU_RANGE)
 

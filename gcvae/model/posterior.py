@@ -21,20 +21,14 @@ def posterior_draws(
     names: Sequence[str],
     generator: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
-    """Returns samples z_s ~ q(z|x) for one row x, with importance weights proportional to p(x|z_s)
-    p(z_s) / q(z_s|x).
+    """Returns S = `n_draws` samples z_s ~ q(z|x) for one row x, with importance weights
+    proportional to p(x|z_s) p(z_s) / q(z_s|x), which add up to one. Unobserved cells are integrated
+    out.
 
-    The weights add up to one. Unobserved cells are integrated out.
-
-    Args:
-        row: Encoded table of one row x.
-        n_draws: Number S of samples.
-        names: Names of the columns, for the error's message.
-
-    Shape: samples (S, K) for K latent dimensions, weights (S,).
+    Shape: samples (S, K), weights (S,).
 
     Raises:
-        TableError: The row has probability zero at every sample.
+        TableError: The row has probability zero at every sample; `names` are those of the columns.
     """
     with torch.no_grad():
         eta, log_tau = model.encoder(row)

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from torch import Tensor, nn
 
 from gcvae.arrays import Numbers
+from gcvae.model.networks import set_constants
 from gcvae.numerics.gaussian_mixtures import fit_gaussian_mixture
 from gcvae.numerics.generators import AnyGenerator, generator_for, normal, uniform
 from gcvae.numerics.normal import LOG_SQRT_2PI, log_normal_density
@@ -23,11 +24,7 @@ _QUANTILE_DRAWS = 20_000
 
 
 class Prior(nn.Module, ABC):
-    """Prior p(z) of a latent vector of K dimensions, with a tractable density.
-
-    Attributes:
-        d_latent: Number of dimensions K.
-    """
+    """Prior p(z) of a latent vector of K = `d_latent` dimensions, with a tractable density."""
 
     def __init__(self, d_latent: int) -> None:
         super().__init__()
@@ -35,50 +32,32 @@ class Prior(nn.Module, ABC):
 
     @abstractmethod
     def log_prob(self, z: Tensor) -> Tensor:
-        """Returns the log density of each latent vector z of K dimensions. Shape: (..., K) ->
-        (...)."""
+        """Returns the log density of each z. Shape: (..., K) -> (...)."""
 
     @property
     def n_uniforms(self) -> int:
-        """Number of uniform random numbers that `at_noise` needs for each sample of z, in addition
-        to a normal one for each dimension."""
+        """Number of uniform random numbers that `at_noise` needs for each z."""
         return 0
 
     @abstractmethod
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
-        """Converts uniform and normal noise to n samples of the latent vector z of K dimensions.
-
-        Args:
-            u: Uniform noise. Shape: (n, `n_uniforms`).
-            eps: Standard normal noise. Shape: (n, K).
-
-        Shape: (n, K).
-        """
+        """Converts uniform and standard normal noise to samples of z. Shape: u (n, `n_uniforms`),
+        eps (n, K) -> (n, K)."""
 
     def sample(self, n: int, generator: AnyGenerator) -> Tensor:
-        """Returns n samples of the latent vector z of K dimensions. Shape: (n, K)."""
+        """Returns n samples of z. Shape: (n, K)."""
         u = uniform((n, self.n_uniforms), generator)
         return self.at_noise(u, normal((n, self.d_latent), generator))
 
     def divergence(self, eta: Tensor, log_tau: Tensor, z: Tensor) -> Tensor:
-        """Returns the estimate log q(z|x) - log p(z) of KL[q(z|x) || p(z)], in nats.
-
-        Args:
-            eta: Means of q(z|x) in K dimensions. Shape: (..., K).
-            log_tau: Log standard deviations of q(z|x). Shape: (..., K).
-            z: A sample of q(z|x). Shape: (..., K).
-
-        Shape: (...).
-        """
+        """Returns the estimate log q(z|x) - log p(z) of KL[q(z|x) || p(z)], in nats, at a sample z
+        of q(z|x) = N(eta, diag tau^2). Shape: (..., K) each -> (...)."""
         eps = (z - eta) * torch.exp(-log_tau)
         return (log_normal_density(eps) - log_tau).sum(-1) - self.log_prob(z)
 
     def quantiles(self, probability: Numbers, generator: torch.Generator) -> Numbers:
-        """Returns quantiles of each of K dimensions of z at S probabilities, estimated from
-        samples.
-
-        Shape: (S,) -> (S, K).
-        """
+        """Returns quantiles of each dimension of z, estimated from samples. Shape: (S,) -> (S,
+        K)."""
         draws = self.sample(_QUANTILE_DRAWS, generator).double().numpy()
         quantiles: Numbers = np.quantile(draws, probability, axis=0)
         return quantiles
@@ -88,37 +67,23 @@ class StandardNormalPrior(Prior):
     """Standard normal prior p(z) = N(0, I_K). Source: Eq. (vae1)."""
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """Returns the log density of each latent vector z of K dimensions. Shape: (..., K) ->
-        (...)."""
         return log_normal_density(z).sum(-1)
 
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
-        """Returns the normal noise `eps` unchanged, as n samples of z in K dimensions. Shape: (n,
-        K)."""
         return eps
 
     def divergence(self, eta: Tensor, log_tau: Tensor, z: Tensor) -> Tensor:
-        """Returns KL[q(z|x) || N(0, I)] in nats, with q(z|x) = N(eta, diag tau^2) in K dimensions;
-        z is not used.
-
-        Shape: (..., K) -> (...).
-        """
+        """Returns the exact divergence; z is not used."""
         return gaussian_kl(eta, log_tau)
 
     def quantiles(self, probability: Numbers, generator: torch.Generator) -> Numbers:
-        """Returns the quantiles of N(0, 1) at S probabilities, for each of K dimensions.
-
-        Shape: (S,) -> (S, K).
-        """
         return np.repeat(ndtri(probability)[:, None], self.d_latent, axis=1)
 
 
 def gaussian_kl(eta: Tensor, log_tau: Tensor) -> Tensor:
-    """Returns the divergence KL[N(eta, diag tau^2) || N(0, I)] in nats.
+    """Returns KL[N(eta, diag tau^2) || N(0, I)] = -1/2 sum_k (1 + 2 log tau_k - tau_k^2 - eta_k^2),
+    in nats. Shape: (..., K) each -> (...).
 
-    It is -1/2 sum_k (1 + 2 log tau_k - tau_k^2 - eta_k^2).
-
-    Shape: (..., K), (..., K) -> (...), for K dimensions.
     Source: Section 3, below Eq. (elbo_vae_roc).
     """
     return -0.5 * (1.0 + 2.0 * log_tau - (2.0 * log_tau).exp() - eta.square()).sum(-1)
@@ -151,8 +116,6 @@ class GaussianMixturePrior(Prior):
         self.register_buffer("factor", factor)
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """Returns the log density of each latent vector z of K dimensions. Shape: (..., K) ->
-        (...)."""
         eye = torch.eye(self.d_latent, dtype=z.dtype, device=z.device)
         inverse = torch.linalg.solve_triangular(self.factor.to(z), eye, upper=False)
         shift = (inverse @ self.mean.to(z)[..., None])[..., 0]
@@ -166,22 +129,16 @@ class GaussianMixturePrior(Prior):
 
     @property
     def n_uniforms(self) -> int:
-        """Number of uniform random numbers for each sample of z: 1, which selects the component."""
         return 1
 
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
-        """Converts uniform noise (selects the component) and normal noise to n samples of z. Shape:
-        u (n, 1), eps (n, K) -> (n, K), for K dimensions."""
         upper = self.log_weight.exp().cumsum(0)
         c = torch.searchsorted(upper, u[:, 0].contiguous()).clamp(max=len(self.mean) - 1)
         return self.mean[c] + (self.factor[c] @ eps[..., None])[..., 0]
 
     def widened(self, places: Tensor) -> GaussianMixturePrior:
-        """Returns a prior with more dimensions: this one in the dimensions where the mask `places`
-        is true, and an independent N(0, 1) in the others.
-
-        Shape: places (K,), with as many true entries as this prior has dimensions.
-        """
+        """Returns this prior in the dimensions where the mask `places` (K,) is true, and an
+        independent N(0, 1) in the others."""
         wide = GaussianMixturePrior(len(self.mean), len(places))
         wide.log_weight.copy_(self.log_weight)
         wide.mean[:, places] = self.mean
@@ -220,8 +177,6 @@ class AutoregressiveMixturePrior(Prior):
             )
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """Returns the log density of each latent vector z of K dimensions. Shape: (..., K) ->
-        (...)."""
         log_weight, mean, log_sigma = self.mixtures(z)
         t = (z[..., None] - mean) * (-log_sigma).exp()
         log_terms = log_weight - log_sigma + log_normal_density(t)
@@ -229,31 +184,23 @@ class AutoregressiveMixturePrior(Prior):
         return log_prob
 
     def mixtures(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the log weights, means and log standard deviations of the C components of each
-        p(z_k | z_<k).
-
-        Shape: (..., K) -> three of (..., K, C), for K dimensions.
-        """
+        """Returns the log weights, means and log standard deviations of each p(z_k | z_<k). Shape:
+        (..., K) -> three of (..., K, C)."""
         act = nn.functional.silu
         h = self.enter(z)
         h = h + self.outer(act(self.inner(act(h))))
         return self._of_outputs(self.leave(act(h)))
 
     def _of_outputs(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Converts network outputs to (log weights, means, log standard deviations). Shape: (..., 3
-        C k) -> three of (..., k, C)."""
+        """Converts network outputs to `mixtures`. Shape: (..., 3 C k) -> three of (..., k, C)."""
         weight, mean, log_sigma = outputs.unflatten(-1, (-1, 3, self.n_components)).unbind(-2)
         return torch.log_softmax(weight, -1), mean, log_sigma.clamp(min=_LEAST_LOG_SIGMA)
 
     @property
     def n_uniforms(self) -> int:
-        """Number of uniform random numbers for each sample of z: one for each dimension, which
-        selects its mixture component."""
         return self.d_latent
 
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
-        """Converts uniform and normal noise to samples of z, dimension by dimension. Shape: u (n,
-        K), eps (n, K) -> (n, K), for K dimensions."""
         act, n = nn.functional.silu, len(eps)
         z = self.enter.weight.new_zeros(n, self.d_latent)
         entered, inner, left = (z.new_zeros(n, self.d_latent * self.d_group) for _ in range(3))
@@ -273,30 +220,23 @@ class AutoregressiveMixturePrior(Prior):
 
 
 class MaskedLinear(nn.Linear):
-    """Linear layer (W * mask) x + b, in which an output depends only on the inputs in its mask.
-
-    Attributes:
-        mask: Entry [i, j] is 1 if output i depends on input j, else 0. Shape: (d_out, d_in).
-    """
+    """Linear layer (W * mask) x + b. Shape: mask (d_out, d_in), 1 where the output depends on the
+    input."""
 
     mask: Tensor
 
     def __init__(self, mask: Tensor) -> None:
         super().__init__(mask.shape[1], mask.shape[0])
-        self.register_buffer("mask", mask.float(), persistent=False)
+        set_constants(self, mask=mask.float())
         with torch.no_grad():
             self.weight.mul_((mask.shape[1] / mask.sum(1).clamp(min=1)).sqrt()[:, None])
 
     def forward(self, x: Tensor) -> Tensor:
-        """Returns (W * mask) x + b for each x. Shape: (..., d_in) -> (..., d_out)."""
         return nn.functional.linear(x, self.weight * self.mask, self.bias)
 
     def part(self, x: Tensor, outputs: slice) -> Tensor:
         """Returns a slice of the outputs, computed from the first inputs alone, on which they
-        depend.
-
-        Shape: (n, number of inputs) -> (n, number of outputs).
-        """
+        depend."""
         seen = outputs, slice(x.shape[-1])
         weight = self.weight[seen] * self.mask[seen]
         return nn.functional.linear(x, weight, self.bias[outputs])
@@ -307,10 +247,7 @@ def _group_slice(k: int, width: int) -> slice:
 
 
 def fit_mixture(z: Tensor, n_components: int, seed: int) -> GaussianMixturePrior:
-    """Returns a Gaussian mixture prior fitted to samples of z by expectation maximisation.
-
-    Shape: z (n, K), n samples of K dimensions.
-    """
+    """Returns a mixture prior fitted to samples z by expectation maximisation. Shape: z (n, K)."""
     if z.shape[1] == 0:
         return GaussianMixturePrior(1, 0)
     fitted = fit_gaussian_mixture(z, n_components, generator_for(seed, "mixture"))
@@ -328,14 +265,14 @@ def fit_best_mixture(
     seed: int,
     report: Report = report_to_nobody,
 ) -> GaussianMixturePrior:
-    """Returns the Gaussian mixture prior with the highest mean log density of held-out samples.
+    """Returns the mixture prior with the highest mean log density of held-out samples.
 
     Args:
-        z: Samples of the latent vector to fit, in K dimensions. Shape: (n, K).
-        held_out: Samples of z that select the mixture. Shape: (m, K).
+        z: Samples to fit. Shape: (n, K).
+        held_out: Samples that select the mixture. Shape: (m, K).
         choices: Numbers of components to try. Those with fewer than fifty samples per component are
             skipped, except the smallest.
-        report: Function that is called with the finished share of the work, from 0 to 1.
+        report: Function that is called with the finished share of the work.
     """
     first, *others = sorted(choices)
     allowed = [first, *(n for n in others if n * _LEAST_DRAWS <= len(z))]

@@ -39,15 +39,13 @@ _WIDENED = 1.1
 
 @dataclass(frozen=True)
 class LatentDraws:
-    """Samples of the latent vector z for each of n rows from a proposal distribution q, with log
-    p(z) - log q(z).
+    """Samples of z for each of n rows from a proposal distribution q, with log p(z) - log q(z).
 
-    The S' samples of a row are those of each replicate (independent repetition), then padding, so
-    that a row's result does not depend on other rows.
+    The S' samples of a row are those of each replicate, then padding, so that a row's result does
+    not depend on other rows.
 
     Attributes:
-        z: Samples in K dimensions, to which a conditional model's contexts are appended. Shape:
-            (S', n, K).
+        z: Samples, to which a conditional model's contexts are appended. Shape: (S', n, K).
         log_ratio: log p(z) - log q(z). Shape: (S', n), float64.
         n_prior: Number of samples from the prior, which are the last ones of each replicate.
     """
@@ -60,17 +58,12 @@ class LatentDraws:
 def draw_latents(
     model: GenerativeModel, rows: EncodedTable, n_draws: int, replicates: Sequence[RowNoise]
 ) -> LatentDraws:
-    """Samples `n_draws` latent vectors for each row and each replicate (independent repetition).
+    """Samples `n_draws` latent vectors for each row and each replicate (source of random numbers).
 
     A fixed share of the samples is from the prior. The others are from the encoder's widened
     posterior N(eta, (c tau)^2), with standard deviations c tau of at most one, at points of a Sobol
     sequence that is shifted for each row. The first dimensions of the sequence are used for the
     dimensions of z with the smallest tau.
-
-    Args:
-        rows: The n encoded rows, with D columns. Shape: (n, D).
-        n_draws: Number of samples for each row and replicate.
-        replicates: Source of each row's random numbers, one for each replicate.
 
     Source: Veach & Guibas 1995 (balance heuristic); Hesterberg 1995 (defensive mixture).
     """
@@ -111,10 +104,8 @@ def _prior_samples(model: GenerativeModel, noise: RowNoise, n_draws: int, eta: T
 
 
 def _sobol_normals(noise: RowNoise, n_draws: int, tau: Tensor) -> Tensor:
-    """Returns the normal scores of the points of a Sobol sequence, shifted for each row.
-
-    Shape: tau (n, K) -> (S, n, K).
-    """
+    """Returns normal scores of Sobol points, shifted for each row. Shape: tau (n, K) -> (S, n,
+    K)."""
     place = tau.argsort(dim=-1, stable=True).argsort(dim=-1).cpu().numpy()
     points = sobol_points(n_draws, tau.shape[-1])[:, place]
     eps: Tensor = torch.special.ndtri(noise.of("encoder").shifted(points))

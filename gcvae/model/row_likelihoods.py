@@ -25,11 +25,8 @@ from gcvae.numerics.batches import filled
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells and log probabilities of m rows of D columns at N latent vectors, filled column by
-    column.
-
-    Rows without unobserved cells are stored once for all their N / m latent vectors; otherwise m =
-    N.
+    """Cells of m rows at N latent vectors, filled column by column; complete rows are stored once
+    for all their N / m latent vectors, otherwise m = N.
 
     Attributes:
         log_prob: Log probability (density) of each cell. Shape: (D, N).
@@ -41,36 +38,31 @@ class Cells:
     codes: Tensor
     values: Tensor
 
-
-@dataclass(frozen=True)
-class _At:
-    """Network outputs of a column at N latent vectors. Shape: outputs (N, w), mixture (N, 3 M)."""
-
-    column: ColumnWeights
-    outputs: Tensor
-    mixture: Tensor
+    def write(self, j: int, at: Tensor, drawn: Drawn) -> None:
+        """Replaces the cells of column j with the indices `at` by drawn ones."""
+        self.log_prob[j, at] = drawn.log_prob.double()
+        self.codes[j, at], self.values[j, at] = drawn.codes.long(), drawn.values
 
 
 class RowLikelihoods:
     """Computes log p(x|z) of rows under an autoregressive decoder; valid until the decoder's
-    weights change."""
+    weights change.
+
+    Attributes:
+        trunk: Network from the latent vector z to the hidden vector.
+        network: Network that adds the dependence on earlier columns.
+        columns: Weights of the columns, in the order of the chain rule.
+    """
 
     def __init__(
         self, trunk: nn.Module, network: AutoregressiveNetwork, marginals: Marginals
     ) -> None:
-        """Combines the weights of network and marginals for each column.
-
-        Args:
-            trunk: Network from the latent vector z to the hidden vector.
-            network: Network that adds the dependence on earlier columns.
-            marginals: Output layers of the columns' distributions given z alone.
-        """
-        self.trunk, self.network, self.marginals = trunk, network, marginals
+        self.trunk, self.network = trunk, network
         self.columns = columns_in_order(network, marginals)
 
     def __call__(self, rows: EncodedTable, z: Tensor, noise: Tensor) -> Tensor:
-        """Returns cumulative log densities: entry j is log p(x|z) of the first j + 1 columns in the
-        order of the chain rule.
+        """Returns cumulative log densities: entry j is log p(x|z) of the first j + 1 columns in
+        order.
 
         Args:
             rows: Rows. Shape: (n, D).
@@ -88,14 +80,12 @@ class RowLikelihoods:
 
     @torch.no_grad()
     def through(self, rows: EncodedTable, context: Tensor, noise: Tensor) -> Cells:
-        """Visits all columns in order: scores observed cells and samples unobserved ones.
-
-        A cell that stands for an interval of numbers is scored by the interval's probability, and
-        its number is sampled in the interval.
+        """Visits all columns in order: scores observed cells, and samples unobserved ones and the
+        numbers of cells that stand for intervals.
 
         Args:
-            rows: The n rows, with D columns; a single row is repeated for all latent vectors.
-                Shape: (n, D) or (1, D).
+            rows: The n rows; a single row is repeated for all latent vectors. Shape: (n, D) or (1,
+                D).
             context: Hidden vectors of z. Shape: (..., n, d_context).
             noise: Uniform noise. Shape: (..., n, D).
         """
@@ -106,12 +96,12 @@ class RowLikelihoods:
         lines = total.new_zeros(len(total), self.network.n_lines)
         for column in self.columns:
             j = column.number
-            at = _At(column, *column.outputs(context, total, lines))
-            cells.log_prob[j] = column.log_code(at.outputs, at.mixture, cells.codes)
-            self._add_density(at, cells)
+            outputs = column.outputs(context, total, lines)
+            cells.log_prob[j] = column.log_code(outputs, cells.codes)
+            self._add_density(column, outputs, cells)
             if len(cells.codes[j]) == len(total):
-                self._draw_blanks(at, rows, cells, noise)
-                self._narrow_intervals(at, rows, cells, noise[:, j])
+                self._draw_blanks(column, outputs, rows, cells, noise[:, j])
+                self._draw_intervals(column, outputs, rows, cells, noise[:, j])
             if column is not self.columns[-1]:
                 self._step(column, cells, total, lines)
         return cells
@@ -127,66 +117,79 @@ class RowLikelihoods:
             rows.values.T.repeat(1, times),
         )
 
-    def _add_density(self, at: _At, cells: Cells) -> None:
+    def _add_density(self, column: ColumnWeights, outputs: Tensor, cells: Cells) -> None:
         """Adds the log density of the numbers of a column to `cells.log_prob`."""
-        j, place = at.column.number, at.column.place
-        if place is None:
+        j = column.number
+        if column.place is None:
             return
-        of_rows = filled((cells.codes[j] == at.column.point_code).nonzero()[:, 0])
+        of_rows = filled((cells.codes[j] == column.point_code).nonzero()[:, 0])
         if not len(of_rows):
             return
-        transform = self.network.warps.column(place)
+        transform = self.network.warps.column(column.place)
         value, log_slope = transform.forward(cells.values[j, of_rows])
         m, times = cells.codes.shape[1], cells.log_prob.shape[1] // cells.codes.shape[1]
         index = (of_rows + m * torch.arange(times, device=of_rows.device)[:, None]).flatten()
-        numbers = at.column.marginal(at.outputs[index])
+        numbers = column.marginal(outputs[index])
         cells.log_prob[j, index] += numbers.log_prob(value.repeat(times)) + log_slope.repeat(times)
 
-    def _draw_blanks(self, at: _At, rows: EncodedTable, cells: Cells, noise: Tensor) -> None:
-        """Samples the unobserved cells of a column under their constraints. Shape: noise (N, D)."""
-        j = at.column.number
+    def _draw_blanks(
+        self,
+        weights: ColumnWeights,
+        outputs: Tensor,
+        rows: EncodedTable,
+        cells: Cells,
+        noise: Tensor,
+    ) -> None:
+        """Samples the unobserved cells of a column under their constraints. Shape: noise (N,)."""
+        j = weights.number
         times = cells.codes.shape[1] // len(rows)
         blank = filled((~rows.observed[:, j]).repeat(times).nonzero()[:, 0])
         if not len(blank):
             return
-        column = self._distribution(at, blank, cells.codes)
+        column = self._distribution(weights, outputs, blank, cells.codes)
         if j in rows.dependent:
             codes, values = cells.codes[:, blank].T, cells.values[:, blank].T
             known = rows.dependent[j].take(blank % len(rows))
-            drawn = known.draw(column, noise[blank, j], codes, values)
+            drawn = known.draw(column, noise[blank], codes, values)
         else:
-            drawn = Drawn(noise.new_zeros(len(blank)), *column.draw(noise[blank, j]))
-        cells.log_prob[j, blank] = drawn.log_prob.double()
-        cells.codes[j, blank], cells.values[j, blank] = drawn.codes.long(), drawn.values
+            drawn = Drawn(noise.new_zeros(len(blank)), *column.draw(noise[blank]))
+        cells.write(j, blank, drawn)
 
-    def _narrow_intervals(self, at: _At, rows: EncodedTable, cells: Cells, noise: Tensor) -> None:
+    def _draw_intervals(
+        self,
+        weights: ColumnWeights,
+        outputs: Tensor,
+        rows: EncodedTable,
+        cells: Cells,
+        noise: Tensor,
+    ) -> None:
         """Scores the cells of a column that stand for intervals, and samples numbers in them.
         Shape: noise (N,)."""
-        j = at.column.number
-        if rows.intervals is None or at.column.place is None:
+        j = weights.number
+        if rows.intervals is None or weights.place is None:
             return
         intervals = rows.intervals[:, j].repeat(cells.codes.shape[1] // len(rows), 1)
-        index = filled((~torch.isnan(intervals[:, 0])).nonzero()[:, 0])
-        column = self._distribution(at, index, cells.codes)
-        within = column.interval_cells(cells.codes[j, index], intervals[index])
-        cells.log_prob[j, index] = within.log_prob(cells.log_prob[j, index])
-        cells.values[j, index] = within.draw(cells.values[j, index], noise[index])
+        at = filled((~torch.isnan(intervals[:, 0])).nonzero()[:, 0])
+        column = self._distribution(weights, outputs, at, cells.codes)
+        codes, values, log_prob = (t[j, at] for t in (cells.codes, cells.values, cells.log_prob))
+        drawn = column.draw_intervals(codes, values, intervals[at], log_prob, noise[at])
+        cells.write(j, at, drawn)
 
-    def _distribution(self, at: _At, index: Tensor, codes: Tensor) -> ColumnDistribution:
-        """Returns the distribution of the column for the rows at an index.
-
-        Shape: index (b,), codes (D, N).
-        """
-        column, outputs, mixture = at.column, at.outputs[index], at.mixture[index]
-        log_beta = column.log_beta(outputs, mixture, codes[:, index])
-        if column.place is None:
-            return ColumnDistribution(log_beta, column.point_code, None, None)
-        transform = self.network.warps.column(column.place)
-        return ColumnDistribution(log_beta, column.point_code, column.marginal(outputs), transform)
+    def _distribution(
+        self, weights: ColumnWeights, outputs: Tensor, at: Tensor, codes: Tensor
+    ) -> ColumnDistribution:
+        """Returns the distribution of the column for the rows at m indices. Shape: at (m,), codes
+        (D, N)."""
+        outputs = outputs[at]
+        log_beta = weights.log_beta(outputs, codes[:, at])
+        if weights.place is None:
+            return ColumnDistribution(log_beta, weights.point_code, None, None)
+        transform = self.network.warps.column(weights.place)
+        marginal = weights.marginal(outputs)
+        return ColumnDistribution(log_beta, weights.point_code, marginal, transform)
 
     def _step(self, column: ColumnWeights, cells: Cells, total: Tensor, lines: Tensor) -> None:
-        """Adds the contributions of a column's cells to the running sum and the linear terms, in
-        place. Shape: total (N, d_sum), lines (N, n_lines)."""
+        """Adds the contributions of a column's cells to the sums, in place."""
         codes, values = cells.codes[column.number], cells.values[column.number]
         cells_of = filled(torch.arange(len(codes), device=codes.device))
         added = self.network.added_by_all(

@@ -38,17 +38,13 @@ class ColumnWalk(Protocol):
 
     def step(self, j: int, codes: Tensor, values: Tensor) -> None:
         """Sets the codes and values of column j for N rows; later columns may depend on them.
-
-        `codes` are the cells' integer codes, `values` their numbers. Shape: (N,), (N,).
-        """
+        Shape: (N,), (N,)."""
 
 
 @dataclass(frozen=True)
 class IndependentWalk:
-    """Scores or generates N rows column by column, where the D columns are independent given the
-    latent vector z and the factor f of a Gaussian copula.
-
-    Given f the normal score of column j is (pull_j + e_j) / scale_j with a standard normal e_j.
+    """Scores or generates N rows column by column, where the columns are independent given z and
+    the factor f of a copula.
 
     Attributes:
         marginals: Output layers of the decoder.
@@ -64,10 +60,9 @@ class IndependentWalk:
 
     @property
     def order(self) -> None:
-        """None, because the order of independent columns does not matter."""
+        """None, because the order does not matter."""
 
     def column(self, j: int) -> WalkedColumn:
-        """Returns the distribution of column j given z and the factor f of the copula."""
         alone = self.marginals.column(self.parameters, j)
         if self.pull is None or self.scale is None:
             return alone
@@ -79,8 +74,7 @@ class IndependentWalk:
 
 
 class AutoregressiveWalk:
-    """Scores or generates N rows column by column under an autoregressive decoder, each row at its
-    own latent vector z.
+    """Scores or generates N rows column by column under an autoregressive decoder.
 
     Attributes:
         marginals: Marginals of the copula head.
@@ -97,14 +91,8 @@ class AutoregressiveWalk:
         outputs: MarginalOutputs,
         context: Tensor,
     ) -> None:
-        """Initialises the object before the first column.
-
-        Args:
-            marginals: Output layers of the copula head.
-            network: Network that adds the dependence on earlier columns.
-            outputs: Outputs of the marginals given z.
-            context: Hidden vector of each z. Shape: (..., d_context).
-        """
+        """Begins before the first column. `outputs` are those of the marginals given z, and
+        `context` is the hidden vector of each z. Shape: context (..., d_context)."""
         self.marginals, self.network = marginals, network
         self.outputs = outputs.flattened()
         self.total: Tensor = network.read(context.reshape(-1, context.shape[-1]))
@@ -113,7 +101,6 @@ class AutoregressiveWalk:
 
     @property
     def order(self) -> Sequence[int]:
-        """Column indices in the order of the chain rule, in which columns must be visited."""
         return self.network.order
 
     def column(self, j: int) -> ColumnDistribution:
@@ -123,13 +110,8 @@ class AutoregressiveWalk:
     def with_functions(
         self, j: int, column: ColumnDistribution, rows: Tensor | slice = slice(None)
     ) -> ColumnDistribution:
-        """Returns a distribution of column j after enforcing functional dependencies on earlier
-        columns.
-
-        Args:
-            column: Distribution without the dependencies.
-            rows: Indices of the rows of `column`. Default: all.
-        """
+        """Enforces functional dependencies on earlier columns in a distribution of column j, for
+        the rows with these indices."""
         log_beta = column.log_beta
         for step in self.network.function_steps:
             if step.last == j:
@@ -139,22 +121,25 @@ class AutoregressiveWalk:
 
     def column_alone(self, j: int) -> ColumnDistribution:
         """Returns the distribution of column j, ignoring functional dependencies."""
-        added, steps = self.network.column_outputs(self.total, j), self.network.steps
-        offsets = self.lines[:, len(self.network.real) :]
+        network, steps = self.network, self.network.steps
+        h, offsets = network.layers(j)(self.total), self.lines[:, len(network.real) :]
         log_beta = self.total.new_zeros(len(self.total), 1)
-        g, at = self.network.group_of(j)
         mixture = transform = None
         marginal: Marginal | PiecewiseMarginal | None = None
-        if added.mixture is not None:
-            place = self.network.real.index(j)
-            mixture = self.outputs.mixture[:, place] + added.mixture
+        if j in network.real:
+            place = network.real.index(j)
+            mixture = self.outputs.mixture[:, place] + h @ network.to_mixture[place]
             mixture = with_means_moved(mixture, self.lines[:, place])
             marginal = self.marginals.numbers_of(mixture)
-            if added.bins is not None:
-                marginal = steps.marginal(marginal, j, added.bins + steps.bin_offsets(j, offsets))
-            transform = self.network.warps.column(place)
-        if g is not None and added.logits is not None:
-            logits = self.outputs.logits[g][:, at] + added.logits
+            if steps.has_numbers(j):
+                weight, bias = steps.weights(j)
+                bins = h @ weight + bias + steps.bin_offsets(j, offsets)
+                marginal = steps.marginal(marginal, j, bins)
+            transform = network.warps.column(place)
+        g, at = network.group_of(j)
+        if g is not None:
+            added = h @ network.to_logits[g][at] + network.shifts[g][at]
+            logits = self.outputs.logits[g][:, at] + added
             of_codes = steps.code_logits(j, offsets)
             if of_codes is not None:
                 logits[:, : of_codes.shape[1]] += of_codes
@@ -164,10 +149,6 @@ class AutoregressiveWalk:
         return ColumnDistribution(log_beta, int(self.marginals.point_codes[j]), marginal, transform)
 
     def step(self, j: int, codes: Tensor, values: Tensor) -> None:
-        """Sets the codes and values of column j for N rows; later columns depend on them.
-
-        `codes` are the cells' integer codes, `values` their numbers. Shape: (N,), (N,).
-        """
         self._came[j] = codes
         at = (codes == self.marginals.point_codes[j]).nonzero()[:, 0]
         added, moved = self.network.added_by(codes, values, j, at)

@@ -29,8 +29,7 @@ class AdamW:
         Args:
             parameters: Parameters to update.
             betas: Decay rates per step of the mean gradient and of the mean squared gradient.
-            weight_decay: Coefficient of weight decay: a step multiplies parameters by 1 - step size
-                * weight_decay.
+            weight_decay: A step multiplies parameters by 1 - step size * weight_decay.
         """
         self._parameters, self._betas, self._weight_decay = list(parameters), betas, weight_decay
         self._means = [torch.zeros_like(p) for p in self._parameters]
@@ -43,11 +42,7 @@ class AdamW:
             parameter.grad = None
 
     def step(self, rate: float) -> None:
-        """Updates all parameters whose gradient is not None.
-
-        Args:
-            rate: Step size (learning rate).
-        """
+        """Updates all parameters whose gradient is not None, with step size `rate`."""
         moved = [i for i, p in enumerate(self._parameters) if p.grad is not None]
         gradients = [p.grad for p in self._parameters if p.grad is not None]
         parts = self._parameters, self._means, self._squares, self._steps

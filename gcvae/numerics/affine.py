@@ -17,10 +17,8 @@ _NO_SCALARS: list[float] = []
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor | None, *, plus: Tensor | None = None) -> Tensor:
-    """Returns W x + b + plus for each row x; a `bias` or `plus` of None is omitted.
-
-    Shape: (n, d_in), (d_out, d_in), (d_out,), (n, d_out) -> (n, d_out).
-    """
+    """Returns W x + b + plus for each row x; a `bias` or `plus` of None is omitted. Shape: (n,
+    d_in), (d_out, d_in), (d_out,), (n, d_out) -> (n, d_out)."""
     if not _is_plain(x, weight):
         product = nn.functional.linear(x, weight, bias)
         return product if plus is None else product + plus
@@ -33,10 +31,8 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor | None, *, plus: Tensor | Non
 
 
 def affine_silu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Returns silu(W x + b) for each row x, with silu(y) = y sigmoid(y).
-
-    Shape: (n, d_in), (d_out, d_in), (d_out,) -> (n, d_out).
-    """
+    """Returns silu(W x + b), silu(y) = y sigmoid(y). Shape: (n, d_in), (d_out, d_in), (d_out,) ->
+    (n, d_out)."""
     if not _is_plain(x, weight):
         return nn.functional.silu(nn.functional.linear(x, weight, bias), inplace=True)
     found: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "swish", _NO_SCALARS, None)
@@ -44,10 +40,8 @@ def affine_silu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def through(network: nn.Module, x: Tensor) -> Tensor:
-    """Returns the output of a network for rows x, computing its linear layers by `affine`.
-
-    Shape: (n, d_in) -> (n, d_out).
-    """
+    """Returns the output of a network for rows x, computing its linear layers by `affine`. Shape:
+    (n, d_in) -> (n, d_out)."""
     if isinstance(network, nn.Linear):
         return affine(x, network.weight, network.bias)
     if isinstance(network, nn.Sequential):
@@ -59,8 +53,7 @@ def through(network: nn.Module, x: Tensor) -> Tensor:
 
 
 def _is_plain(x: Tensor, weight: Tensor) -> bool:
-    """Returns whether oneDNN supports the product and its results do not depend on the number of
-    rows."""
+    """Returns whether oneDNN supports the product, and computes it independently of other rows."""
     return (
         _HAS_ONEDNN
         and x.dim() == 2

@@ -27,19 +27,13 @@ def broadcast_shape(*shapes: Sequence[int]) -> torch.Size:
 
 
 def draws_without_end(n_draws: int, n_rows: int) -> int:
-    """Returns the number of samples per row for which a batch of n_rows rows needs no padding.
-
-    The number is at least n_draws, and its product with n_rows is a multiple of `LANES`, so that a
-    row's result does not depend on the other rows.
-    """
+    """Returns the number of samples per row, at least n_draws, for which a batch needs no padding:
+    its product with n_rows is a multiple of `LANES`."""
     step = LANES // math.gcd(LANES, n_rows)
     return -(-max(n_draws, _LEAST // n_rows) // step) * step
 
 
 def filled(index: Tensor) -> Tensor:
-    """Pads m row indices to a multiple of `LANES` by repeating the first one.
-
-    An empty tensor stays empty. Shape: (m,) -> (m rounded up,).
-    """
+    """Pads row indices to a multiple of `LANES` by repeating the first one, if there is one."""
     missing = -len(index) % LANES
     return torch.cat([index, index[:1].expand(missing if len(index) else 0)])

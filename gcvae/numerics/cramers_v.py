@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Groups = NDArray[np.int64]
-Matrix = NDArray[np.float64]
+from gcvae.arrays import Codes, Numbers
 
 MOST_GROUPS = 50
 """Columns with more distinct values are grouped by quantiles."""
@@ -18,17 +16,13 @@ _COUNT_BUDGET = 8e8
 seconds on one core."""
 
 
-def group(ranks: NDArray[np.float64]) -> Groups:
-    """Divides the n cells of a column into groups: one for each distinct value, or ten quantile
-    bins for more than 50 values. Returns the index of each cell's group.
+def group(ranks: Numbers) -> Codes:
+    """Divides the cells of a column into groups, one for each distinct value, or ten quantile bins
+    for more than 50 values, and returns the index of each cell's group.
 
     A value that fills a quantile bin forms a separate group, so that a column of mostly zeros still
-    distinguishes zeros from other values.
-
-    Args:
-        ranks: A number for each cell that orders the column's values.
-
-    Shape: (n,) -> (n,).
+    distinguishes zeros from other values. `ranks` are numbers that order the cells. Shape: (n,) ->
+    (n,).
     """
     levels, codes = np.unique(ranks, return_inverse=True)
     if len(levels) <= MOST_GROUPS:
@@ -40,19 +34,16 @@ def group(ranks: NDArray[np.float64]) -> Groups:
     return np.unique(bins, return_inverse=True)[1]
 
 
-def cramers_v(groups: Sequence[Groups]) -> Matrix:
+def cramers_v(groups: Sequence[Codes]) -> Numbers:
     """Returns the bias-corrected Cramér's V of every pair of grouped columns.
 
     phi^2 = sum_ab O_ab^2 / (R_a C_b) - 1 with O_ab the share of rows in group a of one column and b
     of the other, R_a and C_b the shares of the groups. V = sqrt((phi^2 - (r - 1)(c - 1) / (n - 1))
     / (min(r', c') - 1)), with r and c the numbers of groups and r' and c' their bias-corrected
     values; the subtracted term is the expectation under independence. With very many columns only
-    the first rows are counted, to limit the time. Pairs with a column of only one group are NaN.
+    the first rows are counted. Pairs with a column of only one group are NaN.
 
-    Args:
-        groups: Index of each cell's group, for each column, as `group` returns them.
-
-    Shape: D arrays (n,) -> (D, D), for D columns and n rows.
+    Shape: group of each cell, D arrays (n,) -> (D, D).
     Source: Bergsma 2013.
     """
     d = len(groups)
@@ -66,16 +57,16 @@ def cramers_v(groups: Sequence[Groups]) -> Matrix:
     return _corrected(phi_squared, sizes, len(columns[0]) if d else 0)
 
 
-def _first_rows(groups: Sequence[Groups]) -> list[Groups]:
-    """Returns the group numbers of the rows that are counted, renumbered without gaps."""
+def _first_rows(groups: Sequence[Codes]) -> list[Codes]:
+    """Returns the groups of the rows that are counted, renumbered without gaps."""
     n_rows = int(_COUNT_BUDGET / max(len(groups), 1) ** 2)
     return [np.unique(column[:n_rows], return_inverse=True)[1] for column in groups]
 
 
 def _phi_squared(
-    column: Groups, others: list[Groups], share: Matrix, other_shares: list[Matrix]
-) -> Matrix:
-    """Returns phi^2 of one column paired with each of `others`. Shape: (len(others),)."""
+    column: Codes, others: list[Codes], share: Numbers, other_shares: list[Numbers]
+) -> Numbers:
+    """Returns phi^2 of one column paired with each of `others`."""
     n, k = len(column), len(share)
     found = np.empty(len(others))
     for j, other in enumerate(others):
@@ -85,7 +76,7 @@ def _phi_squared(
     return found
 
 
-def _corrected(phi_squared: Matrix, sizes: Groups, n: int) -> Matrix:
+def _corrected(phi_squared: Numbers, sizes: Codes, n: int) -> Numbers:
     r, c = sizes[:, None], sizes[None, :]
     with np.errstate(invalid="ignore", divide="ignore"):
         excess = np.maximum(0.0, phi_squared - (r - 1) * (c - 1) / (n - 1))

@@ -20,12 +20,6 @@ class ExactSum:
     """
 
     def __init__(self, finite: Fraction = Fraction(0), other: float = 0.0) -> None:
-        """Initialises the sum.
-
-        Args:
-            finite: Exact sum of finite terms.
-            other: Sum of infinite terms and NaN.
-        """
         self._finite = finite
         self._other = other
 
@@ -47,8 +41,7 @@ class ExactSum:
         return float(self._finite) + self._other
 
     def to_json(self) -> list[str]:
-        """Returns the sum as a list of strings, without rounding: hexadecimal numerator and
-        denominator of the finite part, then the sum of infinite terms and NaN."""
+        """Returns numerator and denominator in hexadecimal, then the sum of infinities and NaN."""
         return [hex(self._finite.numerator), hex(self._finite.denominator), repr(self._other)]
 
     @classmethod

@@ -13,7 +13,6 @@ def keep_freed_memory() -> None:
 
     By default the GNU allocator returns large freed blocks to the kernel, which clears each page
     when it is requested again; that takes a seventh of a training step's time. The allocator keeps
-    twice the size of the largest block that was ever freed, so this function allocates and frees
-    one large block. With other allocators it has no effect.
+    twice the size of the largest block that was ever freed. Other allocators are not affected.
     """
     torch.empty(_BYTES, dtype=torch.uint8)

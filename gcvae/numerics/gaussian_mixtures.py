@@ -36,14 +36,8 @@ class GaussianMixture:
     factor: Tensor
 
     def log_terms(self, moments: Tensor) -> Tensor:
-        """Returns log(w_c N(x; m_c, L_c L_c^T)) for every point x and component c.
-
-        Args:
-            moments: 1, x_i and all products x_i x_j with i <= j of each point. Shape: (n, F), with
-                F = 1 + K + K (K + 1) / 2.
-
-        Shape: (n, F) -> (n, C).
-        """
+        """Returns log(w_c N(x; m_c, L_c L_c^T)) for every point and component. Shape: moments 1,
+        x_i and x_i x_j with i <= j of each point (n, F) -> (n, C)."""
         d = self.mean.shape[1]
         precision = torch.cholesky_inverse(self.factor)
         slope = (precision @ self.mean[..., None])[..., 0]
@@ -58,11 +52,8 @@ class GaussianMixture:
 def fit_gaussian_mixture(
     x: Tensor, n_components: int, generator: torch.Generator
 ) -> GaussianMixture:
-    """Fits a mixture to points by maximum likelihood, initialised by k-means++.
-
-    Args:
-        x: Points. Shape: (n, K), with K > 0 and n at least `n_components`.
-        generator: Source of randomness for the initial centres.
+    """Fits a mixture to points by maximum likelihood, initialised by k-means++. Shape: x (n, K),
+    with K > 0 and n at least `n_components`.
 
     Source: Dempster, Laird & Rubin 1977; Arthur & Vassilvitskii 2007.
     """
@@ -83,10 +74,7 @@ def fit_gaussian_mixture(
 
 
 def _of_shares(shares: Tensor, moments: Tensor, d: int) -> GaussianMixture:
-    """Returns the mixture that maximises the likelihood given responsibilities (M step).
-
-    Shape: shares (n, C), moments (n, F).
-    """
+    """Returns the most likely mixture given responsibilities (M step). Shape: (n, C), (n, F)."""
     sums = shares.T @ moments
     count = sums[:, 0].clamp(min=_LEAST_POINTS)
     means = sums / count[:, None]
@@ -110,10 +98,8 @@ def _pairs(d: int) -> tuple[Tensor, Tensor]:
 
 
 def _spread_centres(x: Tensor, n: int, generator: torch.Generator) -> Tensor:
-    """Returns n of the points as initial centres, by greedy k-means++.
-
-    Shape: (n_points, K) -> (n, K).
-    """
+    """Returns n of the points as initial centres, by greedy k-means++. Shape: (n_points, K) -> (n,
+    K)."""
     n_tries = 2 + int(math.log(n))
     chosen = [int(torch.randint(len(x), (1,), generator=generator))]
     distance = _distances(x, x[chosen])[:, 0]
@@ -128,10 +114,7 @@ def _spread_centres(x: Tensor, n: int, generator: torch.Generator) -> Tensor:
 
 
 def _distances(x: Tensor, centres: Tensor) -> Tensor:
-    """Returns the squared distance of each point to each centre.
-
-    Shape: (n, K), (C, K) -> (n, C).
-    """
+    """Returns squared distances of points and centres. Shape: (n, K), (C, K) -> (n, C)."""
     cross = x @ centres.T
     square: Tensor = x.square().sum(1, keepdim=True) - 2.0 * cross + centres.square().sum(1)
     return square.clamp_(min=0.0)

@@ -26,7 +26,6 @@ def generator_for(
 
     Args:
         *purpose: Names and numbers that identify the use, such as `"step", 500`.
-        device: Device of the generator.
 
     Raises:
         SettingError: The seed is negative or too large.
@@ -40,11 +39,8 @@ def generator_for(
 class RowGenerators:
     """One generator for each row of a batch, so that a row's samples do not depend on other rows.
 
-    The first dimension of samples is the number of rows, or a multiple of it; each row then has
-    that many consecutive samples.
-
-    Attributes:
-        of_rows: The generators, in the order of the rows.
+    The first dimension of samples is a multiple of the number of rows; each row then has that many
+    consecutive samples.
     """
 
     of_rows: tuple[torch.Generator, ...]
@@ -62,14 +58,8 @@ class RowGenerators:
     def joined(
         self, shape: tuple[int, ...], draw: Callable[[tuple[int, ...], torch.Generator], Tensor]
     ) -> Tensor:
-        """Returns samples of the given shape; the samples of each row are drawn with the row's
-        generator.
-
-        Args:
-            shape: Shape of the result; its first number is a multiple of the number of rows.
-            draw: Function that returns samples, given the shape of one row's samples and a
-                generator.
-        """
+        """Returns samples of the given shape, of which `draw` makes those of each row with the
+        row's generator."""
         first, *others = shape
         own = (first // len(self.of_rows), *others)
         return torch.cat([draw(own, generator) for generator in self.of_rows])
@@ -88,11 +78,8 @@ def normal(shape: tuple[int, ...], generator: AnyGenerator) -> Tensor:
 def uniform(
     shape: tuple[int, ...], generator: AnyGenerator, dtype: torch.dtype = torch.float32
 ) -> Tensor:
-    """Returns uniform samples of the given shape from the open interval (0, 1).
-
-    Samples are (i + 1/2) / m for a random integer i < m, so that Phi^-1 of each is finite; m is
-    2^23 in float32 and 2^52 in float64.
-    """
+    """Returns uniform samples from the open interval (0, 1): (i + 1/2) / m for a random integer i <
+    m, so that Phi^-1 of each is finite; m is 2^23 in float32 and 2^52 in float64."""
     if isinstance(generator, RowGenerators):
         return generator.joined(shape, lambda own, each: uniform(own, each, dtype))
     n_points = 1 << (23 if dtype is torch.float32 else 52)
@@ -101,10 +88,5 @@ def uniform(
 
 
 def numpy_generator(seed: int, *purpose: str | int) -> np.random.Generator:
-    """Returns a NumPy generator that is seeded with a hash of the seed and `purpose`: names and
-    numbers that identify the use.
-
-    Raises:
-        SettingError: The seed is negative or too large.
-    """
+    """Returns a NumPy generator for a seed and a purpose, as `generator_for` does."""
     return np.random.default_rng(generator_for(seed, *purpose).initial_seed())

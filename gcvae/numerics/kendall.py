@@ -7,11 +7,10 @@ import math
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
 from scipy.special import ndtri
 from torch import Tensor
 
-Matrix = NDArray[np.float64]
+from gcvae.arrays import Numbers
 
 _PRODUCT_BUDGET = 4e10
 _DIFFERENCE_BUDGET = 2e8
@@ -31,8 +30,9 @@ def tau_of_correlation(rho: Tensor) -> Tensor:
     return (2.0 / math.pi) * torch.arcsin(rho)
 
 
-def tau_b(ranks: Tensor) -> Matrix:
-    """Returns Kendall's tau-b of every pair of columns.
+def tau_b(ranks: Tensor) -> Numbers:
+    """Returns Kendall's tau-b of every pair of columns; NaN for pairs with a column of only one
+    value.
 
     tau_b(x, y) = sum s_x s_y / sqrt(sum s_x^2 sum s_y^2) over pairs of rows, with s the sign of the
     pair's difference, zero for a tie. Row i is compared with row i + k for a set of shifts k; each
@@ -40,13 +40,7 @@ def tau_b(ranks: Tensor) -> Matrix:
     too expensive, evenly spaced shifts are used; with m pairs of rows, that adds a variance of at
     most 1/m to the sampling variance, which is at least 4/(9n) for n rows.
 
-    Args:
-        ranks: A number for each cell that orders the column's values; rows must be in random order.
-
-    The result is symmetric with ones on the diagonal, and NaN for pairs with a column that has only
-    one value.
-
-    Shape: ranks of n rows and D columns (n, D) -> (D, D).
+    Shape: numbers that order each column's cells, rows in random order, (n, D) -> (D, D).
     Source: Kendall 1945; balanced incomplete U-statistics, Blom 1976.
     """
     cells = ranks.float()
@@ -70,22 +64,16 @@ def _shifts(n_rows: int, n_columns: int) -> list[int]:
     return np.unique(np.linspace(1, last, min(most, last)).astype(int)).tolist() if last else []
 
 
-def with_unit_diagonal(matrix: Matrix) -> Matrix:
-    """Returns the symmetric part (M + M^T) / 2, clipped to [-1, 1], with ones on the diagonal.
-
-    NaN off the diagonal is unchanged.
-    """
+def with_unit_diagonal(matrix: Numbers) -> Numbers:
+    """Returns the symmetric part (M + M^T) / 2, clipped to [-1, 1], with ones on the diagonal."""
     symmetric = np.clip((matrix + matrix.T) / 2.0, -1.0, 1.0)
     np.fill_diagonal(symmetric, 1.0)
     return symmetric
 
 
-def normal_scores(ranks: Tensor) -> Matrix:
-    """Returns the normal score Phi^-1(r / (n + 1)) of each cell of n rows and D columns, with r its
-    rank in its column.
-
-    Equal cells share the mean of their ranks. Shape: (n, D) -> (n, D).
-    """
+def normal_scores(ranks: Tensor) -> Numbers:
+    """Returns the normal score Phi^-1(r / (n + 1)) of each cell, with r its mid-rank in its column.
+    Shape: (n, D) -> (n, D)."""
     middle = pd.DataFrame(ranks.numpy()).rank().to_numpy()
-    scores: Matrix = ndtri(middle / (len(ranks) + 1))
+    scores: Numbers = ndtri(middle / (len(ranks) + 1))
     return scores

@@ -21,8 +21,7 @@ _AT_ONCE = 1_000_000
 
 
 def log_mixture_sums(terms: Tensor, powers: Tensor, least: float) -> Tensor:
-    """Returns log(least + sum_m exp(A_m + B_m s_k + C_m s_k^2)), the log density of a Gaussian
-    mixture up to a constant, at each point s_k.
+    """Returns log(least + sum_m exp(A_m + B_m s_k + C_m s_k^2)) at each point s_k.
 
     Args:
         terms: Coefficients (A, B, C) of G columns, M components and n rows. Shape: (G, M, n, 3).

@@ -8,10 +8,8 @@ from gcvae.arrays import Numbers
 
 
 def mean_and_deviation(numbers: Numbers) -> tuple[float, float]:
-    """Returns the mean and the standard deviation of numbers; (0, 0) for an empty array.
-
-    Very large and very small numbers are scaled, so that their squares do not overflow.
-    """
+    """Returns mean and standard deviation; (0, 0) for an empty array. Very large and small numbers
+    are scaled, so that their squares do not overflow."""
     size = float(np.abs(numbers).max(initial=0.0))
     if size == 0.0:
         return 0.0, 0.0

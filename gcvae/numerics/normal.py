@@ -25,10 +25,8 @@ def log_normal_density(x: Tensor) -> Tensor:
 
 
 def normal_cdf(x: Tensor) -> Tensor:
-    """Returns the standard normal CDF Phi(x), accurate in the lower tail. Shape: as x.
-
-    torch.special.ndtr computes 1 + erf in the lower tail and has no correct digits at x = -9.
-    """
+    """Returns Phi(x), accurate in the lower tail. torch.special.ndtr computes 1 + erf there and has
+    no correct digits at x = -9. Shape: as x."""
     cdf: Tensor = 0.5 * torch.erfc(-x * math.sqrt(0.5))
     return cdf
 
@@ -40,8 +38,7 @@ def _mills_ratio(x: Tensor) -> Tensor:
 
 
 class _LogNormalCdf(torch.autograd.Function):
-    """Computes log Phi(x); torch.special.log_ndtr has a wrong gradient in float32 below x =
-    -1e3."""
+    """Computes log Phi(x); torch.special.log_ndtr has a wrong float32 gradient below x = -1e3."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -84,10 +81,8 @@ def _inverse_log_cdf(log_p: Tensor) -> Tensor:
 
 
 def _far_inverse_log_cdf(log_p: Tensor) -> Tensor:
-    """Returns x with log Phi(x) = log_p by Newton's method, for log_p < -300.
-
-    The start is from Phi(x) ~ phi(x)/|x|, so x^2 ~ -2 log_p - log(2 pi) - log(x^2).
-    """
+    """Returns x with log Phi(x) = log_p for log_p < -300, by Newton's method from Phi(x) ~
+    phi(x)/|x|, so x^2 ~ -2 log_p - log(2 pi) - log(x^2)."""
     square = -2.0 * log_p - 2.0 * LOG_SQRT_2PI
     x = -(square - square.log()).sqrt()
     for _ in range(_N_NEWTON_STEPS):
@@ -100,13 +95,7 @@ def normal_score_of_tails(log_below: Tensor, log_above: Tensor) -> Tensor:
 
     Both tails are arguments because a probability near 1 does not determine its complement
     accurately. A tail of probability zero (log = -inf) gives an infinite score with a zero
-    gradient.
-
-    Args:
-        log_below: log u.
-        log_above: log(1 - u).
-
-    Shape: as the arguments, broadcast against each other.
+    gradient. Shape: as the arguments, broadcast against each other.
     """
     in_lower_half = log_below <= log_above
     nearer = torch.minimum(log_below, log_above)
@@ -119,13 +108,11 @@ def normal_score_of_tails(log_below: Tensor, log_above: Tensor) -> Tensor:
 
 
 def log_interval(lower: Tensor, upper: Tensor) -> Tensor:
-    """Returns the log probability of the interval (lower, upper) under a standard normal.
-
-    The limits may be infinite; lower must be less than upper.
+    """Returns the log probability of the interval (lower, upper) under a standard normal, lower <
+    upper; the limits may be infinite.
 
     An interval in the upper half is reflected to the lower half, where the difference is accurate.
-    If Phi underflows, the difference is computed in logarithms. Shape: as the arguments, broadcast
-    against each other.
+    If Phi underflows, the difference is computed in logarithms. Shape: as the arguments, broadcast.
     """
     lower, upper = torch.broadcast_tensors(lower, upper)
     flip = lower > -upper
@@ -139,10 +126,7 @@ def log_interval(lower: Tensor, upper: Tensor) -> Tensor:
 
 
 def _log_far_interval(low: Tensor, high: Tensor) -> Tensor:
-    """Computes `log_interval` in logarithms, for low < high in the lower half.
-
-    Infinite ends are separate cases, because their gradient would be 0 * inf.
-    """
+    """Computes `log_interval` in logarithms, for low < high in the lower half."""
     log_high = _log_cdf(high)
     return log_high + log_one_minus_exp(_log_cdf(low) - log_high)
 

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gcvae.arrays import Codes
+
 PARTS = 20
 """Number of steps in the inner range."""
 _CONTEXT = Context(prec=60, Emin=-9999, Emax=9999)
@@ -21,7 +23,7 @@ _CONTEXT = Context(prec=60, Emin=-9999, Emax=9999)
 @dataclass(frozen=True)
 class OuterRows:
     """Minimum and maximum of a column's numbers, and the sizes that determine to which multiples
-    they are rounded outward, so that they disclose no single row.
+    they are rounded outward.
 
     Attributes:
         low: Minimum.
@@ -37,14 +39,9 @@ class OuterRows:
     high_size: Decimal | None
 
     @classmethod
-    def of(cls, found: npt.NDArray[Any], counts: npt.NDArray[np.int64], rows: int) -> OuterRows:
-        """Computes minimum, maximum and sizes from the distinct numbers of a column.
-
-        Args:
-            found: Distinct numbers, ascending. Shape: (k,), k > 0.
-            counts: Number of rows with each number. Shape: (k,).
-            rows: Number of rows that have to share the minimum or maximum for it to be disclosed.
-        """
+    def of(cls, found: npt.NDArray[Any], counts: Codes, rows: int) -> OuterRows:
+        """Computes minimum, maximum and sizes from distinct numbers; arguments as for
+        `plain_limits`."""
         below, total = np.cumsum(counts), int(counts.sum())
         first = exact(found[np.searchsorted(below, min(rows, total))])
         last = exact(found[np.searchsorted(below, max(total - rows, 0) + 1)])
@@ -70,7 +67,7 @@ def plain_number(size: Decimal) -> Decimal:
 
 
 def plain_limits(
-    found: npt.NDArray[Any], counts: npt.NDArray[np.int64], rows: int, unit: Decimal
+    found: npt.NDArray[Any], counts: Codes, rows: int, unit: Decimal
 ) -> tuple[Decimal, Decimal]:
     """Returns a lower and an upper limit of a column's numbers that disclose no single row.
 

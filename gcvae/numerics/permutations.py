@@ -21,41 +21,41 @@ Numbers = npt.NDArray[np.uint64]
 
 _ROUNDS = 4
 _WHOLE = (1 << 64) - 1
-_STEP = 0x9E3779B97F4A7C15  # the odd number nearest to 2^64 / golden ratio
+GOLDEN = 0x9E3779B97F4A7C15
+"""Odd number nearest to 2^64 divided by the golden ratio."""
 
 
-def mixed(numbers: Numbers, key: int) -> Numbers:
-    """Returns a 64-bit hash of each number combined with the key. Shape: (n,) -> (n,).
+def finalised(x: Numbers) -> Numbers:
+    """Applies the finaliser of SplitMix64, a bijection of 64 bits, to each number. Shape: as x.
 
-    Source: the finalizer of Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators,
-    OOPSLA 2014.
+    Source: Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators, OOPSLA 2014.
     """
-    x = numbers * np.uint64(_STEP) + np.uint64(key & _WHOLE)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
+def mixed(numbers: Numbers, key: int) -> Numbers:
+    """Returns a 64-bit hash of each number combined with the key. Shape: (n,) -> (n,)."""
+    return finalised(numbers * np.uint64(GOLDEN) + np.uint64(key & _WHOLE))
+
+
 def shuffled(numbers: Numbers, size: int, key: int) -> Numbers:
     """Returns the image of each number under the permutation of 0 .. size - 1 that `key` selects.
-
-    Shape: (n,) -> (n,), integers from 0 to size - 1.
-    """
+    Shape: (n,) -> (n,)."""
     return _walked(numbers, size, list(_rounds(size, key)))
 
 
 def unshuffled(places: Numbers, size: int, key: int) -> Numbers:
     """Returns the preimage of each number: `unshuffled(shuffled(x, size, key), size, key)` is x.
-
-    Shape: (n,) -> (n,), integers from 0 to size - 1.
-    """
+    Shape: (n,) -> (n,)."""
     return _walked(places, size, [(half, k, -1) for half, k, _ in reversed([*_rounds(size, key)])])
 
 
 def _rounds(size: int, key: int) -> Iterator[tuple[int, int, int]]:
     """Yields (index of the changed half, key of the round, sign) for each round."""
     assert 1 <= size < 1 << 63, "places are 63 bits wide"
-    yield from ((i % 2, (key + (i + 1) * _STEP) & _WHOLE, 1) for i in range(2 * _ROUNDS))
+    yield from ((i % 2, (key + (i + 1) * GOLDEN) & _WHOLE, 1) for i in range(2 * _ROUNDS))
 
 
 def _walked(numbers: Numbers, size: int, rounds: list[tuple[int, int, int]]) -> Numbers:

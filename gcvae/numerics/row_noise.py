@@ -13,44 +13,30 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from gcvae.numerics.permutations import GOLDEN, Numbers, finalised
 from gcvae.numerics.seeds import check_seed
 
-_GOLDEN = 0x9E3779B97F4A7C15
-_FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 N_BITS = 52
 """Number of random bits of a sample (i + 1/2) / 2^52 in (0, 1), with 0 <= i < 2^52."""
-
-Keys = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
 class RowNoise:
     """Reproducible random numbers for n rows, derived from one key for each row, so that a row's
-    noise does not depend on batching.
+    noise does not depend on batching. Shape: keys (n,), uint64."""
 
-    Attributes:
-        keys: Key of each row. Shape: (n,), uint64.
-    """
-
-    keys: Keys
+    keys: Numbers
 
     @classmethod
     def numbered(cls, seed: int, purpose: str, numbers: Iterable[int]) -> RowNoise:
-        """Returns the noise of rows whose keys are derived from a seed, a purpose and row numbers.
-
-        Args:
-            purpose: Name of the use; noise for different purposes is independent.
-            numbers: Number of each row in the table or sample.
-
-        Raises:
-            SettingError: The seed is negative or too large.
-        """
+        """Returns the noise of rows whose keys are derived from a seed, a purpose and row numbers;
+        noise for different purposes is independent. Raises SettingError if the seed is out of
+        range."""
         stream = _number_of(f"{check_seed(seed)}\x1f{purpose}")
-        return cls(_mixed(np.fromiter(numbers, dtype=np.uint64) * np.uint64(_GOLDEN) + stream))
+        return cls(finalised(np.fromiter(numbers, dtype=np.uint64) * np.uint64(GOLDEN) + stream))
 
     @classmethod
     def joined(cls, parts: Iterable[RowNoise]) -> RowNoise:
@@ -67,7 +53,7 @@ class RowNoise:
 
     def of(self, purpose: str) -> RowNoise:
         """Returns noise of the same rows for another purpose, independent of this noise."""
-        return RowNoise(_mixed(self.keys ^ _number_of(purpose)))
+        return RowNoise(finalised(self.keys ^ _number_of(purpose)))
 
     def uniform(self, n_draws: int, width: int, first: int = 0) -> Tensor:
         """Returns uniform samples from the open interval (0, 1) for each of n rows.
@@ -80,40 +66,23 @@ class RowNoise:
         Shape: (S, n, width), float64.
         """
         places = np.arange(first * width, (first + n_draws) * width, dtype=np.uint64) + np.uint64(1)
-        steps = places.reshape(n_draws, 1, width) * np.uint64(_GOLDEN)
-        bits = _mixed(self.keys[:, None] + steps) >> np.uint64(64 - N_BITS)
+        steps = places.reshape(n_draws, 1, width) * np.uint64(GOLDEN)
+        bits = finalised(self.keys[:, None] + steps) >> np.uint64(64 - N_BITS)
         return torch.from_numpy((bits.astype(np.float64) + 0.5) * 2.0**-N_BITS)
 
-    def shifted(self, points: Keys) -> Tensor:
-        """Randomises quasi-random points by a digital shift: the exclusive or of their binary
-        digits with random digits of each of n rows.
-
-        Args:
-            points: S points of `width` dimensions for each row, or the same for all rows, as
-                integers of `N_BITS` bits. Shape: (S, n, width) or (S, 1, width).
-
-        Returns:
-            Points in the open unit cube. Shape: (S, n, width), float64.
-        """
-        steps = np.arange(1, points.shape[-1] + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
-        bits = _mixed(self.keys[:, None] + steps) >> np.uint64(64 - N_BITS)
+    def shifted(self, points: Numbers) -> Tensor:
+        """Randomises quasi-random points, as integers of `N_BITS` bits, by a digital shift: the
+        exclusive or with random digits of each of n rows. Shape: (S, n, width) or (S, 1, width) ->
+        (S, n, width), float64 in the open unit cube."""
+        steps = np.arange(1, points.shape[-1] + 1, dtype=np.uint64) * np.uint64(GOLDEN)
+        bits = finalised(self.keys[:, None] + steps) >> np.uint64(64 - N_BITS)
         return torch.from_numpy(((points ^ bits).astype(np.float64) + 0.5) * 2.0**-N_BITS)
 
     def normal(self, n_draws: int, width: int) -> Tensor:
-        """Returns n_draws standard normal samples of `width` values for each of the n rows.
-
-        Shape: (n_draws, n, width), float64.
-        """
+        """Returns standard normal samples, as `uniform`. Shape: (n_draws, n, width), float64."""
         scores: Tensor = torch.special.ndtri(self.uniform(n_draws, width))
         return scores
 
 
 def _number_of(text: str) -> np.uint64:
     return np.uint64(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little"))
-
-
-def _mixed(x: Keys) -> Keys:
-    """Applies the finaliser of SplitMix64, a bijection of 64 bits. Shape: as x."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(_FIRST)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(_SECOND)
-    return x ^ (x >> np.uint64(31))

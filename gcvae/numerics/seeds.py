@@ -26,9 +26,5 @@ def derived_seed(*origin: str) -> int:
 
 
 def check_seed(seed: int) -> int:
-    """Returns the seed if it is valid.
-
-    Raises:
-        SettingError: The seed is not an integer, is negative or exceeds `MAX_SEED`.
-    """
+    """Returns the seed, an integer from 0 to `MAX_SEED`; raises SettingError for any other."""
     return whole_number("seed", seed, 0, MAX_SEED)

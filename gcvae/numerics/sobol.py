@@ -15,18 +15,17 @@ from functools import lru_cache
 import numpy as np
 import torch
 
-from gcvae.numerics.row_noise import N_BITS, Keys
+from gcvae.numerics.permutations import Numbers
+from gcvae.numerics.row_noise import N_BITS
 
 _SOBOL_BITS = 30
 """Number of bits of torch's Sobol points; the digital shift fills the lower bits."""
 
 
 @lru_cache(maxsize=64)
-def sobol_points(n: int, width: int) -> Keys:
-    """Returns the first n points of the Sobol sequence in `width` dimensions.
-
-    A coordinate x in [0, 1) is returned as the integer x * 2^N_BITS. Shape: (n, width), uint64.
-    """
+def sobol_points(n: int, width: int) -> Numbers:
+    """Returns the first n points of the Sobol sequence, a coordinate x as the integer x * 2^N_BITS.
+    Shape: (n, width), uint64."""
     if not width:
         return np.zeros((n, 0), dtype=np.uint64)
     points = torch.quasirandom.SobolEngine(width).draw(n, dtype=torch.float64).numpy()

@@ -20,15 +20,10 @@ def standing_apart(values: Numbers, least_share: float = LEAST_SHARE) -> Numbers
     """Returns the frequent numbers far from all others, such as -9999: none, the smallest, the
     largest or both, ascending.
 
-    The smallest or largest number is returned if at least `least_share` of the rows have it and
-    its gap to the next number exceeds the range of the remaining numbers. The end with the larger
-    gap is judged first; if it is returned, the other end is judged without it.
-
-    Args:
-        values: Numbers of a column; NaN is a missing cell. Shape: (n,).
-        least_share: Minimum share of the rows, without missing cells, with a returned number.
-
-    Shape: (n,) -> (k,), k at most 2.
+    The smallest or largest number is returned if at least `least_share` of the rows have it and its
+    gap to the next number exceeds the range of the remaining numbers. The end with the larger gap
+    is judged first; if it is returned, the other end is judged without it. Shape: numbers, NaN for
+    missing, (n,) -> (k,), k at most 2.
     """
     found, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     near = near_numbers(found, counts, least_share)
@@ -36,11 +31,10 @@ def standing_apart(values: Numbers, least_share: float = LEAST_SHARE) -> Numbers
 
 
 def near_numbers(found: npt.NDArray[Any], counts: Codes, least_share: float = LEAST_SHARE) -> slice:
-    """Returns the slice of distinct numbers without frequent ones far from all others, such as
-    -9999 (`standing_apart`).
+    """Returns the slice of a column's distinct numbers, ascending, without those that stand apart.
 
     Args:
-        found: The U distinct numbers of a column, ascending. Shape: (U,).
+        found: The distinct numbers. Shape: (U,).
         counts: Number of rows with each number. Shape: (U,).
         least_share: Minimum share of the rows with a number that is left out.
     """

@@ -9,16 +9,11 @@ from gcvae.errors import Problem, SettingError
 
 
 def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """Returns an argument as an int if it is an integer in range; NumPy integers are accepted.
-
-    Args:
-        name: Name of the argument, for the error's message.
-        value: Value of the argument; a bool is refused.
-        least: Minimum.
-        most: Maximum; None for no maximum.
+    """Returns an argument as an int, if it is an integer from `least` to `most`; NumPy integers are
+    accepted, a bool is refused.
 
     Raises:
-        SettingError: The value is not an integer or out of range.
+        SettingError: The value is not an integer or out of range; the message contains `name`.
     """
     range_ = f"at least {least}" if most is None else f"from {least} to {most}"
     problem = Problem(f"{name} is {value!r}", f"/{name}", expected=f"a whole number, {range_}")

@@ -298,9 +298,7 @@ class RowScorer:
     def order(self) -> list[str]:
         """Returns the names of the modelled columns in the order in which the decoder generates
         them."""
-        model = self.constrained.model
-        with torch.no_grad():
-            order = model.conditional(torch.zeros(1, model.prior.d_latent)).order
+        order = self.constrained.model.order or range(len(self.codec.columns))
         owners = self.codec.reduction.owners
         names = (self.codec.columns[j].name for j in order)
         return list(dict.fromkeys(owners.get(name, name) for name in names))

@@ -13,12 +13,12 @@ from gcvae.codec.table_codec import TableCodec
 from gcvae.model.autoregressive import AutoregressiveNetwork
 from gcvae.model.autoregressive_decoder import AutoregressiveDecoder
 from gcvae.model.change_points import ChangePoints
-from gcvae.model.decoders import CopulaDecoder, Decoder, GenerativeModel, PrincipalDirectionDecoder
+from gcvae.model.decoders import CopulaDecoder, Decoder, GenerativeModel
 from gcvae.model.level_functions import LevelFunction
 from gcvae.model.networks import ColumnShape, Encoder
-from gcvae.model.number_marginals import GaussianMarginal
 from gcvae.model.priors import AutoregressiveMixturePrior, Prior, StandardNormalPrior
 from gcvae.numerics.generators import generator_for
+from gcvae.paper.principal_direction import PrincipalDirectionDecoder
 from gcvae.training.settings import SettledConfig
 
 _POSTERIOR_SPREAD = 4.0
@@ -28,7 +28,7 @@ _POSTERIOR_SPREAD = 4.0
 
 def column_shapes(codec: TableCodec) -> list[ColumnShape]:
     """Returns the properties of the codec's columns that determine the sizes of the networks'
-    layers, in the columns' order."""
+    layers."""
     places, parents = codec.places, codec.reduction.parents
     return [
         ColumnShape(
@@ -47,12 +47,7 @@ def column_shapes(codec: TableCodec) -> list[ColumnShape]:
 
 
 def context_shapes(codec: ContextCodec | None) -> list[ColumnShape]:
-    """Returns the properties of a context's columns that determine the sizes of the networks'
-    layers.
-
-    A context is the data on which a conditional model depends, such as the parent row. The list is
-    empty if `codec` is None, for an unconditional model.
-    """
+    """Returns the same for a context's columns; empty for an unconditional model."""
     columns = () if codec is None else codec.columns
     return [
         ColumnShape(
@@ -112,8 +107,14 @@ def _decoder(
     in_unit = config.numbers == "unit"
     if config.decoder == "principal-direction":
         return PrincipalDirectionDecoder(*layers, means_in_unit=in_unit)
-    marginals = GaussianMarginal, config.n_components, in_unit
-    head = CopulaDecoder(*layers, config.rank, config.score_gradient, *marginals, context=context)
+    head = CopulaDecoder(
+        *layers,
+        config.rank,
+        config.score_gradient,
+        config.n_components,
+        in_unit,
+        context=context,
+    )
     if not config.refinement:
         return head
     network = AutoregressiveNetwork(

@@ -18,10 +18,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gcvae.arrays import Numbers
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.model.networks import ColumnShape
 from gcvae.numerics.generators import generator_for, normal
-from gcvae.numerics.kendall import Matrix, normal_scores
+from gcvae.numerics.kendall import normal_scores
 from gcvae.numerics.normal import normal_cdf
 
 _SHRINKAGE = 0.02
@@ -34,8 +35,7 @@ _LEAST_EIGENVALUE = 1e-3
 
 
 class AugmentationSampler:
-    """Samples rows from a Gaussian copula fitted to a table, with which training augments a small
-    table: x_j = F_j^-1(Phi(q_j)), q ~ N(0, R).
+    """Samples rows from a Gaussian copula fitted to a table: x_j = F_j^-1(Phi(q_j)), q ~ N(0, R).
 
     F_j is the empirical distribution of column j, interpolated between neighbouring numbers. R is
     corrected until the normal scores of sampled rows have the table's correlations; without the
@@ -48,14 +48,8 @@ class AugmentationSampler:
         columns: Sequence[ColumnShape],
         context: Sequence[ColumnShape] = (),
     ) -> None:
-        """Fits the marginals and correlations.
-
-        Args:
-            rows: Encoded rows of the table, including their context.
-            columns: Properties of the table's columns.
-            context: Properties of the columns of the context (data on which rows depend, such as
-                the parent row); empty for an unconditional model.
-        """
+        """Fits marginals and correlations to rows with these columns and, if any, context
+        columns."""
         self._n_own, columns = len(columns), [*columns, *context]
         rows = _with_context(rows)
         self._device = rows.codes.device
@@ -63,10 +57,11 @@ class AugmentationSampler:
         axis_values = _axis_values(codes, values, columns)
         order = axis_values.argsort(dim=0, stable=True)
         self._codes, self._values = codes.gather(0, order), values.gather(0, order)
-        self._point_codes = torch.tensor([_point_code(column) for column in columns])
+        points = [-1 if c.point_code is None else c.point_code for c in columns]
+        self._point_codes = torch.tensor(points)
         self._root = _cholesky_factor(self._latent_correlation(_correlation(axis_values), columns))
 
-    def _latent_correlation(self, target: Matrix, columns: Sequence[ColumnShape]) -> Matrix:
+    def _latent_correlation(self, target: Numbers, columns: Sequence[ColumnShape]) -> Numbers:
         """Returns R, the target correlations corrected by their differences from those of sampled
         rows."""
         latent = target
@@ -95,15 +90,8 @@ class AugmentationSampler:
         return drawn.to(self._device)
 
     def _between_neighbours(self, at: Tensor, nearest: Tensor) -> Tensor:
-        """Interpolates sorted columns at fractional indices.
-
-        Args:
-            at: Fractional row indices. Shape: (n, D).
-            nearest: Values to return where a neighbour is not a number but a frequent value, a
-                level or a missing cell. Shape: (n, D).
-
-        Shape: (n, D).
-        """
+        """Interpolates sorted columns at fractional row indices, or returns `nearest` where a
+        neighbour has a code of its own. Shape: (n, D) each -> (n, D)."""
         low = at.floor().long().clamp(0, len(self._codes) - 1)
         high = (low + 1).clamp(max=len(self._codes) - 1)
         are_numbers = [self._codes.gather(0, i) == self._point_codes for i in (low, high)]
@@ -113,10 +101,7 @@ class AugmentationSampler:
 
 
 def _with_context(rows: EncodedTable) -> EncodedTable:
-    """Returns the rows with their context as C additional columns; unchanged without context.
-
-    Shape: (n, D) -> (n, D + C).
-    """
+    """Returns the rows with their context as C additional columns. Shape: (n, D) -> (n, D + C)."""
     if rows.context is None:
         return rows
     codes, values = rows.context.chunk(2, dim=-1)
@@ -129,10 +114,8 @@ def _with_context(rows: EncodedTable) -> EncodedTable:
 
 
 def _axis_values(codes: Tensor, values: Tensor, columns: Sequence[ColumnShape]) -> Tensor:
-    """Returns a number for each cell that orders the column: the number itself, or a level's code.
-
-    Shape: (n, D).
-    """
+    """Returns a number for each cell that orders the column: the number itself, or a level's
+    code."""
     axis_values = codes.double()
     for j, column in enumerate(columns):
         if column.point_code is not None:
@@ -142,36 +125,27 @@ def _axis_values(codes: Tensor, values: Tensor, columns: Sequence[ColumnShape]) 
     return axis_values
 
 
-def _correlation(axis_values: Tensor) -> Matrix:
-    """Returns the correlations of normal scores; 0 for a constant column.
-
-    Shape: (n, D) -> (D, D).
-    """
+def _correlation(axis_values: Tensor) -> Numbers:
+    """Returns the correlations of normal scores; 0 for a constant column. Shape: (n, D) -> (D,
+    D)."""
     scores = normal_scores(axis_values)
     scores -= scores.mean(0)
     length = np.linalg.norm(scores, axis=0)
     scores /= np.where(length > 0.0, length, 1.0)
-    correlation: Matrix = scores.T @ scores
+    correlation: Numbers = scores.T @ scores
     np.fill_diagonal(correlation, 1.0)
     return correlation
 
 
-def _nearest_positive_definite(correlation: Matrix) -> Matrix:
+def _nearest_positive_definite(correlation: Numbers) -> Numbers:
     """Returns a nearby positive definite correlation matrix, by clipping eigenvalues."""
     eigenvalues, vectors = np.linalg.eigh(correlation)
     covariance = (vectors * eigenvalues.clip(min=_LEAST_EIGENVALUE)) @ vectors.T
     scale = np.sqrt(np.diag(covariance))
-    corrected: Matrix = covariance / np.outer(scale, scale)
+    corrected: Numbers = covariance / np.outer(scale, scale)
     return corrected
 
 
-def _cholesky_factor(correlation: Matrix) -> Tensor:
-    """Returns the lower Cholesky factor of the nearest positive definite correlation matrix.
-
-    Shape: (D, D) -> (D, D).
-    """
+def _cholesky_factor(correlation: Numbers) -> Tensor:
+    """Returns the lower Cholesky factor of the nearest positive definite correlation matrix."""
     return torch.from_numpy(np.linalg.cholesky(_nearest_positive_definite(correlation)))
-
-
-def _point_code(column: ColumnShape) -> int:
-    return -1 if column.point_code is None else column.point_code

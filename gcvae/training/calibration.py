@@ -62,11 +62,8 @@ nats per row."""
 
 
 def rows_drawn(n_table: int) -> int:
-    """Returns the number of rows that calibration generates for a table of `n_table` rows.
-
-    For a small table it is ten times n_table, so that the noise of generated rows is small compared
-    with the sampling noise of the table.
-    """
+    """Returns the number of rows that calibration generates for a table of `n_table` rows: ten
+    times as many for a small table, so that their noise is small compared with the table's."""
     n_rows = min(max(_ROWS_PER_ROW * n_table, _LEAST_ROWS), _MANY_ROWS)
     return min(max(n_table, n_rows), _MOST_ROWS)
 
@@ -80,20 +77,18 @@ def calibrate(
     """Changes a model in place so that marginals of its generated rows match those of the table.
 
     Args:
-        code_counts: Number of table rows with each of the K_j integer codes of column j. Shape:
-            (K_j,) each.
-        report: Function that is called with the finished share of the work, from 0 to 1; an
-            exception that it raises ends the calibration.
+        code_counts: Number of table rows with each code of column j. Shape: (K_j,) each.
+        report: Function that is called with the finished share of the work.
     """
     generator = generator_for(seed, "calibration")
     n_table = int(code_counts[0].sum())
     n_rows = min(rows_drawn(n_table), _most_rows(model))
     with torch.no_grad():
         z = model.latents(n_rows, generator)
-        walk = model.decoder.ordered_walk(z)
-        if walk is None:
+        if not model.is_autoregressive:
             _calibrate_biases(model, z, code_counts, report)
             return
+        walk = _walk(model, z)
         done, whole = 0.0, float(sum(map(_relative_time, model.marginals.columns)))
         for j in walk.order:
             column = _calibrated_codes(walk, j, code_counts[j])
@@ -108,8 +103,14 @@ def calibrate(
             report(done / whole)
 
 
+def _walk(model: GenerativeModel, z: Tensor) -> AutoregressiveWalk:
+    walk = model.walk(z)
+    assert isinstance(walk, AutoregressiveWalk), "the decoder is autoregressive"
+    return walk
+
+
 def _draw_in_chunks(column: ColumnDistribution, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns `column.draw(noise)`, computed in chunks of rows to limit memory. Shape: (N,)."""
+    """Returns `column.draw(noise)`, computed in chunks of rows to limit memory."""
     parts = [
         column.take(rows).draw(noise[rows]) for rows in torch.arange(len(noise)).split(_CHUNK_ROWS)
     ]
@@ -132,8 +133,7 @@ def _most_rows(model: GenerativeModel) -> int:
 def _calibrate_biases(
     model: GenerativeModel, z: Tensor, code_counts: Sequence[Tensor], report: Report
 ) -> None:
-    """Adds the log ratios of target and current code shares to the biases of the logits, in three
-    rounds."""
+    """Adds the log ratios of target and current code shares to the biases, in three rounds."""
     groups = model.marginals.code_groups
     target = [
         torch.stack([padded_counts(code_counts[j], group.shape[1]) for j in group.columns.tolist()])
@@ -148,10 +148,8 @@ def _calibrate_biases(
 
 
 def _shares(model: GenerativeModel, z: Tensor) -> list[Tensor]:
-    """Returns the mean code probabilities over latent vectors.
-
-    Shape: (D_group, K_group) for each group of columns.
-    """
+    """Returns mean code probabilities over latent vectors. Shape: (D_group, K_group) for each
+    group."""
     sums = [torch.zeros(group.shape, dtype=z.dtype) for group in model.marginals.code_groups]
     for chunk in z.split(_CHUNK_ROWS):
         alone = model.conditional(chunk).alone
@@ -161,18 +159,9 @@ def _shares(model: GenerativeModel, z: Tensor) -> list[Tensor]:
 
 
 def _calibrated_codes(walk: AutoregressiveWalk, j: int, counts: Tensor) -> ColumnDistribution:
-    """Shifts the logits of column j, in place, by log ratios of target and current code shares.
-
-    Functional dependencies are applied after the shifts, so they still hold.
-
-    Args:
-        walk: Pass over generated rows, before column j.
-        j: Index of the column.
-        counts: Number of table rows with each code. Shape: (K_j,).
-
-    Returns:
-        The calibrated distribution of the column for the generated rows.
-    """
+    """Shifts the logits of column j, in place, by log ratios of target and current code shares, and
+    returns the column's distribution for the generated rows. Functional dependencies are applied
+    after the shifts, so they still hold."""
     alone = walk.column_alone(j)
     g, at = walk.network.group_of(j)
     if g is None:
@@ -197,14 +186,9 @@ def _calibrated_codes(walk: AutoregressiveWalk, j: int, counts: Tensor) -> Colum
 def _calibrated_bins(
     walk: AutoregressiveWalk, j: int, column: ColumnDistribution, counts: Tensor
 ) -> ColumnDistribution:
-    """Shifts the logits of the bins between change points of column j, in place.
-
-    The shifts are log ratios of target and current shares of the bins. Targets are probabilities of
-    a standard normal distribution, because numbers are encoded as normal scores.
-
-    Returns:
-        The calibrated distribution; unchanged without change points or with few numbers.
-    """
+    """Shifts the logits of the bins between change points of column j, in place, by log ratios of
+    target and current shares, and returns the column's distribution. Targets are those of a
+    standard normal distribution, because numbers are encoded as normal scores."""
     marginal, n_numbers = column.marginal, int(counts[column.point_code :].sum())
     if not isinstance(marginal, PiecewiseMarginal) or n_numbers < _LEAST_NUMBERS:
         return column
@@ -224,10 +208,8 @@ def _calibrated_bins(
 
 
 def _calibrate_numbers(column: ColumnDistribution, counts: Tensor) -> None:
-    """Sets the transform S(v) = G^-1(Phi(v)) of a column of numbers, in place.
-
-    G is the CDF of the model's numbers, averaged over generated rows.
-    """
+    """Sets the transform S(v) = G^-1(Phi(v)) of a column of numbers, in place, with G the CDF of
+    the model's numbers, averaged over generated rows."""
     marginal, transform = column.marginal, column.transform
     if marginal is None or transform is None:
         return
@@ -260,18 +242,17 @@ def shrink(model: GenerativeModel, rows: TrainingRows, held_out: Tensor, seed: i
         held_out: Indices of the held-out rows; of all rows if training held out none.
 
     Returns:
-        The factor of each column, from 0 to 1; 1 for all columns if the model has no autoregressive
-        network or there are fewer than 100 held-out rows.
+        The factor of each column; 1 for all columns if the model has no autoregressive network or
+        there are fewer than 100 held-out rows.
     """
-    if not model.decoder.is_autoregressive or not _LEAST_HELD_OUT <= len(held_out) < len(rows):
+    if not model.is_autoregressive or not _LEAST_HELD_OUT <= len(held_out) < len(rows):
         return [1.0] * len(model.marginals.columns)
     chosen = rows.take(held_out.cpu()[:_MOST_HELD_OUT])
     generator = generator_for(seed, "shrinkage")
     with torch.no_grad():
         eta, log_tau = model.encoder(chosen)
         z = eta + log_tau.exp() * normal(tuple(eta.shape), generator)
-        walk = model.decoder.ordered_walk(join_context(z, chosen.context))
-        assert isinstance(walk, AutoregressiveWalk), "the decoder is autoregressive"
+        walk = _walk(model, join_context(z, chosen.context))
         factors = [1.0] * len(walk.order)
         for j in walk.order:
             codes, values = chosen.codes[:, j], chosen.values[:, j]
@@ -302,10 +283,7 @@ def _factor(walk: AutoregressiveWalk, j: int, codes: Tensor, values: Tensor) -> 
 def _log_prob(
     walk: AutoregressiveWalk, j: int, factor: float, codes: Tensor, values: Tensor
 ) -> Tensor:
-    """Returns the log probability of the cells of column j if its logits are shrunk by `factor`.
-
-    Shape: codes (N,), values (N,) -> (N,).
-    """
+    """Returns the log probability of the cells of column j if its logits are shrunk by `factor`."""
     kept = [part.clone() for part in _network_terms(walk.network, j)]
     _scale_logits(walk.network, j, factor)
     log_probs = walk.column(j).log_prob(codes, values)
@@ -351,7 +329,7 @@ def mixture_prior(
     Args:
         rows: Rows of the table.
         held_out: Indices of the held-out rows; of all rows if training held out none.
-        report: Function that is called with the finished share of the work, from 0 to 1.
+        report: Function that is called with the finished share of the work.
     """
     generator = generator_for(seed, "prior")
     is_held_out = torch.zeros(len(rows), dtype=torch.bool)

@@ -62,9 +62,6 @@ def find_change_points(
 ) -> list[ChangePoints]:
     """Returns the change points of every column of numbers in which some are found.
 
-    A change point is a number at which the distribution of an earlier column's categories changes
-    abruptly.
-
     Args:
         columns: Properties of the model's columns.
         rows: All rows of the table.
@@ -94,18 +91,8 @@ def _has_categories(column: ColumnShape) -> bool:
 def _column_change_points(
     j: int, columns: Sequence[ColumnShape], codes: Codes, values: Numbers, parents: Sequence[int]
 ) -> ChangePoints | None:
-    """Returns the change points of column j and the parent column that best predicts the bins.
-
-    Args:
-        j: Index of the column.
-        columns: Properties of all columns.
-        codes: Codes of all cells. Shape: (n, D).
-        values: Values of the column. Shape: (n,).
-        parents: Indices of the columns that may be the parent.
-
-    Returns:
-        None if the column has no change points, or no parent predicts the bins.
-    """
+    """Returns the change points of column j, and the one of `parents` that best predicts the bins;
+    None without either. Shape: codes (n, D), values of the column (n,)."""
     column = columns[j]
     if column.point_code is None:
         return None
@@ -134,10 +121,7 @@ def _column_change_points(
 
 
 def _frequent(codes: Codes) -> Codes:
-    """Returns codes renumbered by descending frequency, with the rarest merged into one code.
-
-    Shape: (n,) -> (n,).
-    """
+    """Returns codes renumbered by descending frequency, with the rarest merged into one code."""
     _, at, counts = np.unique(codes, return_inverse=True, return_counts=True)
     by_count = np.argsort(np.argsort(-counts, kind="stable"), kind="stable")
     found: Codes = np.minimum(by_count[at], _MOST_CATEGORIES)
@@ -148,11 +132,8 @@ def _frequent(codes: Codes) -> Codes:
 class _Segmentation:
     """Binary segmentation of sorted numbers by the categories of other columns.
 
-    Windows count distinct numbers, so rows with equal numbers are never separated.
-
-    Attributes:
-        numbers: Numbers in ascending order. Shape: (n,).
-        categories: Category codes of each other column in the same rows. Shape: (n,) each.
+    Windows count distinct numbers, so rows with equal numbers are never separated. Shape: numbers,
+    ascending, and each column's categories (n,).
     """
 
     numbers: Numbers
@@ -180,10 +161,8 @@ class _Segmentation:
 
 
 def _counts_below(codes: Codes) -> Codes:
-    """Returns the number of earlier rows with each of K categories, for each row and the end.
-
-    Shape: (n,) -> (n + 1, K).
-    """
+    """Returns the number of earlier rows with each category, for each row and the end. Shape: (n,)
+    -> (n + 1, K)."""
     one_hot = np.zeros((len(codes) + 1, int(codes.max()) + 1), dtype=np.int64)
     one_hot[np.arange(1, len(one_hot)), codes] = 1
     below: Codes = one_hot.cumsum(axis=0)
@@ -191,13 +170,9 @@ def _counts_below(codes: Codes) -> Codes:
 
 
 def _most_evidence(below: Sequence[Codes], start: int, stop: int) -> tuple[float, int, int]:
-    """Returns the strongest evidence for a change point in a segment, as (nats, width, index).
-
-    Args:
-        below: Cumulative category counts of each column at each distinct number.
-        start: Index of the first distinct number of the segment.
-        stop: Index after the last one.
-    """
+    """Returns the strongest evidence for a change point between two distinct numbers, as (nats,
+    width, index). `below` has the cumulative category counts of each column at each distinct
+    number."""
     best = 0.0, 0, start
     for counts in below:
         for w in _WINDOWS:
@@ -218,7 +193,7 @@ def _most_evidence(below: Sequence[Codes], start: int, stop: int) -> tuple[float
 
 
 def _likeliest(below: Sequence[Codes], first: int, last: int) -> int:
-    """Returns the index between `first` and `last` at which the sum of all columns' statistics is
+    """Returns the index between two others at which the sum of all columns' statistics is
     largest."""
     near = np.arange(first + 1, last)
     total = sum(
@@ -228,10 +203,8 @@ def _likeliest(below: Sequence[Codes], first: int, last: int) -> int:
 
 
 def _statistic(left: Codes, right: Codes) -> Numbers:
-    """Returns the likelihood ratio statistic G of two windows, given their category counts.
-
-    Shape: left (n, K), right (n, K) -> (n,).
-    """
+    """Returns the likelihood ratio statistic G of two windows' category counts. Shape: (n, K) each
+    -> (n,)."""
     of_left, of_right, both = (
         _N_LOG_N[part].sum(axis=-1) - _N_LOG_N[part.sum(axis=-1)]
         for part in (left, right, left + right)
@@ -241,20 +214,11 @@ def _statistic(left: Codes, right: Codes) -> Numbers:
 
 
 def _log_ratio(bins: Codes, codes: Codes, n_bins: int, n_codes: int) -> tuple[float, Numbers]:
-    """Returns how well a parent's codes predict bins, and the ratios log P(b | code) - log P(b).
+    """Returns how well a parent's codes predict bins, as the gain in leave-one-out log-likelihood
+    in nats per row, and the log ratios log P(b | code) - log P(b), of shape (K, B).
 
     P(b | code) = (n_code,b + a P(b)) / (n_code + a), with n_code the number of rows with the code,
     n_code,b those of them in bin b, and a chosen by leave-one-out likelihood.
-
-    Args:
-        bins: Bin of each row. Shape: (n,).
-        codes: Code of the parent in each row. Shape: (n,).
-        n_bins: Number of bins B.
-        n_codes: Number of codes K.
-
-    Returns:
-        The gain in leave-one-out log-likelihood, in nats per row, and the log ratios, of shape (K,
-        B).
     """
     counts = np.zeros((n_codes, n_bins))
     np.add.at(counts, (codes, bins), 1.0)

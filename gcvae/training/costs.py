@@ -52,13 +52,8 @@ class Cost:
 def training_cost(
     preset: str, settled: SettledConfig, rows: int, columns: int, levels: int = 0
 ) -> Cost:
-    """Returns the estimated cost of training a model.
-
-    Args:
-        rows: Number of rows of the table.
-        columns: Number of columns of the table.
-        levels: Total number of levels of all columns.
-    """
+    """Returns the estimated cost of training on `rows` rows of `columns` columns, with a total
+    number of `levels`."""
     width = columns + levels / LEVELS_PER_COLUMN
     found = _cost(f"train {coefficients_of(preset)}", training_features(settled, rows, width))
     return replace(found, memory_bytes=found.memory_bytes + BYTES_PER_ROW * rows)
@@ -77,13 +72,8 @@ def scoring_cost(preset: str, rows: int, columns: int, draws: int) -> Cost:
 def reporting_cost(preset: str, rows: int, columns: int, unseen: int) -> Cost:
     """Returns the estimated cost of a quality report on a model.
 
-    The cost of generating and scoring rows depends on the preset; that of comparing and attacking
-    them does not.
-
-    Args:
-        rows: Number of rows of the training table.
-        columns: Number of columns of the table.
-        unseen: Number of real rows that were not used in training.
+    Only the cost of generating and scoring rows depends on the preset. `unseen` is the number of
+    real rows that were not used in training.
     """
     like = coefficients_of(preset)
     drawn = sampling_features(min(rows, _MOST_REPORT_ROWS), columns)["seconds"][1:]
@@ -98,12 +88,9 @@ def reporting_cost(preset: str, rows: int, columns: int, unseen: int) -> Cost:
 
 
 def training_features(settled: SettledConfig, rows: int, columns: float) -> Features:
-    """Returns the predictors (numbers of operations, such as updates) of the cost of a training
-    without early stopping.
-
-    Memory grows with the rows up to `MOST_ROWS_IN_MEMORY`, because larger tables are stored in
-    temporary files.
-    """
+    """Returns the predictors (numbers of operations) of the cost of a training without early
+    stopping. Memory grows with the rows up to `MOST_ROWS_IN_MEMORY`; larger tables are stored in
+    files."""
     steps = math.ceil(settled.max_steps * (1.0 + settled.annealing))
     batch = min(settled.batch_size, rows) * columns
     return {
@@ -113,16 +100,12 @@ def training_features(settled: SettledConfig, rows: int, columns: float) -> Feat
 
 
 def sampling_features(rows: int, columns: int) -> Features:
-    """Returns the predictors (numbers of operations) of the cost of generating rows.
-
-    Memory does not depend on the number of rows, because rows are written in blocks.
-    """
+    """Returns the predictors of the cost of generating rows, which are written in blocks."""
     return {"seconds": [1.0, rows * columns], "memory_bytes": [1.0, columns]}
 
 
 def scoring_features(rows: int, columns: int, draws: int) -> Features:
-    """Returns the predictors (numbers of operations) of the cost of scoring rows with `draws`
-    latent vectors each; rows are read in chunks."""
+    """Returns the predictors of the cost of scoring rows, which are read in chunks."""
     return {
         "seconds": [1.0, rows * columns, rows * columns * draws],
         "memory_bytes": [1.0, min(rows, _CHUNK_ROWS) * columns, columns * draws],
@@ -130,8 +113,7 @@ def scoring_features(rows: int, columns: int, draws: int) -> Features:
 
 
 def reporting_features(rows: int, columns: int, unseen: int) -> Features:
-    """Returns the predictors (numbers of operations) of the cost of a report, without generating
-    and scoring rows. `unseen` is the number of real rows that were not used in training."""
+    """Returns the predictors of the cost of a report, without generating and scoring rows."""
     taken = min(rows, _MOST_REPORT_ROWS) * columns
     compared = min(rows, _MOST_COMPARED) * columns
     attacked = min(unseen, _MOST_ATTACKED) * columns
@@ -142,8 +124,8 @@ def reporting_features(rows: int, columns: int, unseen: int) -> Features:
 
 
 def coefficients_of(preset: str) -> str:
-    """Returns the name of the preset whose measured cost coefficients apply to `preset`; the
-    presets of the paper share those of `paper-gcvae`."""
+    """Returns the preset whose measured coefficients apply to `preset`; those of the paper share
+    one's."""
     return "paper-gcvae" if preset.startswith("paper-") else preset
 
 
@@ -164,42 +146,18 @@ COEFFICIENTS: Mapping[str, Mapping[str, Sequence[float]]] = {
         "seconds": (7.5, 6.18e-06, 0.00971, 8.63e-06),
         "memory_bytes": (613e6, 417.0, 0.0),
     },
-    "train gcvae": {
-        "seconds": (7.96, 5.86e-05, 0.0231, 0.0),
-        "memory_bytes": (612e6, 294.0, 0.0),
-    },
+    "train gcvae": {"seconds": (7.96, 5.86e-05, 0.0231, 0.0), "memory_bytes": (612e6, 294.0, 0.0)},
     "train paper-gcvae": {
         "seconds": (6.67, 1.14e-05, 0.00441, 2.22e-06),
         "memory_bytes": (514e6, 233.0, 0.0),
     },
-    "sample default": {
-        "seconds": (3.29, 3.38e-06),
-        "memory_bytes": (434e6, 2360000.0),
-    },
-    "score default": {
-        "seconds": (4.2, 0.0, 3.07e-06),
-        "memory_bytes": (450e6, 545.0, 13800.0),
-    },
-    "sample fast": {
-        "seconds": (3.32, 2.39e-06),
-        "memory_bytes": (425e6, 1330000.0),
-    },
-    "score fast": {
-        "seconds": (4.16, 8.52e-06, 1.64e-06),
-        "memory_bytes": (447e6, 379.0, 8400.0),
-    },
-    "sample gcvae": {
-        "seconds": (3.68, 5.51e-06),
-        "memory_bytes": (429e6, 4720000.0),
-    },
-    "score gcvae": {
-        "seconds": (4.43, 4.88e-06, 6.31e-06),
-        "memory_bytes": (481e6, 0.0, 28400.0),
-    },
-    "sample paper-gcvae": {
-        "seconds": (3.19, 7.33e-07),
-        "memory_bytes": (407e6, 1210000.0),
-    },
+    "sample default": {"seconds": (3.29, 3.38e-06), "memory_bytes": (434e6, 2360000.0)},
+    "score default": {"seconds": (4.2, 0.0, 3.07e-06), "memory_bytes": (450e6, 545.0, 13800.0)},
+    "sample fast": {"seconds": (3.32, 2.39e-06), "memory_bytes": (425e6, 1330000.0)},
+    "score fast": {"seconds": (4.16, 8.52e-06, 1.64e-06), "memory_bytes": (447e6, 379.0, 8400.0)},
+    "sample gcvae": {"seconds": (3.68, 5.51e-06), "memory_bytes": (429e6, 4720000.0)},
+    "score gcvae": {"seconds": (4.43, 4.88e-06, 6.31e-06), "memory_bytes": (481e6, 0.0, 28400.0)},
+    "sample paper-gcvae": {"seconds": (3.19, 7.33e-07), "memory_bytes": (407e6, 1210000.0)},
     "score paper-gcvae": {
         "seconds": (3.13, 5.29e-05, 3.31e-06),
         "memory_bytes": (423e6, 1450.0, 28400.0),

@@ -37,12 +37,8 @@ def adjust(
     seed: int,
     progress: FitProgress,
 ) -> dict[str, Any]:
-    """Fits the prior, shrinks overfitted logits and calibrates the marginals of a model, in place.
-
-    The settings select which of these steps are done.
-
-    Args:
-        prepared: Training table, with schema and codec.
+    """Fits the prior, shrinks overfitted logits and calibrates the marginals of a model, in place,
+    as the settings select.
 
     Returns:
         Entry for the training record: `logit_factors`, the factor of each column whose logits were
@@ -66,8 +62,8 @@ KEPT_ROWS = 4_096
 
 
 def kept_rules(constrained: ConstrainedModel, seed: int) -> list[dict[str, Any]]:
-    """Returns the model's rules between columns as dicts, each with `share_of_drawn`, the share of
-    generated rows that satisfy it. `seed` determines these rows."""
+    """Returns the model's rules as dicts, each with `share_of_drawn`, the share of generated rows
+    that satisfy it."""
     schema = constrained.codec.schema
     rules = [rule for rule in schema.rules or () if rule.keep != "off"]
     if not rules:
@@ -87,13 +83,13 @@ def measure(
     seed: int,
     progress: FitProgress,
 ) -> tuple[Acceptance, dict[str, Any]]:
-    """Measures a model: the share of generated rows that satisfy the hard rules, and the scores of
-    held-out rows.
+    """Measures a model: the share of generated rows that satisfy the hard rules (acceptance), and
+    the scores of held-out rows.
 
     Returns:
-        The acceptance (share of generated rows that satisfy the hard rules), and entries for the
-        training record: `held_out_scores` and, if there are hard rules, `hard_rule_acceptance`,
-        whose member `moved` lists the columns whose distribution rejection changes.
+        The acceptance, and entries for the training record: `held_out_scores` and, if there are
+        hard rules, `hard_rule_acceptance`, whose member `moved` lists the columns whose
+        distribution rejection changes.
     """
     codec, hard_rules = prepared.codec, prepared.hard_rules
     with progress.finishing("acceptance") as report:
@@ -120,9 +116,7 @@ def memory_gap(
     model: GenerativeModel, rows: EncodedRows, result: TrainingResult, seed: int
 ) -> dict[str, float]:
     """Measures memorisation: how much higher the log-likelihood of training rows is than that of
-    held-out rows.
-
-    Held-out rows decided when to stop, so they have a small influence on the model.
+    held-out rows, which decided when to stop and so have a small influence on the model.
 
     Returns:
         `nats`, the mean difference in nats per row; `standard_error` of this difference; `area`,
@@ -143,10 +137,8 @@ def memory_gap(
 
 
 def _some_bounds(model: GenerativeModel, rows: EncodedRows, of_sort: Tensor, seed: int) -> Numbers:
-    """Returns lower bounds on the log density of a random sample of at most `GAP_ROWS` rows.
-
-    Shape: indices of_sort (m,) -> (n,), nats, for densities in the table's units.
-    """
+    """Returns bounds of a random sample of at most `GAP_ROWS` rows, in nats, for the table's
+    units."""
     generator = generator_for(seed, "memory gap")
     chosen = of_sort[torch.randperm(len(of_sort), generator=generator)[:GAP_ROWS]].sort().values
     noise = RowNoise.numbered(seed, "memory gap", chosen.tolist())

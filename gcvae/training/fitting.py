@@ -3,47 +3,24 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from gcvae.codec.context_codec import ContextCodec
-from gcvae.codec.table_codec import TableCodec
 from gcvae.dependence.map_kinds import map_of_data
-from gcvae.dependence.maps import DependencyMap
-from gcvae.model.decoders import GenerativeModel
 from gcvae.sampling.constrained import ConstrainedModel
-from gcvae.sampling.hard_rules import HardRules
-from gcvae.schema.columns import TableSchema
 from gcvae.training.assembly import build_model, column_shapes, context_shapes
 from gcvae.training.change_points import find_change_points
 from gcvae.training.finishing import adjust, kept_rules, measure, memory_gap
 from gcvae.training.functions import level_functions
 from gcvae.training.loop import split, train
+from gcvae.training.model_file import ModelParts
 from gcvae.training.preparation import PreparedTable, table_digest
-from gcvae.training.progress.fit_costs import TableSize
-from gcvae.training.progress.fit_progress import FitProgress
+from gcvae.training.progress.fit_progress import FitProgress, TableSize
 from gcvae.training.progress.training_progress import TrainingResult
 from gcvae.training.settings import SettledConfig, TrainingConfig, settle
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """Result of a fit: trained model, schema, codec and training record, from which a `Synthesizer`
-    is built. The attributes are those of `Synthesizer` with the same names."""
-
-    schema: TableSchema
-    codec: TableCodec
-    model: GenerativeModel
-    config: SettledConfig
-    training_record: dict[str, Any]
-    data_map: DependencyMap
-    hard_rules: HardRules
-    context: ContextCodec | None
-    table_notes: tuple[str, ...]
 
 
 def fit_prepared(
@@ -53,7 +30,7 @@ def fit_prepared(
     *,
     seed: int,
     device: torch.device,
-) -> Fitted:
+) -> ModelParts:
     """Trains a model on a prepared table, calibrates it and measures it.
 
     Args:
@@ -104,16 +81,17 @@ def fit_prepared(
     }
     model.contexts = None
     _log.info("fitted in %.1f s", progress.seconds)
-    return Fitted(
+    return ModelParts(
         prepared.schema,
         codec,
         model,
         settled,
+        progress.preset,
         record,
         data_map,
         prepared.hard_rules,
         prepared.context,
-        prepared.notes,
+        table_notes=prepared.notes,
     )
 
 

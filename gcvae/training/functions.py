@@ -28,8 +28,8 @@ from gcvae.training.settings import TrainingConfig
 
 
 def is_coded(codec: ColumnCodec) -> bool:
-    """Returns whether the codec encodes every cell of its column as an integer code: as a level, or
-    as one of the column's distinct numbers, if all of them have codes."""
+    """Returns whether every cell of the column has a code: a level, or one of few distinct
+    numbers."""
     return not codec.is_real or (isinstance(codec, QuantileCodec) and codec.is_discrete)
 
 
@@ -39,14 +39,8 @@ def keeps_rules(config: TrainingConfig) -> bool:
 
 
 def kept_functions(rules: Sequence[Rule], config: TrainingConfig) -> list[Rule]:
-    """Selects the rules that are functional dependencies (columns that determine another) and that
-    the model enforces.
-
-    The list is empty if the settings turn rules off or select no autoregressive decoder.
-
-    Args:
-        rules: Business rules of the schema.
-    """
+    """Selects the rules that are functional dependencies and that the settings make a model
+    enforce."""
     if not keeps_rules(config):
         return []
     return [rule for rule in rules if rule.is_dependency and rule.keep != "off"]
@@ -55,16 +49,8 @@ def kept_functions(rules: Sequence[Rule], config: TrainingConfig) -> list[Rule]:
 def level_functions(
     codec: TableCodec, rows: EncodedRows, rules: Sequence[Rule], config: TrainingConfig
 ) -> list[LevelFunction]:
-    """Fits the functional dependencies that the decoder enforces between columns whose cells are
-    all encoded as integer codes.
-
-    Args:
-        codec: Encoder of the table's cells.
-        rows: All rows of the training table.
-        rules: Business rules of the schema; those that are functional dependencies are fitted.
-
-    Returns:
-        Dependencies in the order in which the decoder applies them.
+    """Fits the functional dependencies that the decoder enforces between coded columns, in the
+    order in which it applies them.
 
     Raises:
         SchemaError: The model cannot enforce a dependency that is a hard rule, or that the user
@@ -95,8 +81,7 @@ def level_functions(
 
 
 def _informative(functions: Iterable[LevelFunction], codec: TableCodec) -> list[LevelFunction]:
-    """Returns the functional dependencies that exclude some combination of codes: those with pairs,
-    all of whose columns have several codes."""
+    """Returns the functional dependencies that exclude some combination of codes."""
     return [
         function
         for function in functions
@@ -105,13 +90,8 @@ def _informative(functions: Iterable[LevelFunction], codec: TableCodec) -> list[
 
 
 def _require_enforced(rules: Sequence[Rule], kept: Sequence[Rule], config: TrainingConfig) -> None:
-    """Checks that the model enforces every dependency that is hard or specified by the user.
-
-    If the settings turn rules off, soft dependencies need not be enforced.
-
-    Raises:
-        SchemaError: A dependency is not in `kept`.
-    """
+    """Raises SchemaError if a dependency that is hard or specified by the user is not in `kept`;
+    soft ones need not be if the settings turn rules off."""
     refused = {("hard", "found"), ("hard", "given")}
     refused |= {("soft", "given")} if keeps_rules(config) else set()
     problems = [
@@ -131,10 +111,7 @@ def _require_enforced(rules: Sequence[Rule], kept: Sequence[Rule], config: Train
 
 
 def _counted(codec: TableCodec, rows: EncodedRows, columns: list[int], rule: Rule) -> LevelFunction:
-    """Fits a functional dependency to the rows in which none of its columns is missing.
-
-    `columns` are the indices of the parents and, last, of the dependent column.
-    """
+    """Fits a functional dependency to the rows in which none of its columns is missing."""
     has_missing = [codec.columns[j].has_missing for j in columns]
     codes = _codes(rows, columns)
     known = codes[(codes >= has_missing).all(axis=1)]
@@ -146,11 +123,11 @@ def _counted(codec: TableCodec, rows: EncodedRows, columns: list[int], rule: Rul
 def _missingness_functions(
     codec: TableCodec, rows: EncodedRows, rules: Sequence[Rule], order: Sequence[int]
 ) -> Iterator[LevelFunction]:
-    """Yields the dependencies between missing cells: "b is missing where a is missing".
+    """Yields the dependencies "b is missing where a is missing", including those that follow from
+    several rules.
 
-    They include those that follow from several rules. Columns that are missing in the same rows
-    form a group; each has a dependency on the first column of its group in `order`, and
-    dependencies between groups are between their first columns.
+    Columns that are missing in the same rows form a group; each depends on the first column of its
+    group in `order`, and groups depend on each other by their first columns.
     """
     implies = np.eye(len(codec.columns), dtype=bool)  # implies[i, j]: j is missing where i is
     for rule in rules:
@@ -171,8 +148,8 @@ def _missingness_functions(
 
 
 def _residuals_of_missing_parents(codec: TableCodec, rows: EncodedRows) -> Iterator[LevelFunction]:
-    """Yields, for each residual column and each parent that may be missing, a dependency that lists
-    the residual's codes in rows where the parent is missing."""
+    """Yields, for each residual and each parent that may be missing, a dependency that lists the
+    residual's codes in rows where the parent is missing."""
     for rewriting in codec.reduction.rewritings:
         y = _missingness_index(codec, rewriting.column)
         for name in rewriting.parents:
@@ -184,8 +161,8 @@ def _residuals_of_missing_parents(codec: TableCodec, rows: EncodedRows) -> Itera
 
 
 def _missingness_index(codec: TableCodec, name: str) -> int | None:
-    """Returns the index of the encoded column that shows whether a cell of a table column is
-    missing; None if there is no such column."""
+    """Returns the index of the encoded column that shows whether a table column's cell is
+    missing."""
     part = codec.reduction.parts_of(name)[0]
     return next((j for j, column in enumerate(codec.columns) if column.name == part), None)
 

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from gcvae.arrays import Codes
 from gcvae.numerics.generators import generator_for
 
 MOST_REPORT_ROWS = 20_000
 """Maximum number of rows that are set aside, and of rows generated for a report."""
 
 
-def report_rows(n_rows: int, share: float, seed: int) -> npt.NDArray[np.int64]:
-    """Returns the indices of the rows that are set aside for a report, ascending.
-
-    Their number is share * n_rows, rounded, but at most `MOST_REPORT_ROWS`. The arguments determine
-    the result, so a report can find the rows by the table and the training record.
-
-    Args:
-        n_rows: Number of rows of the table.
-        share: Share of the rows to set aside, the setting `report_share`.
-
-    Shape: (number of rows set aside,).
-    """
+def report_rows(n_rows: int, share: float, seed: int) -> Codes:
+    """Returns the indices of the rows that are set aside for a report, ascending: `share` of the
+    rows, rounded, but at most `MOST_REPORT_ROWS`. The arguments determine the result, so a report
+    can find the rows by the table and the training record."""
     n_held_back = min(round(share * n_rows), MOST_REPORT_ROWS)
     order = torch.randperm(n_rows, generator=generator_for(seed, "report rows"))
     return np.sort(order[:n_held_back].numpy())

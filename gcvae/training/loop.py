@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -20,14 +21,15 @@ from gcvae.artifact.versions import VERSION
 from gcvae.codec.encoded_rows import TrainingRows
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.errors import DivergedError
-from gcvae.model.bounds import draw_elbo, elbo, locality_penalty, rank_penalty
+from gcvae.model.bounds import draw_elbo, elbo
 from gcvae.model.decoders import GenerativeModel
 from gcvae.model.networks import Dropout
 from gcvae.numerics.adam import AdamW
 from gcvae.numerics.freed_memory import keep_freed_memory
 from gcvae.numerics.generators import generator_for
+from gcvae.paper.regularisers import locality_penalty, rank_penalty
 from gcvae.training.augmentation import AugmentationSampler
-from gcvae.training.checkpoints import CheckpointStore, Saver
+from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.progress.training_progress import (
     Divergence,
     Evaluation,
@@ -58,13 +60,11 @@ tensors of a checkpoint change."""
 def split(
     n_rows: int, share: float, seed: int, held_out: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Returns the indices of training rows and of held-out rows, which decide when to stop.
-
-    With fewer than 10 rows, all rows are training rows as well as held-out rows.
+    """Returns the indices of training rows and of held-out rows, which decide when to stop. With
+    fewer than 10 rows, all rows are both.
 
     Args:
-        n_rows: Number of rows n.
-        share: Share of the rows to hold out, at random.
+        share: Share of the n rows to hold out, at random.
         held_out: Mask of the rows to hold out, instead of a random choice. Shape: (n,).
     """
     if held_out is not None:
@@ -91,10 +91,9 @@ def train(
     The model ends with the weights whose bound on held-out rows was best.
 
     Args:
-        rows: Rows on the model's device; or on the CPU, from which minibatches are copied to the
-            device.
-        log_scale: Log Jacobian of the encoding of each of n rows, on the CPU; None stands for 0. It
-            is subtracted from reported bounds, so that densities are per unit of the table, but not
+        rows: Rows on the model's device; or on the CPU, from which minibatches are copied.
+        log_scale: Log Jacobian of the encoding of each row, on the CPU; None stands for 0. It is
+            subtracted from reported bounds, so that densities are per unit of the table, but not
             from the loss. Shape: (n,).
         progress: Function that is called with the progress of the run.
         checkpoints: Store of the run's checkpoint; None to save nothing. A stored checkpoint of the
@@ -109,13 +108,18 @@ def train(
     keep_freed_memory()
     run = _Run(model, rows, config, seed, log_scale)
     reporter = Reporter(run, progress)
-    saver = Saver(run, checkpoints)
-    saver.restore()
+    fingerprint = "" if checkpoints is None else run.fingerprint()
+    if checkpoints is not None and (data := checkpoints.load()) is not None:
+        checkpoints.restored(is_continued=run.continue_from(data, fingerprint))
     reporter.start()
+    saved_at = time.monotonic()
     while not run.is_over:
         run.advance()
         reporter.stepped()
-        saver.save_if_due()
+        if checkpoints is None or time.monotonic() - saved_at < checkpoints.interval_seconds:
+            continue
+        checkpoints.save(run.to_bytes(fingerprint))
+        saved_at = time.monotonic()
     model.load_state_dict(run.best_weights)
     return TrainingResult(
         tuple(run.history),
@@ -273,13 +277,12 @@ class _Run:
         torch._foreach_lerp_([self.averaged[name] for name in state], list(state.values()), share)
 
     def _kept_weights(self) -> dict[str, Tensor]:
-        """Returns copies of the weights to evaluate: the moving average if there is one, otherwise
-        the current weights."""
+        """Returns copies of the moving average of the weights or, without one, of the weights."""
         state = self.averaged or self.model.state_dict()
         return {name: tensor.detach().clone() for name, tensor in state.items()}
 
     def _batch(self) -> Tensor:
-        """Returns the row indices of this step's minibatch of M rows. Shape: (M,)."""
+        """Returns the row indices of this step's minibatch."""
         epoch, at = divmod(self.step, self.steps_per_epoch)
         if self._order_of is None or self._order_of[0] != epoch:
             generator = generator_for(self.seed, "order", epoch)
@@ -289,10 +292,8 @@ class _Run:
         return self.train_index[order]
 
     def _loss(self, batch: EncodedTable) -> Tensor:
-        """Returns the negative regularised bound, in nats per row.
-
-        The paper's factor N / M is omitted, because Adam's steps do not depend on the loss's scale.
-        """
+        """Returns the negative regularised bound, in nats per row, without the paper's factor N /
+        M, because Adam's steps do not depend on the loss's scale."""
         config = self.config
         generator = generator_for(self.seed, "noise", self.step, device=self.device)
         dropout = None
@@ -373,10 +374,8 @@ class _Run:
         return -self._finite(-torch.cat(bounds).mean())
 
     def fingerprint(self) -> str:
-        """Returns a digest of versions, settings, seed, weight shapes and rows.
-
-        The version of the model format is included because it determines the meaning of codes.
-        """
+        """Returns a digest of versions, settings, seed, weight shapes and rows; the version of the
+        model format determines the meaning of codes."""
         shapes = {name: [*weights.shape] for name, weights in self.model.state_dict().items()}
         same = [VERSION, _ALGORITHM_VERSION, dataclasses.asdict(self.config), self.seed, shapes]
         digest = hashlib.sha256(json.dumps(same).encode())

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from gcvae.arrays import TIMES
+from gcvae.arrays import TIMES, Codes
 from gcvae.cells.grid_units import microseconds
 from gcvae.codec.quantile_codec import are_all_atoms
 from gcvae.files.typed_columns import TypedTable
@@ -45,7 +45,6 @@ def with_outer_limits(
     All cells of the table are within the new limits. Limits that the user specified are unchanged.
 
     Args:
-        schema: Complete schema.
         table: Table with cells converted to the dtypes of the schema.
         given: Schema as the user specified it. In a `TableSchema`, which may be inferred, a limit
             counts as specified only if it is beyond all cells.
@@ -63,11 +62,8 @@ def with_outer_limits(
 
 
 def declared(name: str, given: Given) -> Mapping[str, Any] | None:
-    """Returns what the user specified about a column: members by name, {} for nothing.
-
-    Returns None if `given` is a `TableSchema`, in which specified members cannot be distinguished
-    from inferred ones.
-    """
+    """Returns what the user specified about a column, {} for nothing; None if `given` is a
+    `TableSchema`, in which specified members cannot be distinguished from inferred ones."""
     if isinstance(given, TableSchema):
         return None
     columns = (given or {}).get("columns") or ()
@@ -84,8 +80,7 @@ def _with_limits(
 ) -> Column:
     """Returns the column with limits rounded outward, except for limits that the user specified.
 
-    A frequent value far from all other values, such as -9999, does not affect the step to which the
-    opposite limit is rounded.
+    A frequent value far from all others, such as -9999, does not affect the opposite limit's step.
     """
     times = column.has_times
     cells = present.to_numpy(dtype=TIMES if times else column.kind.dtype)
@@ -107,11 +102,9 @@ def _with_limits(
 
 
 def _at_unit_boundaries(column: Column, changed: Mapping[str, Any]) -> Column:
-    """Returns the column with changed limits moved to boundaries of the column's coarsest unit.
-
-    A limit inside a unit would clip generated cells to values that are not multiples of the
-    column's step.
-    """
+    """Returns the column with changed limits moved to boundaries of the column's coarsest unit,
+    because a limit inside a unit would clip generated cells to values that are no multiples of
+    it."""
     split = Split.of(column) if changed else None
     if split is None:
         return column
@@ -123,7 +116,7 @@ def _at_unit_boundaries(column: Column, changed: Mapping[str, Any]) -> Column:
 
 
 def _is_cell_limit(column: Column, key: str, extreme: Any) -> bool:
-    """Returns whether a limit is None or equals `extreme`, the minimum or maximum of the cells."""
+    """Returns whether a limit is None or the minimum or maximum of the cells, `extreme`."""
     limit = getattr(column, key)
     if limit is None or not column.has_times:
         return limit is None or bool(limit == extreme)
@@ -134,7 +127,7 @@ def _is_cell_limit(column: Column, key: str, extreme: Any) -> bool:
 
 
 def _numbers(
-    column: Column, found: npt.NDArray[Any], counts: npt.NDArray[np.int64], rows: int
+    column: Column, found: npt.NDArray[Any], counts: Codes, rows: int
 ) -> tuple[Bound, Bound]:
     """Returns the outward rounded limits of numbers, within the range of the column's type."""
     whole = column.kind.is_whole
@@ -175,16 +168,10 @@ def _ranges_of_types(column: Column) -> list[tuple[Decimal, Decimal]]:
 
 
 def _dates(
-    column: Column, found: npt.NDArray[Any], counts: npt.NDArray[np.int64], rows: int
+    column: Column, found: npt.NDArray[Any], counts: Codes, rows: int
 ) -> tuple[Bound | None, Bound | None]:
-    """Returns the outward rounded limits of dates or times, as text in the column's format.
-
-    Args:
-        column: The column.
-        found: Distinct times, ascending, in microseconds since 1970.
-        counts: Number of rows with each time.
-        rows: Number of rows that have to share a limit for it to be disclosed.
-    """
+    """Returns the outward rounded limits of dates or times, as text in the column's format; `found`
+    are distinct times in microseconds since 1970."""
     ends = OuterRows.of(found, counts, rows)
     low, high = column.minimum, column.maximum
     if ends.low_size is not None:
@@ -197,8 +184,8 @@ def _dates(
 def _rounded_outward(column: Column, end: int, size: Decimal, *, above: bool) -> Bound:
     """Returns the start (or, with `above`, the end) of the unit of time that contains `end`.
 
-    The unit is about a twentieth of `size` microseconds. A smaller one is used if the result is
-    outside of the years that the format or the column's dtype can represent.
+    The unit is about a twentieth of `size` microseconds, or a smaller one if the result cannot be
+    represented by the format or the column's dtype.
     """
     written = column.date_format
     step = microseconds(column)
@@ -229,12 +216,8 @@ def _text(column: Column, time: Any) -> str:
 
 
 def _units(written: str, size: Decimal) -> list[tuple[str, int]]:
-    """Returns units of time (unit, number) of about a twentieth of a length, the largest first.
-
-    Args:
-        written: Format of the column's dates.
-        size: Length in microseconds.
-    """
+    """Returns units of time (unit, number) of about a twentieth of `size` microseconds, largest
+    first."""
     wanted = size / (PARTS * 10**6)
     is_coarse = "%d" not in written.replace("%-", "%") and not is_time_of_day(written)
     units = []

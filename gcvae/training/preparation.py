@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 
-from gcvae.arrays import Mask
+from gcvae.arrays import Codes, Mask
 from gcvae.codec.context_codec import ContextCodec
 from gcvae.codec.encoded_rows import EncodedRows, encode_rows
 from gcvae.codec.table_codec import TableCodec
@@ -36,8 +35,7 @@ from gcvae.training.functions import kept_functions
 from gcvae.training.held_back import report_rows
 from gcvae.training.outer_limits import declared, with_outer_limits
 from gcvae.training.private_rows import private_rows
-from gcvae.training.progress.fit_costs import TableSize
-from gcvae.training.progress.fit_progress import FitProgress
+from gcvae.training.progress.fit_progress import FitProgress, TableSize
 from gcvae.training.settings import TrainingConfig
 
 _READ, _INFERRED, _TYPED = 0.2, 0.6, 0.8
@@ -58,7 +56,7 @@ class Context:
     """
 
     cells: pd.DataFrame
-    groups: npt.NDArray[np.int64]
+    groups: Codes
     parents: pd.DataFrame | None = None
 
     def twice(self) -> Context:
@@ -67,8 +65,8 @@ class Context:
         return Context(cells, np.concatenate([self.groups, self.groups]), self.parents)
 
     def codec(self, rare: int) -> ContextCodec:
-        """Returns a codec (encoder of cells as codes and numbers) fitted to the context, in which
-        values of fewer than `rare` parents have no code of their own."""
+        """Returns a codec fitted to the context; values of fewer than `rare` parents have no own
+        code."""
         if self.parents is not None:
             return ContextCodec.fit(self.parents, None, rare)
         return ContextCodec.fit(self.cells, self.groups, rare)
@@ -115,18 +113,15 @@ def prepared_table(
     held_out: Mask | None = None,
 ) -> Iterator[PreparedTable]:
     """Context manager that reads a table, infers what its schema does not specify, fits the codec
-    (encoder of cells) and encodes the rows.
-
-    Temporary files are deleted at the end of the block.
+    and encodes the rows. Temporary files are deleted at its end.
 
     Args:
         table: Data frame with parsed cells or text, or the path of a file.
-        schema: What the user specifies about the columns; the rest is inferred. None infers
-            everything.
+        schema: What the user specifies about the columns; the rest is inferred.
         progress: Progress of the fit; an exception that it raises ends the preparation.
         checkpoints: Store of the run's checkpoint; None saves none. Under differential privacy it
             also stores the private rows, so that a resumed run does not query the table again.
-        context: Context of each row, for a conditional model; None for an unconditional one.
+        context: Context of each row; None for an unconditional model.
         held_out: Mask of the n rows that decide when training ends; None selects them at random.
 
     Raises:
@@ -191,10 +186,7 @@ def _learned_table(
     given: TableSchema | Mapping[str, Any] | None,
     config: TrainingConfig,
 ) -> tuple[LearnedTable, TableCodec]:
-    """Returns the table with rare categories replaced, and the codec fitted to it.
-
-    Categories are replaced only if the setting `levels` is `learned`.
-    """
+    """Returns the table with rare categories replaced, if `levels` is `learned`, and its codec."""
     rows = config.rare_level_rows if config.levels == "learned" else 1
     functions = kept_functions(schema.rules or (), config)
     declared_names = {name for name in schema.names if "levels" in (declared(name, given) or {})}
@@ -214,8 +206,7 @@ def _learned_table(
 
 
 def _with_configured_rules(schema: TableSchema, config: TrainingConfig) -> TableSchema:
-    """Returns the schema with the rules that the settings allow: all rules or, if `rules` is
-    `none`, those that are hard or specified by the user."""
+    """Returns the schema with all rules or, if `rules` is `none`, with hard and user-given ones."""
     if config.rules != "none":
         return schema
     given = [r for r in schema.rules or () if r.source == "given" or r.keep == "hard"]
@@ -223,20 +214,15 @@ def _with_configured_rules(schema: TableSchema, config: TrainingConfig) -> Table
 
 
 def _step_report(progress: FitProgress | None, start: float, end: float) -> Report:
-    """Returns a progress function for one step, which covers the fractions `start` to `end` of the
-    preparation."""
+    """Returns a progress function for the fractions `start` to `end` of the preparation."""
     if progress is None:
         return report_to_nobody
     return lambda share: progress.preparing(start + (end - start) * share)
 
 
-def table_digest(table: TypedTable, without: npt.NDArray[np.int64] | None = None) -> str:
-    """Returns the SHA-256 of a table's column names and cells, in hexadecimal.
-
-    Args:
-        table: Table with cells converted to the columns' dtypes.
-        without: Indices of rows to leave out; None for none.
-    """
+def table_digest(table: TypedTable, without: Codes | None = None) -> str:
+    """Returns the SHA-256 of the column names and cells of a typed table, in hexadecimal, leaving
+    out the rows with the indices `without`."""
     is_kept = np.ones(len(table), dtype=bool)
     is_kept[[] if without is None else without] = False
     digest, n_before = hashlib.sha256("\x1f".join(map(str, table.columns)).encode()), 0

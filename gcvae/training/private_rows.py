@@ -22,7 +22,6 @@ from gcvae.schema.columns import TableSchema
 from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.differential_privacy.budget import Budget
 from gcvae.training.differential_privacy.private_table import (
-    PhaseReport,
     PrivateTable,
     private_table,
 )
@@ -40,18 +39,14 @@ def private_rows(
     seed: int,
     checkpoints: CheckpointStore | None,
 ) -> tuple[PrivateTable | None, CheckpointStore | None]:
-    """Returns private rows for training, and the store for the checkpoints of training.
-
-    If the settings do not ask for differential privacy, the rows are None and the store is
-    `checkpoints`.
+    """Returns private rows for training, and the store for the checkpoints of training; without
+    differential privacy None and `checkpoints`.
 
     Args:
         table: The real table.
         schema: What the user specifies about the columns.
-        config: Settings, with the privacy budget.
         progress: Progress of the fit; None for no reports.
-        checkpoints: Store of the run's checkpoint, from which private rows are restored; None to
-            store nothing.
+        checkpoints: Store from which private rows are restored; None to store nothing.
 
     Raises:
         SchemaError: The schema lacks what differential privacy needs, such as limits and levels.
@@ -69,19 +64,6 @@ def private_rows(
 
     if checkpoints is None:
         return private_table(table, schema, budget, seed, report), None
-    return _kept_rows(table, schema, budget, seed, report, checkpoints)
-
-
-def _kept_rows(
-    table: Rows,
-    schema: TableSchema | Mapping[str, Any] | None,
-    budget: Budget,
-    seed: int,
-    report: PhaseReport,
-    checkpoints: CheckpointStore,
-) -> tuple[PrivateTable, CheckpointStore]:
-    """Returns the stored private rows of the run, and the store; without stored rows, generates and
-    stores them."""
     document = schema.to_json() if isinstance(schema, TableSchema) else dict(schema or {})
     run = [asdict(budget), document, seed, _digest(table)]
     key = hashlib.sha256(json.dumps(run, sort_keys=True, default=str).encode()).hexdigest()
@@ -107,8 +89,7 @@ def _digest(table: Rows) -> str:
 
 
 class PrivateCheckpoints:
-    """A checkpoint store that stores private rows (differentially private replacements of the
-    table's rows) together with each checkpoint of training.
+    """A checkpoint store that stores private rows together with each checkpoint of training.
 
     Attributes:
         interval_seconds: Minimum time between two checkpoints.
@@ -116,12 +97,7 @@ class PrivateCheckpoints:
     """
 
     def __init__(self, store: CheckpointStore, key: str) -> None:
-        """Loads the differentially private rows from the store if they belong to the same run.
-
-        Args:
-            store: Underlying store.
-            key: Digest that identifies the run.
-        """
+        """Loads the private rows from the store if they belong to the run that `key` identifies."""
         self._store, self._key = store, key
         self.interval_seconds = store.interval_seconds
         self.rows: PrivateTable | None = None
@@ -144,16 +120,12 @@ class PrivateCheckpoints:
         self.save(b"")
 
     def counting(self) -> None:
-        """Tells the underlying store that the table is about to be queried under differential
-        privacy."""
         self._store.counting()
 
     def load(self) -> bytes | None:
-        """Returns the checkpoint of training; None if there is none."""
         return self._checkpoint or None
 
     def restored(self, *, is_continued: bool) -> None:
-        """Tells the underlying store whether the run resumes from the loaded checkpoint."""
         self._store.restored(is_continued=is_continued)
 
     def save(self, data: bytes) -> None:

@@ -24,8 +24,7 @@ with 0.4 was as good as with 1. If `max_steps` ends the constant phase, full ann
 
 @dataclass(frozen=True)
 class Schedule:
-    """Learning rate and stopping rule of a training run, at one step: warm-up, constant rate,
-    annealing.
+    """Learning rate and stopping rule of a training run, at one step.
 
     Attributes:
         config: Resolved settings.
@@ -41,8 +40,7 @@ class Schedule:
 
     @property
     def best(self) -> Evaluation:
-        """Evaluation with the best bound on held-out rows, from which the weighted gap to training
-        rows is subtracted."""
+        """Evaluation with the best objective on held-out rows."""
         return max(self.history, key=self._objective)
 
     def _objective(self, evaluation: Evaluation) -> float:
@@ -57,11 +55,8 @@ class Schedule:
 
     @property
     def steps_left(self) -> float:
-        """Expected number of remaining steps.
-
-        Before annealing (the final fall of the learning rate) it is the geometric mean of two
-        numbers: if the held-out bound never improves again, and if it improves until `max_steps`.
-        """
+        """Expected number of remaining steps: before annealing the geometric mean of two numbers,
+        if the held-out bound never improves again, and if it improves until `max_steps`."""
         if self.annealing_from is not None:
             return self.last_step - self.step
         stop = max(self.held_until, self.step)
@@ -105,7 +100,7 @@ class Schedule:
 
     @property
     def annealing_steps(self) -> int:
-        """Number of steps over which the learning rate falls; defined once it has begun to fall."""
+        """Number of steps over which the learning rate falls, once it has begun to fall."""
         assert self.annealing_from is not None
         return self._annealing_steps_after(self.annealing_from)
 

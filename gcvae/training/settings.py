@@ -16,7 +16,6 @@ from gcvae.errors import Problem, SettingError
 from gcvae.schema.suggestions import nearest, unknown_name
 from gcvae.training.differential_privacy.budget import budget_problems
 from gcvae.training.foreign_names import BESIDE_SETTINGS, EXPLAINED, FOREIGN_NAMES
-from gcvae.training.setting_limits import CHOICES, range_problem
 
 USUAL = "usual"
 """Annotation of the settings that are for all users; settings without it are for experts."""
@@ -298,6 +297,51 @@ PRESETS: dict[str, Preset] = {
 }
 
 
+CHOICES: dict[str, tuple[object, ...]] = {
+    "numbers": ("standardised", "unit", "quantile"),
+    "levels": ("listed", "learned"),
+    "rules": ("model", "none"),
+    "prior": ("normal", "mixture", "autoregressive"),
+    "decoder": ("copula", "principal-direction"),
+    "activation": ("tanh", "relu", "silu"),
+    "memory": ("normal", "low"),
+    "objective": ("jitter", "exact"),
+    "locality_norm": (1, 2),
+}
+"""Valid values of settings that are a choice."""
+LIMITS: dict[str, tuple[float, float | None]] = {
+    "n_components": (1, 128),
+    "d_sum": (1, 4096),
+    "d_column": (1, 4096),
+    "kl_warm_up": (0, 1),
+    "column_dropout": (0, 0.99),
+    "hidden_dropout": (0, 0.99),
+    "weight_decay": (0, None),
+    "imagined_rows": (0, 10_000),
+    "gradient_memory": (0, 0.99999),
+    "averaging": (0, 0.99999),
+    "annealing": (0, None),
+    "gradient_limit": (0, None),
+    "rank": (0, 64),
+    "d_latent": (1, 512),
+    "d_hidden": (1, 8192),
+    "n_hidden_layers": (1, 32),
+    "locality_weight": (0, None),
+    "rank_weight": (0, None),
+    "batch_size": (1, 1_000_000),
+    "max_steps": (1, 100_000_000),
+    "max_passes": (0.1, None),
+    "patience_steps": (1, 100_000_000),
+    "min_improvement": (0, 100),
+    "patience_from": (0, 100_000_000),
+    "evaluate_every_steps": (1, 100_000_000),
+    "gap_weight": (0, 100),
+    "rare_level_rows": (0, 1_000_000),
+    "report_share": (0, 0.5),
+}
+"""Minimum and maximum of settings that are numbers. A maximum is more than any table needs, and
+little enough for a machine's memory; rates are under 1."""
+
 _LOW_MEMORY: dict[str, Any] = {"gap_weight": 1.0, "rare_level_rows": 12}
 """Settings that `memory: low` changes."""
 
@@ -356,8 +400,7 @@ def configure(preset: str, settings: Mapping[str, object] | None = None) -> Trai
 
 
 def _private_problems(settings: Mapping[str, object]) -> list[Problem]:
-    """Returns the problems of the setting `differential_privacy`, and of settings that contradict
-    it."""
+    """Returns the problems of `differential_privacy`, and of settings that contradict it."""
     setting = settings.get("differential_privacy")
     if not isinstance(setting, Mapping) or not setting:
         return []
@@ -392,7 +435,27 @@ def _problem_of(key: str, value: object) -> Problem | None:
     if key in CHOICES and value not in CHOICES[key]:
         expected = f"one of {', '.join(map(str, CHOICES[key]))}"
         return Problem(f"setting {key} is {value!r}", pointer=pointer, expected=expected)
-    return range_problem(key, value)
+    return _range_problem(key, value)
+
+
+def _range_problem(key: str, value: object) -> Problem | None:
+    """Returns the problem of a number that is not finite or not in its range, or None."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    least, most = LIMITS.get(key, (None, None))
+    if not math.isfinite(value):
+        expected = "a finite number"
+    elif least is not None and value < least:
+        expected = f"at least {least}"
+    elif most is not None and value > most:
+        expected = f"at most {most}"
+    elif key == "learning_rate" and not 0 < value <= 1:
+        expected = "between 0 and 1"
+    elif key == "held_out_share" and not 0 < value <= 0.5:
+        expected = "above 0, at most 0.5"
+    else:
+        return None
+    return Problem(f"setting {key} is {value}", pointer=f"/{key}", expected=expected)
 
 
 _TYPE_NAMES = {type(None): "null", Mapping: "an object"}
@@ -429,12 +492,7 @@ def _is_a(value: object, types: tuple[type, ...]) -> bool:
 
 def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> SettledConfig:
     """Returns settings in which every None of a setting with a rule is replaced by the value that
-    the rule computes from the size of the table.
-
-    Args:
-        n_rows: Number of rows of the table.
-        n_columns: Number of modelled columns of the table.
-    """
+    the rule computes from the numbers of rows and modelled columns of the table."""
     is_tiny, is_small = n_rows < 1000, n_rows < 3000
     d_latent = min(max(2, round(n_columns / 2)), 16)
     d_hidden = 50 if is_tiny else 100

@@ -15,7 +15,6 @@ from catalog import JobKind, upgrade
 from catalog.settings import CatalogSettings
 from gcvae.model.autoregressive_decoder import AutoregressiveDecoder
 from gcvae.model.decoders import Conditional, Decoder
-from gcvae.model.number_marginals import Marginal
 from gcvae.model.priors import Prior
 from gcvae.schema.kinds import ColumnKind
 from gcvae.training.settings import TrainingConfig
@@ -134,16 +133,8 @@ def test_every_call_stands_in_a_file_of_routes_and_says_what_it_does(calls: Call
     assert all(call.get("description") for call in calls.values())
 
 
-def test_a_kind_of_marginal_is_named_in_the_files_of_its_recipe_only() -> None:
-    files = recipes()["A marginal"]
-    assert len(files) <= 6
-    kinds = re.compile(rf"\b({'|'.join(kind.__name__ for kind in Marginal.__subclasses__())})\b")
-    naming = {str(path.relative_to(ROOT)) for path in modules() if kinds.search(path.read_text())}
-    assert naming - {"gcvae/model/decoders.py"} <= set(files)  # the VAE-ROC is Gaussian
-
-
-def test_nobody_asks_of_what_type_a_marginal_a_decoder_or_a_prior_is() -> None:
-    families = Marginal, Decoder, Conditional, Prior
+def test_nobody_asks_of_what_type_a_decoder_or_a_prior_is() -> None:
+    families = Decoder, Conditional, Prior
     types = {kind.__name__ for family in families for kind in [family, *family.__subclasses__()]}
     asked = {
         (str(path.relative_to(ROOT)), name.id)

@@ -2,19 +2,25 @@
 
 By d(fraction) / (1 - fraction) = dt / seconds_left, the fraction grows evenly while the estimate of
 the remaining seconds is right, and changes its speed when the estimate is corrected.
+
+The seconds of each step on one CPU core are estimated from the table's size, by coefficients that
+`python -m benchmarks.progress` measured.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from gcvae.progress import Report
-from gcvae.training.progress.fit_costs import TableSize, finishing_seconds, step_seconds
+from gcvae.sampling.constrained import MEASURED_ROWS
+from gcvae.scoring.row_scores import REFERENCE_ROWS
+from gcvae.training.calibration import PRIOR_ROWS, rows_drawn
+from gcvae.training.costs import coefficients_of
 from gcvae.training.progress.training_progress import Progress, TrainingResult
-from gcvae.training.settings import TrainingConfig, settle
+from gcvae.training.settings import SettledConfig, TrainingConfig, settle
 
 clock = time.monotonic
 _UNKNOWN = 0.02
@@ -30,6 +36,64 @@ _PRIOR_WEIGHT = 0.25
 share of the later steps' seconds."""
 
 
+_STEP = {
+    "default": (0.0085, 6.5e-6),
+    "fast": (0.0085, 3.5e-6),
+    "gcvae": (0.0125, 6.5e-6),
+    "paper-gcvae": (0.003, 1.6e-6),
+}
+"""Seconds per update of the weights, and per cell of a minibatch."""
+_DRAWING = {
+    "default": (5.0e-6, 1.65e-5),
+    "fast": (3.0e-6, 9.0e-6),
+    "gcvae": (4.5e-6, 4.5e-6),
+    "paper-gcvae": (1.0e-6, 1.0e-6),
+}
+"""Seconds per generated and calibrated cell: of columns of codes only, and of numbers."""
+_SCORING = {"default": 1.2e-4, "fast": 8e-5, "gcvae": 1.0e-3, "paper-gcvae": 4.6e-4}
+"""Seconds per scored cell."""
+_PRIOR, _MAP = (0.1, 2e-5), 3e-9
+"""Seconds to fit a prior, and per row to which it is fitted; seconds per pair of cells compared for
+a dependency map."""
+_MOST_PAIRS = 2e8
+
+
+@dataclass(frozen=True)
+class TableSize:
+    """Size of a table: rows, modelled columns, and those of them that are numbers with a
+    density."""
+
+    rows: int
+    columns: int
+    numbers: int
+
+
+def step_seconds(preset: str, settled: SettledConfig, table: TableSize) -> float:
+    """Returns the estimated seconds of one update of the weights."""
+    by_step, by_cell = _STEP[coefficients_of(preset)]
+    return by_step + by_cell * min(settled.batch_size, table.rows) * table.columns
+
+
+def finishing_seconds(
+    preset: str, settled: SettledConfig, table: TableSize, *, has_hard_rules: bool
+) -> dict[str, float]:
+    """Returns the estimated seconds of each step after training, by name in order; 0 for those that
+    the settings omit."""
+    like, rows = coefficients_of(preset), table.rows
+    n_drawn = rows_drawn(rows)
+    n_held_out = min(max(1, round(settled.held_out_share * rows)), REFERENCE_ROWS)
+    by_code, by_number = _DRAWING[like]
+    drawn_row = by_code * (table.columns - table.numbers) + by_number * table.numbers
+    parts: Mapping[str, tuple[bool, float]] = {
+        "prior": (settled.prior == "mixture", _PRIOR[0] + _PRIOR[1] * min(rows, PRIOR_ROWS)),
+        "calibration": (settled.calibration, n_drawn * drawn_row),
+        "acceptance": (has_hard_rules, MEASURED_ROWS * drawn_row),
+        "scores": (True, _SCORING[like] * n_held_out * table.columns),
+        "map": (True, _MAP * min(0.5 * rows**2 * table.columns, _MOST_PAIRS)),
+    }
+    return {name: seconds if is_done else 0.0 for name, (is_done, seconds) in parts.items()}
+
+
 @dataclass
 class Pace:
     """Finished fraction of a fit, which grows with time according to the remaining seconds.
@@ -43,11 +107,7 @@ class Pace:
     reported_at: float = field(default_factory=lambda: clock())
 
     def move(self, seconds_left: float) -> float:
-        """Updates the fraction by the time since the last update and returns it.
-
-        Args:
-            seconds_left: Estimated remaining seconds.
-        """
+        """Updates the fraction by the time since the last update and returns it."""
         now = clock()
         passed, self.reported_at = now - self.reported_at, now
         grown = self.fraction + (1.0 - self.fraction) * passed / max(passed + seconds_left, 1e-9)
@@ -67,8 +127,7 @@ class FitProgress:
         callback: Function that is called with each report; an exception that it raises ends the
             fit. None for no reports.
         preset: Name of the preset, from which seconds are estimated.
-        on_cpu: Whether training runs on the CPU, so that its speed predicts that of the later
-            steps.
+        on_cpu: Whether training runs on the CPU, so that its speed predicts that of later steps.
     """
 
     callback: Callable[[Progress], None] | None
@@ -98,12 +157,8 @@ class FitProgress:
         self._parts = finishing_seconds(self.preset, settled, table, has_hard_rules=has_hard_rules)
 
     def private(self, phase: str, share: float) -> None:
-        """Reports the progress of a phase of differential privacy, before training.
-
-        Args:
-            phase: `counting` or `estimating`.
-            share: Finished share of the phase, from 0 to 1.
-        """
+        """Reports the finished share of a phase of differential privacy, `counting` or
+        `estimating`."""
         start, end = _PRIVATE[phase]
         self._pace.reach(start + (end - start) * share)
         self._emit(replace(self._last, phase=phase, fraction=self._pace.fraction))
@@ -131,8 +186,7 @@ class FitProgress:
         self._report(progress, left + self._speed * sum(self._parts.values()))
 
     def trained(self, result: TrainingResult) -> None:
-        """Stores the log-likelihood bounds of the best weights, for the progress reports after
-        training."""
+        """Stores the bounds of the best weights, for the reports after training."""
         best, passes = result.best, result.n_epochs
         self._last = replace(
             self._last,
@@ -145,14 +199,8 @@ class FitProgress:
 
     @contextmanager
     def finishing(self, name: str) -> Iterator[Report]:
-        """Context manager for one step after training, which is complete at the end of the block.
-
-        Args:
-            name: Name of the step, a key of `finishing_seconds`.
-
-        Yields:
-            Function to call with the finished share of the step, from 0 to 1.
-        """
+        """Context manager for the step after training with this name, which is complete at its end.
+        Yields a function to call with the finished share of the step."""
         if self._last.phase != "finishing":
             self._finishing_from, self._finishing_seconds = clock(), sum(self._parts.values())
             self._done = 0.0
@@ -185,10 +233,8 @@ class FitProgress:
         return spent / max(spent + left, 1e-9)
 
     def _report_finishing(self, done: float) -> None:
-        """Reports the progress of the steps after training, corrected by their measured speed.
-
-        `done` is the estimated seconds of the finished work.
-        """
+        """Reports the progress of the steps after training, of which `done` estimated seconds are
+        finished, corrected by their measured speed."""
         whole = self._finishing_seconds
         known, spent = _PRIOR_WEIGHT * whole, clock() - self._finishing_from
         speed = (known * self._speed + spent) / max(known + done, 1e-9)

@@ -64,8 +64,8 @@ class Reported(Protocol):
 class Reporter:
     """Calls the progress callback of a training run at most every half second.
 
-    The reported fraction is the steps so far divided by the expected number of steps. It never
-    falls: if the expected number rises, it is constant until the steps have caught up.
+    The reported fraction, the steps so far divided by the expected number of steps, never falls: if
+    the expected number rises, it is constant until the steps have caught up.
     """
 
     def __init__(self, run: Reported, callback: Callable[[Progress], None] | None) -> None:
@@ -87,24 +87,22 @@ class Reporter:
         if self.callback is None:
             return
         self.reported_at = clock()
-        self.callback(Progress(**self._state()))
-
-    def _state(self) -> dict[str, Any]:
-        run = self.run
-        seconds, n_steps = self.reported_at - self.started_at, self._n_steps
+        run, n_steps, seconds = self.run, self._n_steps, self.reported_at - self.started_at
         last = run.history[-1] if run.history else None
         left = 0.0 if run.is_over else run.steps_left
         self._fraction = max(self._fraction, run.step / max(run.step + left, 1.0))
-        return {
-            "phase": "training",
-            "fraction": self._fraction,
-            "epoch": run.epoch,
-            "epochs": run.n_epochs,
-            "bound_train": None if last is None else last.bound_train,
-            "bound_held_out": None if last is None else last.bound_held_out,
-            "rows_per_second": n_steps * run.batch_size / seconds if n_steps else None,
-            "seconds_left": left * seconds / n_steps if n_steps else None,
-        }
+        self.callback(
+            Progress(
+                phase="training",
+                fraction=self._fraction,
+                epoch=run.epoch,
+                epochs=run.n_epochs,
+                bound_train=None if last is None else last.bound_train,
+                bound_held_out=None if last is None else last.bound_held_out,
+                rows_per_second=n_steps * run.batch_size / seconds if n_steps else None,
+                seconds_left=left * seconds / n_steps if n_steps else None,
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -127,12 +125,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Divergence:
-    """Divergence of training, after which it is restarted with a smaller step size.
-
-    Attributes:
-        step: Step at which the loss became infinite or NaN.
-        learning_rate: Maximum step size (learning rate) of the diverged run.
-    """
+    """Step at which training diverged, and the learning rate that is made smaller after it."""
 
     step: int
     learning_rate: float
@@ -140,20 +133,23 @@ class Divergence:
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """Result of training, without the weights: evaluations, steps, held-out rows, divergences."""
+    """Result of training, without the weights.
+
+    Attributes:
+        history: All evaluations, in order.
+        best: Evaluation of the weights that became the model.
+        n_steps: Number of updates.
+        n_epochs: Number of complete passes over the training rows.
+        held_out: Indices of the rows that decided when to stop. Shape: (n_held_out,).
+        divergences: Divergences, after each of which training was restarted.
+    """
 
     history: tuple[Evaluation, ...]
-    """All evaluations, in order."""
     best: Evaluation
-    """Evaluation of the weights that became the model."""
     n_steps: int
-    """Number of updates."""
     n_epochs: int
-    """Number of complete passes over the training rows."""
     held_out: Tensor
-    """Indices of the rows that decided when to stop. Shape: (n_held_out,)."""
     divergences: tuple[Divergence, ...]
-    """Divergences, after each of which training was restarted with a smaller step size."""
 
     def record(self, config: SettledConfig, seed: int) -> dict[str, Any]:
         """Returns the result, settings and seed as entries of the model file's training record."""

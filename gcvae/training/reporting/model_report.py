@@ -92,8 +92,7 @@ def make_report(
 
 
 def _not_covered(rows: ReportRows) -> tuple[str, ...]:
-    """Returns statements for users on what the report does not cover, such as rows beyond the
-    limit."""
+    """Returns statements for users on what the report does not cover."""
     counts = rows.counts()
     if rows.are_from_model:  # a model has no limit on generated rows
         del counts["drawn"]

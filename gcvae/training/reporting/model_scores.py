@@ -27,8 +27,8 @@ class ModelScores:
 
     Attributes:
         likelihoods: Log-likelihoods of n members and n unseen rows, and of the reference models.
-        attacks: Scores by which a membership attack ranks rows, by name of the attack: n members
-            first, then n unseen rows. Shape: (2n,) each.
+        attacks: Scores by which a membership attack ranks n members and then n unseen rows, by name
+            of the attack. Shape: (2n,) each.
     """
 
     likelihoods: RowLikelihoods
@@ -46,11 +46,6 @@ def model_scores(
 
     The models to which likelihoods are compared are fitted to members. The reference model of the
     likelihood ratio attack is fitted to reference rows, which are neither members nor unseen rows.
-
-    Args:
-        rows: Rows of the report; must contain unseen rows.
-        n_rows: Number of members, and of unseen rows.
-        report: Function that is called with the finished share of the work, from 0 to 1.
     """
     assert rows.unseen is not None
     both = pd.concat([rows.members.head(n_rows), rows.unseen.head(n_rows)], ignore_index=True)
@@ -75,14 +70,8 @@ def model_scores(
 def _plain_scores(
     model: Model, fitted: pd.DataFrame, scored: pd.DataFrame, seed: int
 ) -> PlainScores:
-    """Returns log densities of rows under simple reference models (independence, Gaussian copula).
-
-    Args:
-        model: Model whose codec encodes the rows.
-        fitted: Rows to which the reference models are fitted.
-        scored: Rows to score, in the table's units.
-        seed: Seed of the scores.
-    """
+    """Returns log densities of the rows `scored`, in the table's units, under simple reference
+    models (independence, Gaussian copula) that are fitted to the rows `fitted`."""
     codec = model.codec
     plain = PlainCopula.fit(codec, codec.encode(fitted))
     rows = codec.encode(scored)

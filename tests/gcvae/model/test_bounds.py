@@ -13,14 +13,13 @@ from gcvae.model.bounds import (
     elbo,
     iwae_bound,
     iwae_bounds,
-    locality_penalty,
-    rank_penalty,
     variance_of_mean,
 )
 from gcvae.model.copula import LowRankCopula
 from gcvae.model.priors import gaussian_kl
 from gcvae.numerics.generators import generator_for, uniform
 from gcvae.numerics.row_noise import RowNoise
+from gcvae.paper.regularisers import locality_penalty, rank_penalty
 from tests.gcvae.models import (
     latents,
     levels,

@@ -6,7 +6,7 @@ import torch
 from scipy.stats import kstest
 
 from gcvae.model.change_points import PiecewiseMarginal
-from gcvae.model.number_marginals import GaussianMarginal
+from gcvae.model.number_marginals import Marginal
 from gcvae.numerics.generators import generator_for, normal, uniform
 
 GRID = torch.linspace(-80.0, 80.0, 200_001, dtype=torch.float64)
@@ -18,7 +18,7 @@ def densities(n: int, strength: float = 2.0) -> PiecewiseMarginal:
     outputs = normal((n, 3, 3), generator).double()
     logits = strength * normal((n, 4), generator).double()
     return PiecewiseMarginal(
-        GaussianMarginal(outputs), logits, torch.tensor([-0.7, 0.1, 0.9], dtype=torch.float64)
+        Marginal(outputs), logits, torch.tensor([-0.7, 0.1, 0.9], dtype=torch.float64)
     )
 
 
@@ -67,9 +67,7 @@ def test_intervals_have_their_masses_and_points_their_densities() -> None:
 def test_mass_far_in_the_upper_tail_keeps_its_digits() -> None:
     outputs = torch.tensor([[[0.0], [0.0], [0.0]]], dtype=torch.float64)
     points = torch.tensor([10.0, 10.5], dtype=torch.float64)
-    found = PiecewiseMarginal(
-        GaussianMarginal(outputs), torch.tensor([[-40.0, 0.0, 0.0]]).double(), points
-    )
+    found = PiecewiseMarginal(Marginal(outputs), torch.tensor([[-40.0, 0.0, 0.0]]).double(), points)
     expected = torch.special.log_ndtr(torch.tensor([-10.0, -10.5]).double()).exp()
     ratio = found.log_bins[0, 2].exp() / found.log_bins[0, 1].exp()
     torch.testing.assert_close(ratio, expected[1] / (expected[0] - expected[1]), rtol=1e-6, atol=0)

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from gcvae.model.copula import LowRankCopula
-from gcvae.model.decoders import _log_rank_one_normal
 from gcvae.numerics.generators import generator_for, normal, uniform
 from gcvae.numerics.normal import log_normal_density
+from gcvae.paper.principal_direction import log_rank_one_normal
 
 D = 8
 SIZES = (2, 3, 2, 4)
@@ -56,7 +56,7 @@ def test_the_vae_roc_is_the_dense_normal_to_twelve_digits() -> None:
     omega, n = (torch.tensor(number, dtype=torch.float64) for number in (0.3, D))
     covariance = omega * torch.eye(D).double() + torch.outer(a, a)
     dense = torch.distributions.MultivariateNormal(torch.zeros(D).double(), covariance)
-    got = _log_rank_one_normal(x, a, omega, n)
+    got = log_rank_one_normal(x, a, omega, n)
     assert got.item() == pytest.approx(dense.log_prob(x).item(), abs=1e-12, rel=0)
 
 
@@ -97,5 +97,5 @@ def test_gaussian_marginals_under_the_copula_are_the_joint_normal() -> None:
     log_margins = (log_normal_density(x / sigma) - sigma.log()).sum()
     joint = copula.log_density(x / sigma, present) + log_margins
     noise, n = (torch.tensor(number, dtype=torch.float64) for number in (omega, D))
-    direct = _log_rank_one_normal(x, a, noise, n)
+    direct = log_rank_one_normal(x, a, noise, n)
     assert joint.item() == pytest.approx(direct.item(), abs=1e-12, rel=0)

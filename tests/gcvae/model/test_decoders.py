@@ -11,9 +11,10 @@ from torch import Tensor
 
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.model.copula import LowRankCopula
-from gcvae.model.decoders import CopulaConditional, CopulaDecoder, PrincipalDirectionDecoder
+from gcvae.model.decoders import CopulaConditional, CopulaDecoder
 from gcvae.model.posterior import posterior_draws
 from gcvae.numerics.generators import generator_for, uniform
+from gcvae.paper.principal_direction import PrincipalDirectionDecoder
 from tests.gcvae.models import latents, levels, number, number_or_missing, random_model, rows_of
 
 DISCRETE = [levels(2), levels(3), levels(4), levels(2)]

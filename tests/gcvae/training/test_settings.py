@@ -10,8 +10,9 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from gcvae.errors import SettingError
-from gcvae.training.setting_limits import CHOICES, MAXIMA, MINIMA
 from gcvae.training.settings import (
+    CHOICES,
+    LIMITS,
     MOST_HELD_OUT_ROWS,
     PRESETS,
     SettledConfig,
@@ -25,6 +26,8 @@ from tests.wordings import refuses
 NAMES = [field.name for field in dataclasses.fields(TrainingConfig)]
 TYPES = get_type_hints(TrainingConfig)
 NUMBERS = [name for name in NAMES if {int, float} & {TYPES[name], *get_args(TYPES[name])}]
+MINIMA = {name: least for name, (least, _) in LIMITS.items()}
+MAXIMA = {name: most for name, (_, most) in LIMITS.items() if most is not None}
 SIZES = (1, 9, 10, 294, 999, 1000, 2999, 3000, 29_999, 30_000, 99_999, 100_000, 2_000_000)
 
 

@@ -15,8 +15,12 @@ from gcvae import Synthesizer, TableReader
 from gcvae.errors import CancelledError
 from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.progress import fit_progress, training_progress
-from gcvae.training.progress.fit_costs import TableSize, finishing_seconds, step_seconds
-from gcvae.training.progress.fit_progress import FitProgress
+from gcvae.training.progress.fit_progress import (
+    FitProgress,
+    TableSize,
+    finishing_seconds,
+    step_seconds,
+)
 from gcvae.training.progress.training_progress import Evaluation, Progress, Reporter
 from gcvae.training.schedule import Schedule
 from gcvae.training.settings import TrainingConfig, configure, settle

@@ -26,7 +26,7 @@ from gcvae.model.level_functions import LevelFunction
 from gcvae.model.priors import GaussianMixturePrior
 from gcvae.sampling.hard_rules import HardRules
 from gcvae.schema.columns import TableSchema
-from gcvae.scoring.served_scores import FULL, checked_scoring, not_looser
+from gcvae.scoring.served_scores import FULL, checked_scoring
 from gcvae.training.assembly import build_model, column_shapes, context_shapes
 from gcvae.training.settings import SettledConfig, configure
 
@@ -36,8 +36,8 @@ generated rows, or are covered by the privacy guarantee."""
 
 
 @dataclass(frozen=True)
-class ModelFile:
-    """The saved parts of a model, as the attributes of `Synthesizer` with the same names.
+class ModelParts:
+    """The parts of a fitted model, as the attributes of `Synthesizer` with the same names.
 
     Attributes:
         schema: Complete schema of the table.
@@ -50,6 +50,7 @@ class ModelFile:
         hard_rules: Rules that all generated rows satisfy.
         context: Codec of the context (such as the parent row) of a conditional model; else None.
         scoring: Which scores of rows the model may return, one of `SCORINGS`.
+        table_notes: Data-quality warnings; they are not saved.
     """
 
     schema: TableSchema
@@ -57,22 +58,15 @@ class ModelFile:
     model: GenerativeModel
     config: SettledConfig
     preset: str
-    training_record: Mapping[str, Any]
+    training_record: dict[str, Any]
     data_map: DependencyMap | None
     hard_rules: HardRules
     context: ContextCodec | None = None
     scoring: str = FULL
-
-    def with_scoring(self, scoring: str | None) -> Self:
-        """Returns the file with a more restrictive `scoring`; None returns it unchanged.
-
-        Raises:
-            SettingError: The new value allows more scores than the current one.
-        """
-        return self if scoring is None else replace(self, scoring=not_looser(scoring, self.scoring))
+    table_notes: tuple[str, ...] = ()
 
     def minimal(self) -> Self:
-        """Returns the file without what training recorded about its table."""
+        """Returns the parts without what training recorded about its table."""
         record = {
             name: self.training_record[name]
             for name in _KEPT_OF_RECORD
@@ -108,10 +102,6 @@ class ModelFile:
     @classmethod
     def of_parts(cls, tensors: Mapping[str, Tensor], manifest: Mapping[str, Any]) -> Self:
         """Returns the parts of a model from the tensors and the manifest of its file.
-
-        Args:
-            tensors: Weights by name.
-            manifest: Manifest of the current version, as `to_bytes` wrote it.
 
         Raises:
             ArtifactError: Parts of the manifest contradict each other, or the weights do not fit.
@@ -163,11 +153,8 @@ def _model(
 def _data_map(
     document: Mapping[str, Any] | None, codec: TableCodec, record: Mapping[str, Any]
 ) -> DependencyMap | None:
-    """Returns the dependency map of the training table; None for a minimal file.
-
-    Raises:
-        ArtifactError: A complete file has no map, or the map's columns are not the codec's.
-    """
+    """Returns the dependency map of the training table; None for a minimal file. Raises
+    ArtifactError if a complete file has no map, or one of other columns than the codec's."""
     if document is None:
         if not record.get("is_minimal"):
             raise ArtifactError("the file has no map of its table, and is not minimal")

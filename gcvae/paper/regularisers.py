@@ -1,0 +1,34 @@
+"""Regularisers of the paper, which the settings `locality_weight` and `rank_weight` add to the
+loss, in nats per row."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gcvae.numerics.generators import uniform
+from gcvae.numerics.normal import normal_cdf
+
+
+def locality_penalty(loadings: Tensor, p: int) -> Tensor:
+    """Returns the penalty sum_k |a_k|_p^2 on the copula's loadings of each of n rows, p = 1 or 2.
+
+    Shape: loadings (n, D, r), with a_k the D loadings on factor k -> (n,).
+    Source: Eq. (elbo_vae_roc_reg), locality regularisation.
+    """
+    norms: Tensor = torch.linalg.vector_norm(loadings, ord=p, dim=-2)
+    return norms.square().sum(-1)
+
+
+def rank_penalty(z: Tensor, generator: torch.Generator) -> Tensor:
+    """Returns a penalty that pulls the latent vectors of a minibatch towards N(0, I).
+
+    In each of K dimensions, n uniform samples u and the n values of Phi(z) are sorted. The penalty
+    of rank m is 1/2 sum_k (u_(m)k - Phi(z)_(m)k)^2.
+
+    Shape: (n, K) -> (n,), entry m for rank m.
+    Source: Eq. (elbo_vae_roc_reg), rank regularisation.
+    """
+    u = uniform(tuple(z.shape), generator).to(z.dtype).sort(dim=0).values
+    ranks = normal_cdf(z).sort(dim=0).values
+    return 0.5 * (u - ranks).square().sum(-1)

@@ -1,1 +1,0 @@
-"""Model files: complete and minimal."""
