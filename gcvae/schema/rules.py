@@ -24,7 +24,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -188,6 +188,17 @@ class Rule:
     def is_dependency(self) -> bool:
         """Whether the rule is a functional dependency: some columns determine another."""
         return isinstance(self.form, Dependency)
+
+    @property
+    def sides(self) -> list[Rule]:
+        """The rule and, if it relates two columns directly, the rule solved for the other one."""
+        turned = self.reversed_text
+        return [self] if turned is None else [self, replace(self, text=turned)]
+
+    @property
+    def is_inequality(self) -> bool:
+        """Whether the rule is an inequality, y <= f(x) or y >= f(x)."""
+        return isinstance(self.form, Formula) and self.form.is_inequality
 
     @property
     def reversed_text(self) -> str | None:
@@ -355,8 +366,8 @@ def _combination(tree: ast.expr) -> Combination | None:
 
 
 def _missingness(tree: ast.expr) -> Missingness | None:
-    """Converts the tree of is_missing(y) if is_missing(x), or of is_missing(y) == is_missing(x);
-    returns None for any other tree."""
+    """Converts the tree of is_missing(y) if is_missing(x), of is_missing(y) == is_missing(x), or of
+    the same with `if not` or `!=`; returns None for any other tree."""
     match tree:
         case ast.IfExp(body=here, test=there):
             is_same = False
