@@ -209,6 +209,7 @@ def keeps(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> tuple[Mask, M
         return everywhere, everywhere
     if isinstance(rule.form, Missingness):
         here, there = (frame[name].isna().to_numpy() for name in rule.columns)
+        there = there != rule.form.is_inverse
         return (here | there if rule.form.is_same else there), here & there
     if isinstance(rule.form, Condition):
         term = compile_condition(rule.form.tree, schema, rule.tables)

@@ -178,3 +178,23 @@ def test_levels_that_are_brackets_of_a_number_are_computed_from_it() -> None:
     mixed = np.where((points > 50) & (points < 55), "A", table["grade"])
     words = found_in(table.assign(grade=mixed))
     assert not any("bracket" in word for word in words)
+
+
+def test_columns_of_which_only_one_has_a_value_are_found() -> None:
+    random = random_of(8)
+    is_firm, names = random.random(N) < 0.4, random.choice(["x", "y", "z"], N)
+    table = pd.DataFrame(
+        {
+            "person": np.where(is_firm, "", names),
+            "firm": np.where(is_firm, random.choice(["x", "y", "z"], N), ""),
+            "gift": np.where(~is_firm | (random.random(N) < 0.5), "", names),
+            "free": np.where(random.random(N) < 0.3, "", random.choice(["x", "y"], N)),
+        }
+    )
+    assert {finding.rule.text for finding in found_in(table).values()} == {
+        "is_missing(firm) != is_missing(person)",
+        "is_missing(gift) if is_missing(firm)",
+    }
+    either = table.assign(firm=table["firm"].mask(random.random(N) < 0.3, ""))[["person", "firm"]]
+    [found] = found_in(either).values()
+    assert (found.rule.text, found.rule.share) == ("is_missing(firm) if not is_missing(person)", 1)
