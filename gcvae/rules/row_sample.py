@@ -7,7 +7,7 @@ s is the share of rows that agree with the rule, p the share expected by chance
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -28,6 +28,8 @@ LEAST_ROWS = 20
 _LARGEST = 1e100
 """Largest number in columns that are searched, so that products do not overflow."""
 _SHIFTS = 16
+Free = Callable[[Rule], bool]
+"""Function that returns whether a rule is compatible with the accepted ones."""
 _LEAST_NATS = 12.0
 """Minimum total gain of a rule over chance, plus the log of the number of rules tried."""
 

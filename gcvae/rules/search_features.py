@@ -24,9 +24,8 @@ import pandas as pd
 from gcvae.arrays import Codes, Numbers
 from gcvae.cells.grid_units import grid_unit
 from gcvae.expressions.terms import Rows, column_values, compile_term, key_texts
-from gcvae.rules.row_sample import Candidate, RowSample, validated
+from gcvae.rules.row_sample import Candidate, Free, RowSample, validated
 from gcvae.rules.search_dates import has_part, numbers_of, share_equal
-from gcvae.rules.search_formulas import Free
 from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.expressions import names_in, parse_expression, quoted_name
 from gcvae.schema.rules import Rule
@@ -58,12 +57,7 @@ Texts = npt.NDArray[Any]
 
 def find_features(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
     """Finds columns that a feature of another column determines, such as its weekday, a truth value
-    or a looked-up factor; at most one rule for each column.
-
-    Args:
-        sample: Sample of the table.
-        is_free: Function that returns whether a rule is compatible with the accepted ones.
-    """
+    or a looked-up factor; at most one rule for each column."""
     columns = [c for c in sample.columns if _has_few_levels(sample, c)][:_MOST_COLUMNS]
     features = list(_features(sample))
     n_tried = max(len(columns) * len(features), 1)
@@ -367,18 +361,14 @@ def _factors(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
     n_tried = max(2 * len(levels) * len(numeric) ** 2, 1)
     relations: dict[frozenset[str], list[Candidate]] = {}
     for y, x in permutations(numeric, 2) if levels else ():
-        if not is_free(Rule(f"{quoted_name(y.name)} == {quoted_name(x.name)}")):
-            continue
         unit = grid_unit(y)
         if unit is None or np.nanstd(numbers[y.name]) < 4 * unit:
             continue
         for form in ("factor", "summand"):
-            target, other = numbers[y.name], numbers[x.name]
-            if not (
-                _are_few(form, target[:_SIEVE_ROWS], other[:_SIEVE_ROWS], 0.5)
-                and _are_few(form, target, other)
-            ):
+            if not _are_few(form, numbers[y.name], numbers[x.name]):
                 continue
+            if not is_free(Rule(f"{quoted_name(y.name)} == {quoted_name(x.name)}")):
+                break
             for level in levels:
                 if level.name not in (y.name, x.name):
                     found = _with_levels(sample, (y, x, level), form, 0.5 * unit, n_tried)
@@ -394,23 +384,24 @@ def _factors(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
         yield from [c for c in sorted(candidates, key=key) if is_free(c.rule)][:1]
 
 
-def _are_few(form: str, y: Numbers, x: Numbers, most: float = 0.2) -> bool:
-    """Returns whether y / x, or y - x, has few distinct values to three digits, at most a share
-    `most` of the rows. Shape: (n,) twice."""
+def _are_few(form: str, y: Numbers, x: Numbers) -> bool:
+    """Returns whether y / x, or y - x, has few distinct values to three digits. Shape: (n,)
+    twice."""
     known = ~(np.isnan(y) | np.isnan(x)) & (y != 0) & (x != 0)
-    if known.sum() < 20:
-        return False
-    if form == "factor":
-        ratios = (y[known] / x[known])[np.argsort(-np.abs(y[known]))][: max(len(y) // 2, 20)]
-    else:
-        ratios = y[known] - x[known]
-    ratios = ratios[np.isfinite(ratios)]
-    if not len(ratios):
-        return False
-    size = 10.0 ** np.floor(np.log10(np.maximum(np.abs(ratios), 1e-300)))
-    found, counts = np.unique(np.round(ratios / size, 2) * size, return_counts=True)
-    n_usual = np.sort(counts)[-_MOST_LEVELS:].sum()
-    return bool(2 <= len(found) < most * len(ratios) and n_usual >= 0.9 * len(ratios))
+    n_largest, y, x = max(len(y) // 2, 20), y[known], x[known]
+    for n, most in ((_SIEVE_ROWS, 0.5), (len(y), 0.2)):  # some rows suffice to refute
+        if form == "factor":
+            largest = np.argsort(-np.abs(y[:n]))[: min(n_largest, max(n // 2, 20))]
+            ratios = y[:n][largest] / x[:n][largest]
+        else:
+            ratios = y[:n] - x[:n]
+        ratios = ratios[np.isfinite(ratios)]
+        size = 10.0 ** np.floor(np.log10(np.maximum(np.abs(ratios), 1e-300)))
+        found, counts = np.unique(np.round(ratios / size, 2) * size, return_counts=True)
+        n_usual = np.sort(counts)[-_MOST_LEVELS:].sum()
+        if not 2 <= len(found) < most * len(ratios) or n_usual < 0.9 * len(ratios):
+            return False
+    return len(y) >= 20
 
 
 def _with_levels(

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import combinations
+from itertools import combinations, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ from gcvae.rules.predictions import Prediction, quantities, rounded
 from gcvae.rules.row_sample import (
     LEAST_ROWS,
     Candidate,
+    Free,
     RowSample,
     agreement_of,
     most_frequent,
@@ -75,8 +76,6 @@ _FACTORS = (
 )  # fmt: skip
 """Possible factors of a pair: units and per cent."""
 
-Free = Callable[[Rule], bool]
-"""Function that returns whether a rule is compatible with the accepted rules."""
 _Of = Callable[..., Numbers]
 
 
@@ -159,12 +158,7 @@ _INVERTED = {"{p} * {u}": "{u} / {p}", "{p} / {u}": "1 / ({p} * {u})", "{p}": "1
 
 def find_formulas(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
     """Yields rules by which a numeric column is a formula of others: exact short formulas, one per
-    relation, shortest first; then sums of more terms; then approximate formulas.
-
-    Args:
-        sample: Sample of the table.
-        is_free: Function that returns whether a rule is compatible with the accepted ones.
-    """
+    relation, shortest first; then sums of more terms; then approximate formulas."""
     columns = [c for c in sample.numeric if _is_spread(sample.training.numbers[c.name])]
     columns = columns[:MOST_COLUMNS]
     if len(columns) < 2:
@@ -515,7 +509,7 @@ class _Sieve:
             *sieve._of_multiples(leaves, rows),
             *sieve._of_terms(leaves, rows),
             *sieve._of_terms(pairs, rows),
-            *sieve._of_triples(leaves, pairs, rows),
+            *islice(sieve._of_triples(leaves, pairs, rows), 3 * _MOST_TRIED),  # of a b c, three
         ):
             if one.text not in tried or one.size < tried[one.text].size:
                 tried[one.text] = one
@@ -559,14 +553,14 @@ class _Sieve:
         self, leaves: _Terms, pairs: _Terms, rows: npt.NDArray[np.intp]
     ) -> Iterator[_Proposal]:
         """Yields the formulas of three columns, a pair such as a + b combined with a third, that
-        equal the column in most rows."""
+        equal the column in most rows; the shortest first."""
         if not pairs.each:
             return
         u, p = leaves.values[rows], pairs.values[rows]
         required = self._required_pairs(leaves, u)
         target = np.stack([values for _, _, values, _ in required], axis=1)
         reach = np.stack([near for *_, near in required], axis=1)
-        met = set[tuple[int, int]]()
+        n_pairs, met = len(pairs.each), [np.zeros(0, dtype=np.int64)]
         for row in range(0, len(rows), max(len(rows) // 4, 1)):
             order = np.argsort(p[row], kind="stable")
             ordered = p[row][order]
@@ -576,13 +570,18 @@ class _Sieve:
             n_met = np.where(n_met <= _MOST_MATCHES, n_met, 0)
             which = np.repeat(np.arange(len(n_met)), n_met)
             place = order[np.arange(len(which)) - np.repeat(n_met.cumsum() - n_met - first, n_met)]
-            off = np.abs(p[::4, place] - target[::4, which])  # of a dozen rows
-            may_hold = (off <= reach[::4, which]).sum(axis=0) >= 0.5 * (~np.isnan(off)).sum(axis=0)
+            off = np.abs(p[::8, place] - target[::8, which])  # of six rows
+            may_hold = (off <= reach[::8, which]).sum(axis=0) >= 0.5 * (~np.isnan(off)).sum(axis=0)
             which, place = which[may_hold], place[may_hold]
             off = np.abs(p[:, place] - target[:, which])
             hits = self._shares(off <= reach[:, which], ~np.isnan(off)) >= _LEAST_SIEVED
-            met.update(zip(which[hits].tolist(), place[hits].tolist(), strict=True))
-        for number, place in sorted(met):
+            met.append(which[hits] * n_pairs + place[hits])
+        numbers, places = np.divmod(np.unique(np.concatenate(met)), n_pairs)
+        sizes = np.array([triple.size for _, triple, *_ in required])[numbers]
+        sizes += np.array([pair.size for pair in pairs.each])[places]
+        sizes += np.array([leaves.each[i].size for i, *_ in required])[numbers]
+        for k in np.argsort(sizes, kind="stable").tolist():
+            number, place = int(numbers[k]), int(places[k])
             i, triple, *_ = required[number]
             leaf, pair = leaves.each[i], pairs.each[place]
             if self.column.name in pair.names or pair.names & leaf.names:
@@ -595,7 +594,7 @@ class _Sieve:
                 of_pair = pair.text if is_sum else f"({pair.text})"
                 text = triple.text.format(p=of_pair, u=leaf.text)
             values_of = partial(triple.value, pairs.values[:, place], leaves.values[:, i])
-            yield _Proposal(text, triple.size + pair.size + leaf.size, values_of)
+            yield _Proposal(text, float(sizes[k]), values_of)
 
     def _required_pairs(
         self, leaves: _Terms, u: Numbers

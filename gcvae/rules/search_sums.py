@@ -8,7 +8,7 @@ not at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from gcvae.arrays import Numbers
 from gcvae.cells.grid_units import grid_unit
 from gcvae.rules.predictions import rounded
-from gcvae.rules.row_sample import Candidate, Half, RowSample, most_frequent, validated
+from gcvae.rules.row_sample import Candidate, Free, Half, RowSample, most_frequent, validated
 from gcvae.schema.columns import Column
 from gcvae.schema.expressions import quoted_name
 from gcvae.schema.rules import Rule
@@ -37,19 +37,13 @@ _TAIL = 0.01
 _MOST_COLUMNS = 300
 MOST_TERMS = 5
 
-Free = Callable[[Rule], bool]
 _Fit = tuple[float, tuple[float, ...], float]
 """(constant, remainders, share of rows) of a sum."""
 
 
 def find_sums(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
     """Yields rules by which a numeric column is a weighted sum of others, one for each relation,
-    solved for the preferred column.
-
-    Args:
-        sample: Sample of the table.
-        is_free: Function that returns whether a rule is compatible with the accepted ones.
-    """
+    solved for the preferred column."""
     columns = sample.numeric[:_MOST_COLUMNS]
     half = sample.training
     if len(columns) < 2:
