@@ -10,7 +10,7 @@ column's resolution; that of a level is its index in the schema.
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -64,29 +64,21 @@ class Alternative(Computed):
         """Fits the code for the column y of a rule y == f(x) to a table."""
         prediction = with_ties(Prediction.of(rule, schema), table)
         draft = cls(prediction, -1, (), False, 0)
-        own, has_missing = dict[int, int](), False
-        low, high = math.inf, -math.inf
-        for chunk in row_chunks(table, [rule.column, *rule.parents]):
-            present = chunk[rule.column].dropna()
-            has_missing |= len(present) < len(chunk)
-            places = draft.grid.indices(present)
-            if len(places):
-                low, high = min(low, int(places.min())), max(high, int(places.max()))
-            predicted = prediction.predicted(chunk)
-            is_kept = draft._agree(chunk[rule.column], predicted)[
-                chunk[rule.column].notna().to_numpy()
-            ]
-            found, counts = np.unique(places[~is_kept], return_counts=True)
-            for place, count in zip(found.tolist(), counts.tolist(), strict=True):
-                own[place] = own.get(place, 0) + count
-        fallback = (
-            max(own, key=lambda place: own[place]) if own else (0 if low == math.inf else int(low))
-        )
+        own, ends, has_missing = Counter[int](), list[int](), False
+        for chunk in row_chunks(table, list(rule.columns)):
+            cells = chunk[rule.column]
+            known = cells.notna().to_numpy()
+            has_missing |= not known.all()
+            places = draft.grid.indices(cells[known])
+            ends += [int(places.min()), int(places.max())] if len(places) else []
+            is_kept = draft._agree(cells, prediction.predicted(chunk))[known]
+            own.update(np.sort(places[~is_kept]).tolist())
+        low, high = min(ends, default=0), max(ends, default=0)
+        fallback = own.most_common(1)[0][0] if own else low
         if isinstance(draft.grid, LevelGrid):
             return cls(prediction, -1, tuple(sorted(own)), has_missing, fallback)
-        kept = 0 if low == math.inf else int(low - max(high - low, 1))
-        ends = (int(low), int(high)) if own else ()
-        return cls(prediction, kept, ends, has_missing, fallback)
+        kept = low - max(high - low, 1) if ends else 0
+        return cls(prediction, kept, (low, high) if own else (), has_missing, fallback)
 
     @property
     def is_exact(self) -> bool:

@@ -37,7 +37,7 @@ def find_blanks(sample: RowSample) -> list[Candidate]:
                 text = missingness(of, name, is_same=together, is_inverse=is_inverse)
                 there, here = halves[1][:, i] != is_inverse, halves[1][:, j]
                 where = there | here if together else there
-                candidate = _validated(text, here & there, here, where, len(names) ** 2)
+                candidate = _validated(text, here & there, here, where, 2 * len(names) ** 2)
                 if candidate is not None:
                     candidates.append((together, not is_inverse, n_rows[0, i], candidate))
                 if together and not is_inverse:

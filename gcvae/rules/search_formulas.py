@@ -45,6 +45,8 @@ LEAST_SHARE = 0.9
 _ROWS = 600
 """Number of rows in which terms are computed; a sieve contains the most informative of them."""
 _SIEVE_ROWS = 48
+_SKIPPED = 8
+"""Each eighth row of the sieve is tried before all of them."""
 _LEAST_SIEVE = 10
 _LEAST_SIEVED = 0.7
 _LEAST_HELD = LEAST_SHARE - 0.1
@@ -389,8 +391,8 @@ def _of_column(
     found = _held(sample, whole, proposals, n_tried, LEAST_SHARE)
     if any(candidate.share >= _LEAST_BOUNDED for _, candidate in found):
         return found
-    bounded = list(_bounded(whole, proposals, leaves, pairs))
-    return _held(sample, whole, bounded, n_tried, _LEAST_BOUNDED) or found
+    bounded, n_bounds = list(_bounded(whole, proposals, leaves, pairs)), 2 + 2 * len(leaves.each)
+    return _held(sample, whole, bounded, n_bounds * n_tried, _LEAST_BOUNDED) or found
 
 
 def _held(
@@ -519,9 +521,11 @@ class _Sieve:
         """Yields the terms that, times a usual factor, equal the column in most rows."""
         values = terms.values[rows]
         for factor in _FACTORS:
-            off = np.abs(factor * values - self.y[:, None])
+            off = np.abs(factor * values[::_SKIPPED] - self.y[::_SKIPPED, None])
+            at = self._may_agree(off, self.near[::_SKIPPED, None])
+            off = np.abs(factor * values[:, at] - self.y[:, None])
             hits = self._shares(off <= self.near[:, None], ~np.isnan(off))
-            for place in np.flatnonzero(hits >= _LEAST_SIEVED):
+            for place in at[hits >= _LEAST_SIEVED]:
                 term = terms.each[place]
                 if self.column.name not in term.names:
                     text, size = _scaled(factor, term.text, term.size)
@@ -570,9 +574,9 @@ class _Sieve:
             n_met = np.where(n_met <= _MOST_MATCHES, n_met, 0)
             which = np.repeat(np.arange(len(n_met)), n_met)
             place = order[np.arange(len(which)) - np.repeat(n_met.cumsum() - n_met - first, n_met)]
-            off = np.abs(p[::8, place] - target[::8, which])  # of six rows
-            may_hold = (off <= reach[::8, which]).sum(axis=0) >= 0.5 * (~np.isnan(off)).sum(axis=0)
-            which, place = which[may_hold], place[may_hold]
+            off = np.abs(p[::_SKIPPED, place] - target[::_SKIPPED, which])
+            at = self._may_agree(off, reach[::_SKIPPED, which])
+            which, place = which[at], place[at]
             off = np.abs(p[:, place] - target[:, which])
             hits = self._shares(off <= reach[:, which], ~np.isnan(off)) >= _LEAST_SIEVED
             met.append(which[hits] * n_pairs + place[hits])
@@ -612,6 +616,11 @@ class _Sieve:
                     reach = np.abs(triple.reach(self.near, self.y, u[:, i]))
                     found.append((i, triple, usable, reach + 1e-9 * np.abs(usable)))
         return found
+
+    @staticmethod
+    def _may_agree(off: Numbers, near: Numbers) -> npt.NDArray[np.intp]:
+        """Returns the indices of the terms that agree in half of a few rows. Shape: (n, terms)."""
+        return np.flatnonzero((off <= near).sum(axis=0) >= 0.5 * (~np.isnan(off)).sum(axis=0))
 
     @staticmethod
     def _shares(hits: Mask, known: Mask) -> Numbers:

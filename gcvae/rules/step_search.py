@@ -180,8 +180,7 @@ class Halves:
     share: float
 
     def remainders(self, step: int) -> Halves:
-        """Returns the halves with each cell, an integer multiple of the resolution, replaced by its
-        remainder modulo `step`."""
+        """Returns the halves with each cell replaced by its remainder modulo `step`."""
         return self.mapped(lambda places: places % step)
 
     def mapped(self, part: Callable[[Indices], Indices]) -> Halves:
@@ -190,14 +189,8 @@ class Halves:
 
     def log_shares(self, n_values: int) -> tuple[Numbers, float]:
         """Returns (log of the estimated share, in the training half, of each validation cell's
-        value; share of validation cells with values that are common in training). Shape: (n / 2,)
-        first.
-
-        If there are many possible values, those that are not common count as equally frequent.
-
-        Args:
-            n_values: Number of possible values.
-        """
+        value; share of validation cells with values that are common in training). Of many possible
+        values, those that are not common count as equally frequent. Shape: (n / 2,) first."""
         found, counts = counted(self.training)
         n_cells = len(self.training)
         if 2 * n_values <= n_cells:
@@ -216,13 +209,8 @@ class Halves:
         return np.log(p), float(is_known.mean()) if 2 * n_values > n_cells else 1.0
 
     def is_worth(self, nats: float, least: float) -> bool:
-        """Returns whether a gain in log-likelihood by a step is significant, and at least `least`
-        per cell.
-
-        Args:
-            nats: Total gain of the validation cells, in nats.
-            least: Minimum gain per cell of the column, in nats.
-        """
+        """Returns whether a total gain of the validation cells, in nats, is significant, and at
+        least `least` per cell of the column."""
         per_cell = nats / len(self.validation) * self.share
         return nats >= LEAST_NATS and per_cell >= least
 
@@ -320,16 +308,8 @@ def _best_step(halves: Halves, steps: list[int], common: int, decimals: int = 0)
 
 def _log_decimals(halves: Halves, common: int, decimals: int) -> Numbers:
     """Returns log (share of cells with the same number of decimals · distance between such grid
-    points).
-
-    A column without steps gains this besides its density, because its codec also learns the number
-    of decimals (`gcvae.codec.rounding`). Shape: (n / 2,).
-
-    Args:
-        halves: Halves of the column.
-        common: Step of which all cells are multiples.
-        decimals: Number of decimals of the column, if some numbers have fewer.
-    """
+    points), which a column without steps gains because its codec also learns the number of decimals
+    (`gcvae.codec.rounding`). All cells are multiples of `common`. Shape: (n / 2,)."""
     unit = 10**decimals // common if 10**decimals % common == 0 else 1
     most = len(str(unit)) - 1 if str(unit).strip("0") == "1" else 0
 
