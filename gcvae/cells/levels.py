@@ -65,10 +65,15 @@ def level_texts(column: Column) -> list[str]:
     return [str(level) for level in levels]
 
 
-def listed_levels(column: Column) -> str:
-    """Returns "one of A, B, ..." with the first 20 levels of the column, for errors."""
-    texts = level_texts(column)
-    return "one of " + ", ".join(texts[:20]) + (", ..." if len(texts) > 20 else "")
+def listed_levels(column: Column, near: object = None) -> str:
+    """Returns "one of A, B, ..." with the first 20 levels of the column, or of levels that are
+    numbers the 20 next to the number `near`, for errors."""
+    levels, texts = column.levels or (), level_texts(column)
+    shown = texts[:20]
+    if len(texts) > 20 and isinstance(near, int | float | np.integer) and are_numeric(levels):
+        nearest = sorted(range(len(texts)), key=lambda k: abs(float(levels[k]) - near))[:20]
+        shown = [texts[k] for k in sorted(nearest)]
+    return "one of " + ", ".join(shown) + (", ..." if len(texts) > 20 else "")
 
 
 def read_levels(column: Column, cells: Cells) -> list[Level]:

@@ -49,7 +49,8 @@ from gcvae.files.typed_columns import TypedTable
 from gcvae.numerics.generators import uniform
 from gcvae.numerics.seeds import derived_seed
 from gcvae.rules.reduction import Reduction
-from gcvae.rules.residuals import Rewriting, type_limits
+from gcvae.rules.residuals import type_limits
+from gcvae.rules.rewritings import Rewriting
 from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.schema.rules import Rule

@@ -5,6 +5,7 @@
     day_of_year(d)  day_of_week(d)                                                parts of a date
     days(d, e)  months(d, e)  years(d, e)                                completed, from d to e
     days_in_month(year, month)                              28 to 31, of the Gregorian calendar
+    bracket(x, 50, 75, 90)                      how many of the limits x reaches: 0, 1, 2 or 3
     clock(t, minutes)                     the time of day `minutes` after t, written 517 for 05:17
     lower(t)  upper(t)  prefix(t, 2)  concat(t, u, ...)                           texts
     is_missing(c)                                                                 of any column
@@ -16,6 +17,7 @@ English name; `day_of_week` counts from Monday, 0. `concat` also accepts whole n
 
 from __future__ import annotations
 
+import ast
 import zoneinfo
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +30,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from gcvae.arrays import DAY, TIMES
-from gcvae.expressions.rounded_numbers import UNKNOWN, Amount, Truths, truths
+from gcvae.expressions.rounded_numbers import TRUE, UNKNOWN, Amount, Truths, compare, truths
 from gcvae.schema.columns import Column
 from gcvae.schema.suggestions import nearest
 from gcvae.spelling.date_text import WEEKDAYS, is_time_of_day, resolution
@@ -242,6 +244,12 @@ def _clock(start: Amount, minutes: Amount, midnight: Amount | None = None) -> Am
     return Amount(np.where(known, written, np.nan), 0.0, known)
 
 
+def _bracket(x: Amount, *limits: Amount) -> Amount:
+    reached = [compare(ast.GtE(), x, limit) for limit in limits]
+    known = np.logical_and.reduce([truth != UNKNOWN for truth in reached])
+    return Amount(np.sum([truth == TRUE for truth in reached], axis=0), 0.0, known)
+
+
 def _numbers(values: npt.NDArray[Any]) -> Amount:
     """Returns numbers with an error of zero; NaN is missing."""
     return Amount(values, 0.0, ~np.isnan(values))
@@ -329,6 +337,7 @@ FUNCTIONS: dict[str, Function] = {
     "months": Function((_D, _D), _N, _months),
     "years": Function((_D, _D), _N, _years),
     "days_in_month": Function((_N, _N), _N, _days_in_month),
+    "bracket": Function((_N, _N), _N, _bracket, is_repeated=True),
     "lower": Function((_T,), _T, _mapped(str.lower)),
     "upper": Function((_T,), _T, _mapped(str.upper)),
     "prefix": Function((_T, _N), _T, _prefix),

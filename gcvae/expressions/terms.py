@@ -138,17 +138,8 @@ class Term:
 
 
 def compile_condition(tree: ast.expr, schema: TableSchema, tables: Tables | None = None) -> Term:
-    """Compiles a syntax tree to an evaluable term whose value is true, false or unknown in each
-    row.
-
-    Args:
-        tree: Syntax tree from `parse_expression`.
-        tables: Lookup tables by name, for parts such as `rates[country]`.
-
-    Raises:
-        ValueError: The types of the parts do not match, or the value is not a truth value.
-        UnknownColumnError: The expression names a column that the schema does not contain.
-    """
+    """Compiles an expression like `compile_term`, and checks that its value is true, false or
+    unknown (ValueError)."""
     return _truth(compile_term(tree, schema, tables or {}), "the expression")
 
 

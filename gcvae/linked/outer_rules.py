@@ -46,10 +46,7 @@ def outer_reduction(
         share = 1.0 if rule.share is None else rule.share
         if not isinstance(rule.form, Formula) or rule.keep == "off" or share < _LEAST_SHARE:
             continue
-        sides = (
-            [rule] if rule.reversed_text is None else [rule, replace(rule, text=rule.reversed_text)]
-        )
-        chosen += [side for side in sides if _reaches_out(side, outside)][:1]
+        chosen += [side for side in rule.sides if _reaches_out(side, outside)][:1]
     return Reduction.of_table(joined, schema, chosen, (), schema.names)
 
 

@@ -125,12 +125,16 @@ class LevelFunction:
         return cls(columns[1], columns[:1], kept, float(share))
 
     @classmethod
-    def of_blanks(cls, columns: tuple[int, int], rows: Codes, *, is_same: bool) -> Self:
+    def of_blanks(
+        cls, columns: tuple[int, int], rows: Codes, *, is_same: bool, is_inverse: bool = False
+    ) -> Self:
         """Fits the dependency "a cell of column y is missing where that of its parent is" to the
-        codes of both columns, of shape (n, 2); with `is_same`, y is missing exactly there."""
+        codes of both columns, of shape (n, 2); with `is_same`, y is missing exactly there, and with
+        `is_inverse`, y is missing where its parent has a value instead."""
         known = np.minimum(rows, 1)
         blanks = np.bincount(2 * known[:, 0] + known[:, 1], minlength=4).reshape(2, 2)
         pairs = np.array([[0, 0], [1, 1]] if is_same else [[0, 0], [1, 0], [1, 1]])
+        pairs[:, 0] ^= is_inverse
         n_kept = blanks[pairs[:, 0], pairs[:, 1]].sum()
         exceptions = (len(rows) - n_kept + 0.5) / (len(rows) + 1.0)
         return cls(columns[1], columns[:1], pairs, float(exceptions), blanks=blanks)

@@ -10,7 +10,7 @@ column's resolution; that of a level is its index in the schema.
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,14 +23,19 @@ import pandas as pd
 from gcvae.arrays import Mask
 from gcvae.cells.values import placed_values
 from gcvae.files.typed_columns import TypedTable, row_chunks
-from gcvae.rules.grids import NO_LEVEL, Grid, LevelGrid, grid_of
+from gcvae.rules.grids import NO_LEVEL, Grid, Indices, LevelGrid, grid_of
 from gcvae.rules.predictions import Prediction
-from gcvae.rules.residuals import Computed, prediction_of_document, type_limits, with_ties
+from gcvae.rules.residuals import (
+    Computed,
+    prediction_of_document,
+    type_limits,
+    whole_numbers,
+    with_ties,
+)
 from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.rules import Rule
 
-Indices = npt.NDArray[np.int64]
 _UNSEEN = -3
 """Code of an unknown level; for levels, -1 is the code `kept`."""
 
@@ -59,29 +64,21 @@ class Alternative(Computed):
         """Fits the code for the column y of a rule y == f(x) to a table."""
         prediction = with_ties(Prediction.of(rule, schema), table)
         draft = cls(prediction, -1, (), False, 0)
-        own, has_missing = dict[int, int](), False
-        low, high = math.inf, -math.inf
-        for chunk in row_chunks(table, [rule.column, *rule.parents]):
-            present = chunk[rule.column].dropna()
-            has_missing |= len(present) < len(chunk)
-            places = draft.grid.indices(present)
-            if len(places):
-                low, high = min(low, int(places.min())), max(high, int(places.max()))
-            predicted = prediction.predicted(chunk)
-            is_kept = draft._agree(chunk[rule.column], predicted)[
-                chunk[rule.column].notna().to_numpy()
-            ]
-            found, counts = np.unique(places[~is_kept], return_counts=True)
-            for place, count in zip(found.tolist(), counts.tolist(), strict=True):
-                own[place] = own.get(place, 0) + count
-        fallback = (
-            max(own, key=lambda place: own[place]) if own else (0 if low == math.inf else int(low))
-        )
+        own, ends, has_missing = Counter[int](), list[int](), False
+        for chunk in row_chunks(table, list(rule.columns)):
+            cells = chunk[rule.column]
+            known = cells.notna().to_numpy()
+            has_missing |= not known.all()
+            places = draft.grid.indices(cells[known])
+            ends += [int(places.min()), int(places.max())] if len(places) else []
+            is_kept = draft._agree(cells, prediction.predicted(chunk))[known]
+            own.update(np.sort(places[~is_kept]).tolist())
+        low, high = min(ends, default=0), max(ends, default=0)
+        fallback = own.most_common(1)[0][0] if own else low
         if isinstance(draft.grid, LevelGrid):
             return cls(prediction, -1, tuple(sorted(own)), has_missing, fallback)
-        kept = 0 if low == math.inf else int(low - max(high - low, 1))
-        ends = (int(low), int(high)) if own else ()
-        return cls(prediction, kept, ends, has_missing, fallback)
+        kept = low - max(high - low, 1) if ends else 0
+        return cls(prediction, kept, (low, high) if own else (), has_missing, fallback)
 
     @property
     def is_exact(self) -> bool:
@@ -101,8 +98,7 @@ class Alternative(Computed):
 
     @cached_property
     def parts(self) -> tuple[Column, ...]:
-        """Schema of the code e that replaces y, as a tuple of one column: ordered levels, or whole
-        numbers."""
+        """The code e: a column of ordered levels, or of whole numbers."""
         missing = Missing(self.written.missing.allowed or self.has_missing)
         if isinstance(self.grid, LevelGrid) or not self.exceptions:
             levels = (self.kept, *self.exceptions)
@@ -111,12 +107,7 @@ class Alternative(Computed):
         return (Column(self.column, ColumnKind.INTEGER, missing, minimum=self.kept, maximum=last),)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns, by column name, the code e of each row: `kept` if the column y equals f(x), else
-        the index of y.
-
-        Args:
-            blanks_unknown: Whether the code is missing where a column of f is.
-        """
+        """Returns the code e: `kept` where y equals f(x), else the index of y."""
         own, predicted = frame[self.column], self.prediction.predicted(frame)
         known = own.notna().to_numpy()
         codes = np.full(len(own), self.kept, dtype=np.int64)
@@ -125,14 +116,10 @@ class Alternative(Computed):
         codes[self._agree(own, predicted)] = self.kept
         if blanks_unknown:
             known = known & frame[list(self.parents)].notna().all(axis=1).to_numpy()
-        whole = pd.Series(codes)
-        if not known.all():
-            whole = pd.Series(pd.arrays.IntegerArray(codes, ~known))
-        return {self.column: whole}
+        return {self.column: whole_numbers(codes, ~known)}
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """Returns the original column y from its code in `parts`: f(x), computed from `frame`,
-        where the code is `kept`, else the value whose index is the code."""
+        """Returns f(x) where the code is `kept`, else the value whose index is the code."""
         codes = parts[self.column]
         known = codes.notna().to_numpy()
         places = np.full(len(codes), self.fallback, dtype=np.int64)
@@ -165,16 +152,8 @@ class Alternative(Computed):
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of the code e of a column y for which y lies in given intervals;
-        `kept`, the code of y = f(x), is added where f(x) lies in them. Shape: (n, m') for first and
-        last codes.
-
-        Args:
-            part: Name of the column e.
-            earlier: Columns of f. n rows.
-            low: First index of each of m intervals of y. Shape: (n, m).
-            high: Last index of each interval. Shape: (n, m).
-        """
+        """Returns the intervals of the code e, which include `kept` where f(x) lies in those of
+        y."""
         base, has_base = self.base(earlier)
         inside = ((low <= base[:, None]) & (base[:, None] <= high)).any(axis=1) & has_base
         kept = np.where(inside, self.kept, 1)[:, None], np.where(inside, self.kept, 0)[:, None]
@@ -182,27 +161,11 @@ class Alternative(Computed):
         lower, upper = (np.concatenate(ends, axis=1) for ends in ((low, kept[0]), (high, kept[1])))
         return lower, upper
 
-    def can_solve(self, parent: str) -> bool:
-        """Returns False: intervals of a column y that equals f(x) only in some rows do not restrict
-        x."""
-        return False
-
-    def solutions(
-        self, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
-    ) -> tuple[Indices, Indices]:
-        """Returns empty intervals (1 to 0), because intervals of a column y that equals f(x) only
-        in some rows do not restrict x. Shape: (n, m) for first and last indices, with m as in
-        `low`."""
-        return np.ones(low.shape, dtype=np.int64), np.zeros(low.shape, dtype=np.int64)
-
     def log_unit(self, part: str) -> float:
-        """Returns the log of the resolution of the original column, which converts the probability
-        of its code to a density; 0 for levels."""
         is_real = isinstance(self.grid, Grid) and self.written.kind.is_real
         return self.grid.log_unit if is_real and isinstance(self.grid, Grid) else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Returns a JSON document from which `from_json` restores the object, given the schema."""
         return {
             "rule": self.rule.to_json(),
             "ties": self.prediction.ties,

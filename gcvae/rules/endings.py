@@ -17,14 +17,10 @@ _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 
 
 def number_ending(text: str, per_unit: int) -> tuple[int, int]:
-    """Parses the common ending of a column's numbers. Returns (remainder, step that leaves it), in
-    multiples of the column's resolution.
+    """Parses an ending of numbers to (remainder, step that leaves it), in multiples of the column's
+    resolution, of which `per_unit` make up 1.
 
     For a resolution of 0.01, ".99" is 99 of 100, and "95" is 9500 of 10000.
-
-    Args:
-        text: Ending such as ".99" or "95".
-        per_unit: Number of resolution steps per unit of the column, such as 100.
 
     Raises:
         ValueError: The ending is not valid, or is finer than the resolution.
@@ -39,15 +35,11 @@ def number_ending(text: str, per_unit: int) -> tuple[int, int]:
 
 
 def number_ending_text(rest: int, digits: int, per_unit: int) -> str:
-    """Writes the common ending of a column's numbers as a string, the inverse of `number_ending`.
+    """Writes a remainder as the ending of numbers, with some digits before the decimal point; the
+    inverse of `number_ending`.
 
     >>> number_ending_text(99, 0, 100), number_ending_text(9500, 2, 100)
     ('.99', '95')
-
-    Args:
-        rest: Remainder, in multiples of the column's resolution.
-        digits: Number of digits before the decimal point.
-        per_unit: Number of resolution steps per unit of the column.
     """
     whole, part = divmod(rest, per_unit)
     decimals = len(str(per_unit)) - 1
@@ -56,8 +48,8 @@ def number_ending_text(rest: int, digits: int, per_unit: int) -> str:
 
 
 def date_ending(text: str, last: Step, step: int) -> int:
-    """Parses the common ending of a column's dates. Returns the remainder that they leave beyond
-    multiples of `last`, in multiples of `step`.
+    """Parses an ending of dates to the remainder beyond multiples of `last`, in multiples of the
+    column's resolution.
 
     Args:
         text: "Monday", "25" or "25th" (after months), "09:00" or "09:00:30", or two of them:
@@ -91,14 +83,8 @@ def _word(word: str, last: Step) -> int:
 
 
 def date_ending_text(left: int, last: Step, step: int) -> str:
-    """Writes the common ending of a column's dates as a string, such as "Monday 09:00", the inverse
-    of `date_ending`.
-
-    Args:
-        left: Remainder beyond multiples of `last`, in multiples of `step`.
-        last: Spacing of the dates, such as "1 week" or "1 month".
-        step: Resolution of the column, in microseconds.
-    """
+    """Writes a remainder as the ending of dates, such as "Monday 09:00"; the inverse of
+    `date_ending`."""
     days, microseconds = divmod(left * step, DURATIONS["day"])
     words = []
     if last == "1 week":

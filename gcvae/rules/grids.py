@@ -24,10 +24,13 @@ from gcvae.spelling.date_text import is_time_of_day, read_dates
 LARGEST_PLACE = 1 << 52
 """Largest index; the sum of two such indices is exact in float64."""
 _MOST_DECIMALS = 9
+_COUNTED_WIDTH = 1 << 18
+"""Maximum range of whole numbers that are counted in an array; else they are sorted."""
 NO_LEVEL = -2
 """Index of an unknown level."""
 _ORDERED = Outcomes.ORDERED_LEVELS
 Indices = npt.NDArray[np.int64]
+"""Multiples of a column's resolution."""
 
 
 @dataclass(frozen=True)
@@ -180,6 +183,18 @@ def grid_of(column: Column) -> Grid | LevelGrid:
     """Returns the converter between a column's cells and integer indices: multiples of the
     resolution for numbers and dates, indices in the schema for levels."""
     return Grid.of(column) or LevelGrid(column)
+
+
+def counted(numbers: Indices) -> tuple[Indices, Indices]:
+    """Returns (distinct whole numbers in ascending order, their counts). Shape: (n,) -> (U,)
+    twice."""
+    low, high = int(numbers.min(initial=0)), int(numbers.max(initial=0))
+    if high - low > _COUNTED_WIDTH:
+        found, counts = np.unique(numbers, return_counts=True)
+        return found, counts
+    of_all = np.bincount(numbers - low)
+    found = np.flatnonzero(of_all)
+    return found + low, of_all[found]
 
 
 def nearest_on_grid(series: pd.Series[Any], column: Column) -> pd.Series[Any]:

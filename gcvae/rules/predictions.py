@@ -128,13 +128,11 @@ class Prediction:
         return np.broadcast_to(found, len(frame))
 
     def predicted(self, frame: pd.DataFrame) -> pd.Series[Any]:
-        """Returns the predicted cell f(x) of the column y in each of n rows, with the frame's
-        index. Shape: (n,).
+        """Returns the predicted cell f(x) of y in each of n rows, with the frame's index and the
+        dtype of y. Shape: (n,).
 
         The value is rounded to the resolution of y: to the nearest multiple for a formula, up for
-        >= and down for <=. It is missing where a column of f is missing, where f has no value, and
-        where a number is too large to be exact. The dtype is that of y (Int64 if a whole number is
-        missing).
+        >= and down for <=. It is missing where f has no value, or one too large to be exact.
         """
         found = self.evaluated(frame)
         if self.is_of_levels:
@@ -175,13 +173,8 @@ class Prediction:
         return found
 
     def agrees(self, values: npt.NDArray[Any], f_values: npt.NDArray[Any]) -> Mask:
-        """Returns a mask of the rows in which the value of y satisfies the rule y == f(x), y >=
-        f(x) or y <= f(x). Shape: (n,).
-
-        Args:
-            values: Values of y, as `values` returns them. Shape: (n,).
-            f_values: Values of f, as `evaluated` returns them. Shape: (n,).
-        """
+        """Returns a mask of the rows in which values of y (from `values`) and of f (from
+        `evaluated`) satisfy the rule. Shape: (n,) twice -> (n,)."""
         if values.dtype == object:
             return np.asarray(values == f_values, dtype=bool)
         size = np.maximum(np.abs(values), np.abs(f_values))
@@ -209,6 +202,7 @@ def keeps(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> tuple[Mask, M
         return everywhere, everywhere
     if isinstance(rule.form, Missingness):
         here, there = (frame[name].isna().to_numpy() for name in rule.columns)
+        there = there != rule.form.is_inverse
         return (here | there if rule.form.is_same else there), here & there
     if isinstance(rule.form, Condition):
         term = compile_condition(rule.form.tree, schema, rule.tables)

@@ -14,24 +14,23 @@ name. Replacing one column is called a rewriting.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from gcvae.files.typed_columns import TypedTable, rows_at
 from gcvae.rules.alternatives import Alternative
-from gcvae.rules.grids import Grid
+from gcvae.rules.grids import Grid, Indices
 from gcvae.rules.predictions import Prediction
-from gcvae.rules.residuals import Residual, Rewriting
+from gcvae.rules.residuals import Residual
+from gcvae.rules.rewritings import Rewriting
 from gcvae.rules.splits import Split, splits_of
 from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.rule_documents import depends_on
 from gcvae.schema.rules import Formula, Rule, implied_formulas
 
-Indices = npt.NDArray[np.int64]
 _MOST_ROWS = 0.5
 """A formula that holds in more than this share of rows overrides an inequality of its column."""
 
@@ -74,16 +73,18 @@ class Reduction:
         """
         unusable = set(left_out) | {column.name for column in schema if not column.is_modelled}
         found: dict[str, Rewriting] = {}
+        parents: dict[str, tuple[str, ...]] = {}
         rules = list(rules)
         for rule in sorted([*rules, *implied_formulas(rules)], key=_yields):
             is_usable = isinstance(rule.form, Formula) and rule.keep != "off"
             if not is_usable or not unusable.isdisjoint(rule.columns):
                 continue
-            for side in _sides(rule):
-                if side.column not in found and not _depends_on(side.parents, side.column, found):
+            for side in rule.sides:
+                if side.column not in found and not depends_on(side.parents, side.column, parents):
                     rewriting = _rewriting(side, table, schema, rare_rows)
                     if rewriting is not None:
                         found[side.column] = rewriting
+                        parents[side.column] = rewriting.parents
                         break
         for split in splits_of(schema, unusable.union(found, whole)):
             found[split.column] = split
@@ -258,11 +259,6 @@ def _yields(rule: Rule) -> bool:
     return not is_formula or (rule.share is not None and rule.share < _MOST_ROWS)
 
 
-def _sides(rule: Rule) -> list[Rule]:
-    """Returns a rule and, if it relates two columns, the same rule solved for the other column."""
-    return [rule] if rule.reversed_text is None else [rule, replace(rule, text=rule.reversed_text)]
-
-
 def _rewriting(
     rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: int
 ) -> Rewriting | None:
@@ -276,20 +272,6 @@ def _rewriting(
         )
         return Alternative.of(rule, table, schema) if is_possible else None
     return Residual.of(rule, table, schema, rare_rows)
-
-
-def _depends_on(names: Sequence[str], column: str, found: Mapping[str, Rewriting]) -> bool:
-    """Returns whether one of the named columns is computed, directly or indirectly, from
-    `column`."""
-    waiting, seen = list(names), set[str]()
-    while waiting:
-        name = waiting.pop()
-        if name == column:
-            return True
-        if name not in seen and name in found:
-            seen.add(name)
-            waiting += found[name].parents
-    return False
 
 
 def in_order(found: Mapping[str, Rewriting]) -> list[Rewriting]:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +29,9 @@ from gcvae.cells.values import placed_values
 from gcvae.errors import Problem, SchemaError
 from gcvae.files.typed_columns import TypedTable, row_chunks
 from gcvae.numerics.outward import plain_limits
-from gcvae.rules.grids import LARGEST_PLACE, Grid
+from gcvae.rules.grids import LARGEST_PLACE, Grid, Indices
 from gcvae.rules.predictions import Prediction, Ties, quantities
+from gcvae.rules.rewritings import Rewriting
 from gcvae.rules.solutions import can_solve, solutions
 from gcvae.rules.splits import Split
 from gcvae.schema.columns import Column, Missing, TableSchema
@@ -39,103 +40,14 @@ from gcvae.schema.parquet_types import parquet_type
 from gcvae.schema.rule_documents import MOST_EXEMPT, read_rules
 from gcvae.schema.rules import Formula, Rule
 
-Indices = npt.NDArray[np.int64]
 _FURTHEST = 1 << 62
 _FEW_UNITS = 4
 _NO_LIMITS = (-LARGEST_PLACE, LARGEST_PLACE)
 _USUAL_SHARE, _MOST_USUAL, _MOSTLY = 0.01, 4, 0.8
 
 
-class Rewriting(Protocol):
-    """Interface of an invertible replacement of one column of a table by one or more others, called
-    its parts: a residual of a rule, or week and weekday of a date.
-
-    Attributes:
-        column: Name of the original column.
-        parents: Original columns on which the meaning of the parts depends.
-        parts: Columns that replace the original one; the first has its name.
-    """
-
-    @property
-    def column(self) -> str: ...
-    @property
-    def parents(self) -> tuple[str, ...]: ...
-    @property
-    def parts(self) -> tuple[Column, ...]: ...
-
-    def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns, by name, the columns (parts) that replace the original column, for n rows.
-        Shape: (n,) each.
-
-        Args:
-            blanks_unknown: Whether parts are missing where a column on which they depend is.
-        """
-        ...
-
-    def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """Returns the n original cells of the replaced column. Shape: (n,).
-
-        Args:
-            frame: Original columns on which the replacement depends.
-            parts: Columns that replace the original one.
-        """
-        ...
-
-    def part_intervals(
-        self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
-    ) -> tuple[Indices, Indices]:
-        """Returns the intervals of one part (a column that replaces the original one) for which the
-        original cell may lie in given intervals.
-
-        Args:
-            part: Name of the part.
-            earlier: Original columns on which the part depends, and the parts before it. n rows.
-            low: First value of each of m intervals of the original column, as a multiple of its
-                resolution. Shape: (n, m).
-            high: Last value of each interval. Shape: (n, m).
-
-        Returns:
-            (First values, last values) of m' intervals, empty if first > last. Shape: (n, m') each.
-        """
-        ...
-
-    def can_solve(self, parent: str) -> bool:
-        """Returns whether `solutions` can compute intervals of `parent`, one of the original
-        columns on which the replacement depends."""
-        ...
-
-    def solutions(
-        self, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
-    ) -> tuple[Indices, Indices]:
-        """Returns the intervals of one column on which the replacement depends (its parent) for
-        which the original cell probably lies in given intervals.
-
-        The residual is assumed to be a frequent one, so that a few solutions may be missing.
-
-        Args:
-            parent: Parent to solve for.
-            others: Cells of the other parents. n rows.
-            low: First value of each of m intervals of the original column, as a multiple of its
-                resolution. Shape: (n, m).
-            high: Last value of each interval. Shape: (n, m).
-
-        Returns:
-            (First values, last values) of m' intervals of the parent.   Shape: (n, m') each.
-        """
-        ...
-
-    def log_unit(self, part: str) -> float:
-        """Returns what to subtract from the log probability of a part (a column that replaces the
-        original one) for the original column's log density: the log of its resolution, or 0."""
-        ...
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns a JSON document from which the replacement can be restored, given the schema."""
-        ...
-
-
 @dataclass(frozen=True)
-class Computed:
+class Computed(Rewriting):
     """Base class of replacements of a column y that a formula f of other columns x computes.
 
     Attributes:
@@ -165,12 +77,10 @@ class Computed:
 
     @property
     def column(self) -> str:
-        """Name of the replaced column y of the rule y == f(x)."""
         return self.rule.column
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """Names of the columns x that the rule y == f(x) uses."""
         return self.rule.parents
 
 
@@ -230,67 +140,59 @@ class Residual(Computed):
             rare_rows: Minimum number of rows that contain the largest or smallest residual; with
                 fewer rows, its limit is a round number.
         """
-        written = schema[rule.column]
-        if Grid.of(written) is None:
+        grid = Grid.of(schema[rule.column])
+        if grid is None:
             return None
         prediction = with_ties(Prediction.of(rule, schema), table)
-        fallback = _middle(table, written)
-        apart = _exempt_indices(prediction)
-        others = _ordinary_indices(table, written, apart)
-        kept = _kept_steps(prediction, others)
-        neutral, by_side = _neutral_parents(prediction, table), _is_by_side(prediction)
+        present = table[rule.column].dropna()
+        exempt = tuple(int(place) for place in grid.indices(prediction.exempt))
+        others = _ordinary_indices(table, grid, exempt)
+        stride, offset = _kept_steps(prediction, others)
         draft = cls(
             prediction,
-            -_FURTHEST,
-            0,
-            False,
-            fallback,
-            (),
-            _NO_LIMITS,
-            apart,
-            *kept,
-            neutral=neutral,
-            by_side=by_side,
+            lowest=-_FURTHEST,
+            highest=0,
+            has_missing=False,
+            fallback=int(np.median(grid.indices(present))) if len(present) else 0,
+            exempt=exempt,
+            stride=stride,
+            offset=offset,
+            reach=_ends(others, rare_rows) if others else (grid.low, grid.high),
+            neutral=_neutral_parents(prediction, table),
+            by_side=_is_by_side(prediction),
         )
-        has_missing = False
-        counts: Counter[int] = Counter()
-        defined_counts: Counter[int] = Counter()
-        at_ties = prediction.form.relation == "=="
-        for chunk in row_chunks(table, [rule.column, *rule.parents]):
+        has_missing, at_ties = False, prediction.form.relation == "=="
+        counts, defined_counts = Counter[int](), Counter[int]()
+        for chunk in row_chunks(table, list(rule.columns)):
             residuals = draft.reduced(chunk, blanks_unknown=False)[rule.column]
+            defined = draft.reduced(chunk, blanks_unknown=True)[rule.column]
             has_missing |= bool(residuals.isna().any())
-            present = _residuals_alone(residuals)
-            defined = _residuals_alone(draft.reduced(chunk, blanks_unknown=True)[rule.column])
             if at_ties:
                 is_off = residuals.notna().to_numpy() & (residuals != 0).fillna(False).to_numpy()
                 is_near = (residuals.abs() <= 1).fillna(False).to_numpy()
                 at_ties = bool((~is_off | (is_near & prediction.at_tie(chunk))).all())
-            for found, cells in ((counts, present), (defined_counts, defined)):
-                found.update({int(str(e)): n for e, n in cells.value_counts().items()})
+            for found, cells in ((counts, residuals), (defined_counts, defined)):
+                ordinary = cells.dropna()
+                ordinary = ordinary[ordinary > MOST_EXEMPT - _FURTHEST]  # on the grid, not exempt
+                found.update({int(str(e)): n for e, n in ordinary.value_counts().items()})
         if not counts:
             return None
         if at_ties and set(counts) != {0}:  # e = 1 leads to the other grid point beside f
-            by_side = True
+            draft = replace(draft, by_side=True)
             counts, defined_counts = map(_of_sizes, (counts, defined_counts))
-        ends = _ends(counts, rare_rows)
-        within = _ends(defined_counts, rare_rows) if defined_counts else ends
-        if apart:
+        lowest, highest = _ends(counts, rare_rows)
+        limits = _ends(defined_counts, rare_rows) if defined_counts else (lowest, highest)
+        if exempt:
             # Exempt values lie below all residuals, at a distance of the residuals' range.
-            ends = min(ends[0], within[0]) - max(ends[1] - ends[0], 1), ends[1]
-        usual = _usual(defined_counts or counts)
-        return cls(
-            prediction,
-            *ends,
-            has_missing,
-            fallback,
-            usual,
-            within,
-            apart,
-            *kept,
-            _ends(others, rare_rows) if others else (draft.grid.low, draft.grid.high),
-            neutral,
-            by_side,
-            at_ties and ends[0] < ends[1],
+            lowest = min(lowest, limits[0]) - max(highest - lowest, 1)
+        return replace(
+            draft,
+            lowest=lowest,
+            highest=highest,
+            has_missing=has_missing,
+            usual=_usual(defined_counts or counts),
+            limits=limits,
+            at_ties=at_ties and lowest < highest,
         )
 
     @property
@@ -313,8 +215,8 @@ class Residual(Computed):
 
     @cached_property
     def parts(self) -> tuple[Column, ...]:
-        """Schema of the residual, as a tuple of one column: whole numbers, or a single level if
-        every row has the same residual."""
+        """The residual: a column of whole numbers, or of a single level if every row has the same
+        residual."""
         missing = Missing(self.written.missing.allowed or self.has_missing)
         if self.lowest == self.highest:  # other residuals have no probability
             levels = (self.lowest,)
@@ -323,12 +225,8 @@ class Residual(Computed):
         return (Column(self.column, ColumnKind.INTEGER, missing, minimum=low, maximum=high),)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns, by column name, the residual y - f(x) of each of n rows. Shape: (n,).
-
-        Args:
-            blanks_unknown: Whether a residual is missing where a missing cell leaves f without a
-                value.
-        """
+        """Returns the residual y - f(x); with `blanks_unknown` it is missing where f has no
+        value."""
         own = frame[self.column]
         base, has_base = self.base(frame)
         known = own.notna().to_numpy()
@@ -345,15 +243,11 @@ class Residual(Computed):
         at = np.flatnonzero(known)
         for i, place in enumerate(self.exempt):
             residuals[at[places == place]] = self.lowest + i
-        return {self.column: _whole_numbers(residuals, ~known)}
+        return {self.column: whole_numbers(residuals, ~known)}
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """Returns the original column y = f(x) + e in each of n rows, clipped to its limits;
-        `frame` contains x, `parts` the residual e. Shape: (n,).
-
-        A sum beyond the limits is not clipped if that would violate the rule and so have no
-        probability.
-        """
+        """Returns y = f(x) + e, clipped to its limits unless that would violate the rule and so
+        have no probability."""
         residuals = parts[self.column]
         known = residuals.notna().to_numpy()
         base, has_base = self.base(frame)
@@ -385,7 +279,6 @@ class Residual(Computed):
         return found if held is None else found.clip(*held)
 
     def can_solve(self, parent: str) -> bool:
-        """Returns whether `solutions` can solve the rule's formula f(x) for the column `parent`."""
         minimum = self.prediction.parents[parent].minimum
         is_positive = isinstance(minimum, int | float) and minimum > 0
         return can_solve(self.prediction.form, parent, is_positive)
@@ -393,13 +286,8 @@ class Residual(Computed):
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of the residual e = y - f(x) for which y lies in given intervals,
-        in multiples of y's resolution. Shape: (n, m) -> (n, m') for first and last values.
-
-        Residuals beyond `limits` are clipped when rows are generated, so that they count as the
-        limit. `part` names the residual, `earlier` contains x, `low` and `high` are the ends of the
-        m intervals of y.
-        """
+        """Returns the intervals of the residual. Residuals beyond `limits` count as the limit, to
+        which they are clipped when rows are generated."""
         base, has_base = (found[:, None] for found in self.base(earlier))
         first, last = self.limits
         apart = [self._exempt_interval(i, low, high) for i in range(len(self.exempt))]
@@ -428,9 +316,6 @@ class Residual(Computed):
     def solutions(
         self, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of one column x of the formula f for which y lies in given
-        intervals, if the residual y - f(x) is a frequent one. Shape: (n, m) -> (n, m') for first
-        and last values."""
         ends = [
             solutions(
                 self.prediction,
@@ -482,13 +367,9 @@ class Residual(Computed):
         return self.lowest + len(self.exempt) if self.exempt else -_FURTHEST
 
     def log_unit(self, part: str) -> float:
-        """Returns the log of the resolution of the replaced column, which converts the probability
-        of its residual to a density."""
         return self.grid.log_unit
 
     def to_json(self) -> dict[str, Any]:
-        """Returns a JSON document from which `from_json` restores the residual, given the
-        schema."""
         return {
             "rule": self.rule.to_json(),
             "ties": self.prediction.ties,
@@ -582,13 +463,6 @@ def _is_by_side(prediction: Prediction) -> bool:
     return prediction.form.tolerance <= _FEW_UNITS * unit
 
 
-def _exempt_indices(prediction: Prediction) -> tuple[int, ...]:
-    """Returns the grid indices of the values to which an inequality does not apply."""
-    grid = Grid.of(prediction.column)
-    assert grid is not None, "checked before"
-    return tuple(int(place) for place in grid.indices(prediction.exempt))
-
-
 def _neutral_parents(prediction: Prediction, table: TypedTable) -> dict[str, int]:
     """Returns by column of f the number (0 or 1) that replaces a missing cell of it, if that
     reproduces y in most rows in which only this cell is missing."""
@@ -634,23 +508,18 @@ def type_limits(column: Column) -> tuple[int, int] | None:
     return (-last - 1 if pa.types.is_signed_integer(kind) else 0), last
 
 
-def _ordinary_indices(table: TypedTable, written: Column, apart: tuple[int, ...]) -> Counter[int]:
+def _ordinary_indices(table: TypedTable, grid: Grid, exempt: tuple[int, ...]) -> Counter[int]:
     """Returns the number of cells at each index that is not exempt; empty if none is exempt."""
-    grid, found = Grid.of(written), Counter[int]()
-    assert grid is not None, "checked before"
-    for chunk in row_chunks(table, [written.name]) if apart else ():
-        own = grid.indices(chunk[written.name].dropna())
-        found.update(own[~np.isin(own, apart)].tolist())
+    found, name = Counter[int](), grid.column.name
+    for chunk in row_chunks(table, [name]) if exempt else ():
+        own = grid.indices(chunk[name].dropna())
+        found.update(own[~np.isin(own, exempt)].tolist())
     return found
 
 
 def _kept_steps(prediction: Prediction, others: Counter[int]) -> tuple[int, int]:
-    """Returns (stride, offset) of the column of an inequality; (1, 0) for other formulas.
-
-    Args:
-        prediction: The formula.
-        others: Number of cells at each index that is not exempt; empty if none is exempt.
-    """
+    """Returns (stride, offset) of the column of an inequality with given numbers of cells at the
+    indices that are not exempt; (1, 0) for other formulas."""
     split = Split.of(prediction.column) if prediction.form.is_inequality else None
     if split is None or not others:
         return (1, 0) if split is None else split.kept_by_all
@@ -658,13 +527,6 @@ def _kept_steps(prediction: Prediction, others: Counter[int]) -> tuple[int, int]
     common = int(np.gcd.reduce(places - places[0]))
     stride = max((step for step in split.steps if common % step == 0), default=1)
     return stride, int(places[0] % stride)
-
-
-def _residuals_alone(residuals: pd.Series[Any]) -> pd.Series[Any]:
-    """Returns the residuals of cells that lie on the grid and are not exempt. Shape: (n,) ->
-    (m,)."""
-    present = residuals.dropna()
-    return present[present > MOST_EXEMPT - _FURTHEST]
 
 
 def _usual(counts: Counter[int]) -> tuple[tuple[int, int], ...]:
@@ -691,16 +553,8 @@ def _ends(counts: Counter[int], rare_rows: int) -> tuple[int, int]:
     return max(int(low), min(first, -_FURTHEST)), min(int(high), max(last, _FURTHEST))
 
 
-def _middle(table: TypedTable, written: Column) -> int:
-    """Returns the grid index of the median of a column; 0 if all cells are missing."""
-    grid = Grid.of(written)
-    assert grid is not None, "checked before"
-    present = table[written.name].dropna()
-    return int(np.median(grid.indices(present))) if len(present) else 0
-
-
-def _whole_numbers(numbers: npt.NDArray[np.int64], blank: Mask) -> pd.Series[Any]:
-    """Returns whole numbers as a series with missing values where `blank`."""
+def whole_numbers(numbers: npt.NDArray[np.int64], blank: Mask) -> pd.Series[Any]:
+    """Returns n whole numbers as a series that is missing where `blank`. Shape: (n,)."""
     if not blank.any():
         return pd.Series(numbers)
     return pd.Series(pd.arrays.IntegerArray(numbers, blank.copy()))

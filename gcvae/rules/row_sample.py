@@ -7,7 +7,7 @@ s is the share of rows that agree with the rule, p the share expected by chance
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from gcvae.arrays import Mask, Numbers
+from gcvae.arrays import Numbers
 from gcvae.files.typed_columns import TypedTable, rows_at
 from gcvae.rules.predictions import Prediction, quantities
 from gcvae.schema.columns import Column, TableSchema
@@ -28,6 +28,8 @@ LEAST_ROWS = 20
 _LARGEST = 1e100
 """Largest number in columns that are searched, so that products do not overflow."""
 _SHIFTS = 16
+Free = Callable[[Rule], bool]
+"""Function that returns whether a rule is compatible with the accepted ones."""
 _LEAST_NATS = 12.0
 """Minimum total gain of a rule over chance, plus the log of the number of rules tried."""
 
@@ -93,6 +95,11 @@ class RowSample:
         middle = len(frame) // 2
         return cls(schema, columns, Half(frame[:middle]), Half(frame[middle:]))
 
+    @property
+    def halves(self) -> tuple[Half, Half]:
+        """Training and validation rows."""
+        return self.training, self.validation
+
     @cached_property
     def codes(self) -> dict[str, npt.NDArray[np.int64]]:
         """For each column, the index of each of n rows' values among the distinct values of both
@@ -116,12 +123,11 @@ class RowSample:
     @cached_property
     def _varied(self) -> tuple[Column, ...]:
         """Columns of numbers and dates that are not constant in either half."""
-        halves = (self.training.numbers, self.validation.numbers)
         return tuple(
             column
             for column in self.columns
             if column.has_numbers or column.has_times
-            if all(_is_varied(half.get(column.name)) for half in halves)
+            if all(_is_varied(half.numbers.get(column.name)) for half in self.halves)
         )
 
 
@@ -181,36 +187,6 @@ class Agreement:
         return self.rows >= LEAST_ROWS and self.rows * self.nats > _LEAST_NATS + math.log(n_tried)
 
 
-def agreement_with(
-    values: npt.NDArray[Any], predicted: npt.NDArray[Any], agree: Callable[..., Mask]
-) -> Agreement:
-    """Returns how often n values of a column agree with predictions, and how often by chance.
-
-    Args:
-        values: Values of the column; NaN or None if unknown. Shape: (n,).
-        predicted: Predictions; NaN or None if unknown. Shape: (n,).
-        agree: Function from arrays of known values and predictions to the mask of rows that agree.
-    """
-    known = ~(pd.isna(values) | pd.isna(predicted))
-    values, predicted = values[known], predicted[known]
-    n = len(values)
-    if n < LEAST_ROWS:
-        return Agreement(0.0, 1.0, 0.0, n)
-    agrees = agree(values, predicted)
-    shifts = {1 + k * (n - 1) // _SHIFTS for k in range(_SHIFTS)}
-    by_chance = float(
-        np.mean([agree(values, np.roll(predicted, shift)).mean() for shift in shifts])
-    )
-    unusual = (values != most_frequent(values)) | (predicted != most_frequent(predicted))
-    n_unusual = int(unusual.sum())
-    return Agreement(
-        float(agrees.mean()),
-        min(max(by_chance, 0.5 / (n * _SHIFTS)), 1.0),
-        float(agrees[unusual].mean()) if n_unusual else 0.0,
-        n,
-    )
-
-
 def most_frequent(values: npt.NDArray[Any]) -> Any:
     """Returns the most frequent of n > 0 values. Shape: (n,)."""
     codes, found = pd.factorize(values)
@@ -218,32 +194,37 @@ def most_frequent(values: npt.NDArray[Any]) -> Any:
 
 
 def validated(
-    rule: Rule, sample: RowSample, n_tried: int, least_share: float, *, training: bool = False
-) -> Candidate | None:
-    """Returns the rule as a candidate if enough validation rows satisfy it, far beyond chance; else
-    None.
+    rules: Iterable[Rule], sample: RowSample, n_tried: int, least_share: float
+) -> Iterator[Candidate]:
+    """Yields, as candidates, the formulas that enough validation rows satisfy, far beyond chance.
 
     Args:
-        rule: Formula that the training half proposed.
+        rules: Formulas that the training half proposed.
         sample: Sample of the table.
         n_tried: Number of rules tried.
-        least_share: Minimum share of rows that satisfy the rule.
-        training: Whether to use the training half instead of the validation half.
+        least_share: Minimum share of rows that satisfy a rule.
     """
-    half = sample.training if training else sample.validation
-    found = agreement_of(rule, half.frame, sample.schema)
-    if (
-        found.share < least_share
-        or found.unusual < least_share / 2
-        or not found.is_significant(n_tried)
-    ):
-        return None
-    return Candidate(rule, found.nats, found.share)
+    for rule in rules:
+        found = agreement_of(rule, sample.validation.frame, sample.schema)
+        is_usual_only = found.unusual < least_share / 2
+        if found.share >= least_share and not is_usual_only and found.is_significant(n_tried):
+            yield Candidate(rule, found.nats, found.share)
 
 
 def agreement_of(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> Agreement:
     """Returns how often the column y of a parsed frame agrees with a rule such as y == f(x), and
-    how often by chance."""
+    how often by chance, if f is shifted against y."""
     formula = Prediction.of(rule, schema)
-    values = formula.values(frame[rule.column])
-    return agreement_with(values, formula.evaluated(frame), formula.agrees)
+    values, predicted = formula.values(frame[rule.column]), formula.evaluated(frame)
+    known = ~(pd.isna(values) | pd.isna(predicted))
+    values, predicted = values[known], predicted[known]
+    n = len(values)
+    if n < LEAST_ROWS:
+        return Agreement(0.0, 1.0, 0.0, n)
+    agrees = formula.agrees(values, predicted)
+    shifts = {1 + k * (n - 1) // _SHIFTS for k in range(_SHIFTS)}
+    shifted = [formula.agrees(values, np.roll(predicted, shift)).mean() for shift in shifts]
+    chance = min(max(float(np.mean(shifted)), 0.5 / (n * _SHIFTS)), 1.0)
+    unusual = (values != most_frequent(values)) | (predicted != most_frequent(predicted))
+    share_unusual = float(agrees[unusual].mean()) if unusual.any() else 0.0
+    return Agreement(float(agrees.mean()), chance, share_unusual, n)

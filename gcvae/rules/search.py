@@ -27,7 +27,7 @@ from gcvae.rules.search_formulas import find_formulas
 from gcvae.rules.search_functions import find_functions, joint_codes, most_frequent_codes
 from gcvae.rules.search_orders import find_orders
 from gcvae.schema.columns import TableSchema
-from gcvae.schema.rule_documents import parents_of, rule_problems
+from gcvae.schema.rule_documents import depends_on, parents_of, rule_problems
 from gcvae.schema.rules import Combination, Condition, Formula, Missingness, Rule, implied_formulas
 
 MOST_EXCEPTIONS = 10
@@ -50,9 +50,18 @@ class RuleFinding:
     """
 
     rule: Rule
-    kept: int
-    rows: int
-    exceptions: tuple[int, ...]
+    kept: int = 0
+    rows: int = 0
+    exceptions: tuple[int, ...] = ()
+
+    def _with_rows(self, known: Mask, kept: Mask, first: int) -> RuleFinding:
+        """Adds n consecutive rows, the first of which has index `first`: masks of those to which
+        the rule applies and that satisfy it. Shape: (n,), (n,)."""
+        rows, n_kept = self.rows + int(known.sum()), self.kept + int((known & kept).sum())
+        broken = np.flatnonzero(known & ~kept)[: MOST_EXCEPTIONS - len(self.exceptions)]
+        exceptions = (*self.exceptions, *(broken + first).tolist())
+        rule = replace(self.rule, share=n_kept / rows if rows else None)
+        return RuleFinding(rule, n_kept, rows, exceptions)
 
 
 def find_rules(
@@ -78,7 +87,8 @@ def find_rules(
     shares: dict[str, float] = {}
     with np.errstate(all="ignore"):  # terms may be undefined in some rows
         for i, candidate in enumerate(_candidates(sample, accepted, implied)):
-            rule = _compatible_side(candidate.rule, accepted)
+            sides = candidate.rule.sides
+            rule = next((side for side in sides if _is_compatible(side, accepted)), None)
             if candidate.rule.text in known:
                 accepted += [rule] if rule is not None and candidate.rule in named else []
             elif rule is not None:
@@ -95,7 +105,7 @@ def _computes(rule: Rule) -> bool:
 
     Inequalities are considered after formulas, except a soft one whose bound is an expression.
     """
-    if _is_inequality(rule):
+    if rule.is_inequality:
         return rule.keep == "soft" and rule.reversed_text is None
     return not isinstance(rule.form, Combination | Condition)
 
@@ -113,8 +123,8 @@ def _candidates(
         return _is_compatible(rule, accepted)
 
     given = [rule for rule in sample.schema.rules or () if rule.keep != "off"]
-    inequalities = [rule for rule in (*given, *implied) if _is_inequality(rule)]
-    yield from (Candidate(rule, 0.0, 0.0) for rule in implied if not _is_inequality(rule))
+    inequalities = [rule for rule in (*given, *implied) if rule.is_inequality]
+    yield from (Candidate(rule, 0.0, 0.0) for rule in implied if not rule.is_inequality)
     yield from find_date_parts(sample)
     yield from find_clocks(sample)
     yield from find_spans(sample)
@@ -127,18 +137,6 @@ def _candidates(
     yield from find_blanks(sample)
 
 
-def _is_inequality(rule: Rule) -> bool:
-    """Returns whether a rule is an inequality."""
-    return isinstance(rule.form, Formula) and rule.form.is_inequality
-
-
-def _compatible_side(rule: Rule, accepted: Sequence[Rule]) -> Rule | None:
-    """Returns the rule, or the rule solved for its other column, that is compatible with the
-    accepted rules; None if neither is."""
-    sides = [rule] if rule.reversed_text is None else [rule, replace(rule, text=rule.reversed_text)]
-    return next((side for side in sides if _is_compatible(side, accepted)), None)
-
-
 def _is_compatible(rule: Rule, accepted: Sequence[Rule]) -> bool:
     """Returns whether a rule can be added: no column is computed twice, and none depends on
     itself."""
@@ -149,14 +147,7 @@ def _is_compatible(rule: Rule, accepted: Sequence[Rule]) -> bool:
     others = [other for other in accepted if not isinstance(other.form, Missingness)]
     if any(other.column == rule.column for other in others):
         return False
-    parents = parents_of(others)
-    before, waiting = set[str](), list(rule.parents)
-    while waiting:
-        name = waiting.pop()
-        if name not in before:
-            before.add(name)
-            waiting += parents.get(name, ())
-    return rule.column not in before
+    return not depends_on(rule.parents, rule.column, parents_of(others))
 
 
 def measured(rules: Sequence[Rule], table: TypedTable, schema: TableSchema) -> list[RuleFinding]:
@@ -164,19 +155,18 @@ def measured(rules: Sequence[Rule], table: TypedTable, schema: TableSchema) -> l
 
     For rules that cannot be evaluated, for instance those with keep "off", the counts are 0.
     """
-    counts = [_Counts() for _ in rules]
-    fitting = [_fits(rule, schema) for rule in rules]
-    by_chunk = [i for i, rule in enumerate(rules) if fitting[i] and not rule.is_dependency]
+    found = [RuleFinding(replace(rule, share=None)) for rule in rules]
+    fitting = [i for i, rule in enumerate(rules) if _fits(rule, schema)]
+    by_chunk = [i for i in fitting if not rules[i].is_dependency]
     names = list(dict.fromkeys(name for i in by_chunk for name in rules[i].columns))
     n_before = 0
     for chunk in row_chunks(table, names) if names else ():
         for i in by_chunk:
-            counts[i].add(*keeps(rules[i], chunk, schema), n_before)
+            found[i] = found[i]._with_rows(*keeps(rules[i], chunk, schema), n_before)
         n_before += len(chunk)
-    for rule, count, fits in zip(rules, counts, fitting, strict=True):
-        if fits and rule.is_dependency:
-            count.add(*_function_keeps(rule, table), 0)
-    return [count.finding(rule) for rule, count in zip(rules, counts, strict=True)]
+    for i in set(fitting) - set(by_chunk):
+        found[i] = found[i]._with_rows(*_function_keeps(rules[i], table), 0)
+    return found
 
 
 def _fits(rule: Rule, schema: TableSchema) -> bool:
@@ -201,26 +191,3 @@ def _function_keeps(rule: Rule, table: TypedTable) -> tuple[Mask, Mask]:
     known = (joint >= 0) & (codes >= 0)
     usual = most_frequent_codes(joint, codes)
     return known, known & (codes == np.append(usual, -1)[joint])
-
-
-@dataclass
-class _Counts:
-    """Running counts of the rows that satisfy a rule."""
-
-    kept: int = 0
-    rows: int = 0
-    exceptions: tuple[int, ...] = ()
-
-    def add(self, known: Mask, kept: Mask, first: int) -> None:
-        """Adds n consecutive rows, the first of which has index `first`, to the counts of a rule:
-        masks of those to which it applies and that satisfy it. Shape: (n,), (n,)."""
-        self.rows += int(known.sum())
-        self.kept += int((known & kept).sum())
-        if len(self.exceptions) < MOST_EXCEPTIONS:
-            broken = np.flatnonzero(known & ~kept)[: MOST_EXCEPTIONS - len(self.exceptions)]
-            self.exceptions += tuple((broken + first).tolist())
-
-    def finding(self, rule: Rule) -> RuleFinding:
-        """Returns the rule with the numbers and share of rows that satisfy it."""
-        share = self.kept / self.rows if self.rows else None
-        return RuleFinding(replace(rule, share=share), self.kept, self.rows, self.exceptions)

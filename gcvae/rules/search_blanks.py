@@ -1,67 +1,73 @@
-"""Finds rules on missing cells: cells that are missing together, or of which one implies the
-other.
+"""Finds rules on missing cells: cells that are missing together, of which one implies the other, or
+of which only one has a value.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from gcvae.rules.row_sample import Agreement, Candidate, Half, RowSample
-from gcvae.schema.rules import Missingness, Rule, missingness
+from gcvae.arrays import Mask, Numbers
+from gcvae.rules.row_sample import Agreement, Candidate, RowSample
+from gcvae.schema.rules import Rule, missingness
 
 LEAST_SHARE = 0.98
-"""Minimum share of a column's missing cells in whose rows the other column is missing too."""
-_LEAST_BLANKS = 5  # in each half
+"""Minimum share of the rows in which a cell is missing, of those in which a rule implies it."""
+_LEAST_IMPLIED = 5  # rows in each half
 
 
 def find_blanks(sample: RowSample) -> list[Candidate]:
-    """Returns rules on missing cells: for a column y, the column x whose missing cells imply that y
-    is missing too, preferably one that is missing in the same rows.
+    """Returns rules on missing cells: for a column y, the column x whose missing cells, or whose
+    values, imply that y is missing; preferably x is missing, or has a value, in just these rows.
 
-    There is no rule for y if no such column exists. Of columns that are missing together, x is the
-    one that comes first in the table.
+    There is no rule for y if no such column exists. Of columns that are missing together, or of
+    which only one has a value, x is the one that comes first in the table.
     """
     names = [c.name for c in sample.columns if sample.training.frame[c.name].isna().any()]
-    if not names:
-        return []
-    halves = [half.frame[names].isna().to_numpy() for half in (sample.training, sample.validation)]
-    both = [half.astype(np.float64).T @ half for half in halves]  # blanks of each pair of columns
+    halves = [half.frame[names].isna().to_numpy() for half in sample.halves]
+    shares = {is_inverse: _shares(halves, is_inverse) for is_inverse in (False, True)}
     found, same = list[Candidate](), set[int]()
     for j, name in enumerate(names):
         candidates = []
         for i, of in enumerate(names):
-            if i == j or i in same:
-                continue
-            together = _share(both, i, j) >= LEAST_SHARE <= _share(both, j, i)
-            if together and i > j:
-                continue
-            follows = _share(both, i, j) >= LEAST_SHARE
-            if not follows or min(matrix[i, i] for matrix in both) < _LEAST_BLANKS:
-                continue
-            rule = Rule(missingness(of, name, is_same=together), source="found")
-            validated = _validated(rule, sample.validation, len(names) ** 2)
-            if validated is not None:
-                candidates.append((together, both[0][i, i], validated))
-            if together:
-                same.add(j)
+            for is_inverse, (forth, back, n_rows) in shares.items() if i not in same else ():
+                together = min(forth[i, j], back[i, j]) >= LEAST_SHARE
+                is_second = i >= j if together or is_inverse else i == j
+                if is_second or forth[i, j] < LEAST_SHARE or n_rows[:, i].min() < _LEAST_IMPLIED:
+                    continue
+                text = missingness(of, name, is_same=together, is_inverse=is_inverse)
+                there, here = halves[1][:, i] != is_inverse, halves[1][:, j]
+                where = there | here if together else there
+                candidate = _validated(text, here & there, here, where, 2 * len(names) ** 2)
+                if candidate is not None:
+                    candidates.append((together, not is_inverse, n_rows[0, i], candidate))
+                if together and not is_inverse:
+                    same.add(j)
         if candidates:
-            found.append(max(candidates, key=lambda c: c[:2])[2])
+            found.append(max(candidates, key=lambda c: c[:3])[3])
     return found
 
 
-def _share(both: list[np.ndarray], i: int, j: int) -> float:
-    """Returns the share of the missing cells of column i in whose rows column j is missing too; the
-    smaller one of the two halves."""
-    return float(min(matrix[i, j] / max(matrix[i, i], 1.0) for matrix in both))
+def _shares(halves: list[Mask], is_inverse: bool) -> tuple[Numbers, Numbers, Numbers]:
+    """Returns the smaller one of two halves' (shares of the missing cells of column i, or of its
+    values if `is_inverse`, in whose rows column j is missing; shares of the missing cells of j in
+    whose rows that of i is missing, or has a value), and numbers of these cells of i by half.
+
+    Shape: (D, D), (D, D), (2, D).
+    """
+    there = [(half != is_inverse).astype(np.float64) for half in halves]
+    both = [x.T @ half for x, half in zip(there, halves, strict=True)]
+    n_there = np.stack([x.sum(axis=0) for x in there])
+    n_here = [half.sum(axis=0) for half in halves]
+    forth = [x / np.maximum(n, 1)[:, None] for x, n in zip(both, n_there, strict=True)]
+    back = [x / np.maximum(n, 1) for x, n in zip(both, n_here, strict=True)]
+    return np.minimum(*forth), np.minimum(*back), n_there
 
 
-def _validated(rule: Rule, half: Half, n_tried: int) -> Candidate | None:
+def _validated(text: str, kept: Mask, here: Mask, where: Mask, n_tried: int) -> Candidate | None:
     """Returns the rule as a candidate if the validation half satisfies it far beyond chance; else
     None."""
-    here, there = (half.frame[name].isna().to_numpy() for name in rule.columns)
-    assert isinstance(rule.form, Missingness), "made above"
-    where = there | here if rule.form.is_same else there
-    found = Agreement(float((here & there).sum() / where.sum()), float(here.mean()), 1, where.sum())
+    n_rows = int(where.sum())
+    found = Agreement(float(kept.sum() / max(n_rows, 1)), float(here.mean()), 1, n_rows)
     if not found.is_significant(n_tried):
         return None
-    return Candidate(rule, found.nats * float(where.mean()), found.share)
+    return Candidate(Rule(text, source="found"), found.nats * float(where.mean()), found.share)

@@ -15,9 +15,9 @@ from gcvae.cells.grid_units import grid_unit
 from gcvae.expressions.functions import check_part
 from gcvae.expressions.terms import Rows, column_values, compile_term
 from gcvae.rules.row_sample import Candidate, RowSample, validated
+from gcvae.rules.search_sums import sum_text
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.expressions import names_in, parse_expression, quoted_name
-from gcvae.schema.rule_documents import sum_text, weekday_text
 from gcvae.schema.rules import Rule
 from gcvae.spelling.date_text import has_offset
 
@@ -37,7 +37,8 @@ ZONES = (
 """One time zone for each widely used clock; rules may also use zones that are not searched.
 
 Source: the IANA time zone database."""
-_WEEKDAYS = ((0, 6), (1, 7), (1, 0), (2, 1))
+_WEEKDAYS = ("{}", "{} + 1", "({} + 1) % 7", "({} + 1) % 7 + 1")
+"""Numbers of weekdays: from 0 or 1 on Monday, or from 0 or 1 on Sunday."""
 _DAY_MINUTES = 1440
 _RANGES: dict[str, tuple[int, int]] = {
     "year": (1600, 2300),
@@ -71,8 +72,8 @@ def find_date_parts(sample: RowSample) -> list[Candidate]:
         zone = _zone(sample, date, likely)
         for of_zone in dict.fromkeys((zone, None)):
             for rule, share in _matching(sample, date.name, likely, of_zone):
-                candidate = validated(rule, sample, n_tried, LEAST_SHARE)
-                found += [] if candidate is None else [(-share - candidate.share, candidate)]
+                for candidate in validated([rule], sample, n_tried, LEAST_SHARE):
+                    found.append((-share - candidate.share, candidate))
     return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])]
 
 
@@ -97,31 +98,29 @@ def _matching(
             for text in part_texts(column, part, zone):
                 if text not in predicted:
                     predicted[text] = numbers_of(text, half.frame, sample.schema)
-                share = _share_equal(half.numbers[name], predicted[text])
+                share = share_equal(half.numbers[name], predicted[text])
                 if share >= LEAST_SHARE:
                     yield Rule(f"{quoted_name(name)} == {text}", source="found"), share
 
 
 def part_texts(date: Column, part: str, zone: str | None = None) -> list[str]:
-    """Returns expressions, as strings, for a part of a date, such as "month(ordered)"; empty if the
-    dates lack the part.
-
-    There are four expressions for a weekday, which may count from 0 or 1, and from Monday or
-    Sunday.
-
-    Args:
-        date: Column of dates.
-        part: Name of the part, such as "month".
-        zone: Time zone of the part; None for that of the column.
-    """
+    """Returns expressions of a part of a date, such as "month(ordered)"; empty if the dates lack
+    the part. A weekday has four, as it may count from 0 or 1, and from Monday or Sunday."""
     of = quoted_name(date.name) + (f', "{zone}"' if zone else "")
-    try:
-        check_part(part, date)
-    except ValueError:
+    if not has_part(part, date):
         return []
     if part != "weekday":
         return [f"{part}({of})"]
-    return [weekday_text(of, monday, sunday) for monday, sunday in _WEEKDAYS]
+    return [text.format(f"day_of_week({of})") for text in _WEEKDAYS]
+
+
+def has_part(part: str, date: Column) -> bool:
+    """Returns whether the dates of a column have a part such as "hour"."""
+    try:
+        check_part(part, date)
+    except ValueError:
+        return False
+    return True
 
 
 def numbers_of(text: str, frame: pd.DataFrame, schema: TableSchema) -> Numbers:
@@ -135,7 +134,7 @@ def numbers_of(text: str, frame: pd.DataFrame, schema: TableSchema) -> Numbers:
     return np.where(amount.known, amount.values, np.nan)
 
 
-def _share_equal(values: Numbers, predicted: Numbers) -> float:
+def share_equal(values: Numbers, predicted: Numbers) -> float:
     """Returns the share of equal numbers among rows in which both are known. Shape: (n,), (n,)."""
     known = ~(np.isnan(values) | np.isnan(predicted))
     return float((values[known] == predicted[known]).mean()) if known.any() else 0.0
@@ -157,7 +156,7 @@ def _zone(sample: RowSample, date: Column, likely: Mapping[str, Sequence[str]]) 
                 continue
             predicted = numbers_of(texts[0], times.to_frame(), sample.schema)
             for name in names:
-                share = _share_equal(half.numbers[name][:_ZONE_ROWS], predicted)
+                share = share_equal(half.numbers[name][:_ZONE_ROWS], predicted)
                 score += share if share >= LEAST_SHARE / 2 else 0.0
         if score > best_score + 1e-9:
             best, best_score = zone, score
@@ -181,14 +180,12 @@ def find_clocks(sample: RowSample) -> list[Candidate]:
         least = np.maximum((LEAST_SHARE - 0.2) * (~np.isnan(off)).sum(0), 1)
         for place in np.flatnonzero((off == 0).sum(0) >= least):
             column = sample.numeric[int(place)]
-            if column in (y, start) or _share_equal(gone[:, place], between) < LEAST_SHARE:
+            if column in (y, start) or share_equal(gone[:, place], between) < LEAST_SHARE:
                 continue
-            midnight = 2400 if y.maximum == 2400 else 0
             of = f"{quoted_name(start.name)}, {quoted_name(column.name)}"
-            of += ", 2400" if midnight else ""
-            rule = Rule(f"{quoted_name(y.name)} == clock({of})", source="found")
-            found.append(validated(rule, sample, n_tried, LEAST_SHARE))
-    return [candidate for candidate in found if candidate is not None]
+            of += ", 2400" if y.maximum == 2400 else ""
+            found.append(Rule(f"{quoted_name(y.name)} == clock({of})", source="found"))
+    return list(validated(found, sample, n_tried, LEAST_SHARE))
 
 
 def find_spans(sample: RowSample) -> list[Candidate]:
@@ -210,9 +207,8 @@ def find_spans(sample: RowSample) -> list[Candidate]:
         text = span if unit == _DAY else sum_text([(_DAY / unit, f"({span})")])
         for place in np.flatnonzero((off <= near).sum(0) >= least):
             y = sample.numeric[int(place)].name
-            rule = Rule(f"{quoted_name(y)} == {text}", source="found")
-            found.append(validated(rule, sample, n_tried, LEAST_SHARE))
-    return [candidate for candidate in found if candidate is not None]
+            found.append(Rule(f"{quoted_name(y)} == {text}", source="found"))
+    return list(validated(found, sample, n_tried, LEAST_SHARE))
 
 
 def _is_clock(values: Numbers) -> bool:

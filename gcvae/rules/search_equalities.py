@@ -41,9 +41,9 @@ def find_equalities(sample: RowSample) -> list[Candidate]:
 
 def _validated(sample: RowSample, a: Column, b: Column, n_tried: int) -> Candidate | None:
     """Returns the rule that column b equals column a; None if they are not equal often enough."""
-    if a.has_times != b.has_times or not b.kind.is_real:
+    if not b.kind.is_real:
         return None
-    halves = (sample.training, sample.validation)
+    halves = sample.halves
     seen = [found for half in halves if (found := _equal(half, a.name, b.name)) is not None]
     if len(seen) < len(halves):
         return None

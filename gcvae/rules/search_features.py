@@ -3,6 +3,7 @@
     weekday == weekday(ordered)        quarter == name[quarter(ordered)]       parts by their names
     is_active == is_missing(left)      cold == (temperature < 2)               truth values
     age == years(born, "2025-06-30")   tenure == months(hired, left)           completed spans
+    grade == name[bracket(points, 50, 75, 90)]                                 limits of a number
     bonus == rate[grade] * salary      price == extra[size] + base             factors and summands
 
 The training half of the sample fits lookup tables such as `rate`, the validation half validates
@@ -11,22 +12,20 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import permutations
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise, permutations
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from gcvae.arrays import Numbers
+from gcvae.arrays import Codes, Numbers
 from gcvae.cells.grid_units import grid_unit
-from gcvae.expressions.functions import check_part
 from gcvae.expressions.terms import Rows, column_values, compile_term, key_texts
-from gcvae.rules.row_sample import Candidate, RowSample, validated
-from gcvae.rules.search_dates import numbers_of
-from gcvae.rules.search_formulas import Free
+from gcvae.rules.row_sample import Candidate, Free, RowSample, validated
+from gcvae.rules.search_dates import has_part, numbers_of, share_equal
 from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.expressions import names_in, parse_expression, quoted_name
 from gcvae.schema.rules import Rule
@@ -37,9 +36,13 @@ _LEAST_OF_LEVELS = 0.995
 """Minimum share of rows for a span that is a level, since other spans would be unknown levels."""
 _LEAST_OF_SIDES = 0.98
 """Minimum share of rows on the right side of a threshold."""
+_MOST_BRACKETS, _LEAST_OF_BRACKET = 20, 3
+"""Maximum number of levels with separate ranges of a number, and minimum number of distinct numbers
+for each; with fewer, a functional dependency describes them as well."""
 _MOST_COLUMNS = 40
 _MOST_DATES = 12
 _FEW_ROWS = 200
+_SIEVE_ROWS = 400
 _MOST_LEVELS = 60
 _LEAST_OF_KEY = 2
 """Minimum number of training rows that contain a key of a lookup table."""
@@ -54,27 +57,26 @@ Texts = npt.NDArray[Any]
 
 def find_features(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
     """Finds columns that a feature of another column determines, such as its weekday, a truth value
-    or a looked-up factor; at most one rule for each column.
-
-    Args:
-        sample: Sample of the table.
-        is_free: Function that returns whether a rule is compatible with the accepted ones.
-    """
+    or a looked-up factor; at most one rule for each column."""
     columns = [c for c in sample.columns if _has_few_levels(sample, c)][:_MOST_COLUMNS]
     features = list(_features(sample))
     n_tried = max(len(columns) * len(features), 1)
     for column in columns:
         yield from _best(_lookups(sample, column, features, n_tried), is_free)
-    for column in columns:
+    of_two = [c for c in columns if sample.training.codes[c.name].max() == 1]
+    for column in of_two:
         yield from _best(_thresholds(sample, column), is_free)
     yield from _spans(sample, is_free)
     yield from _factors(sample, is_free)
+    for column in columns:  # brackets come after factors, which may have separate ranges too
+        if column not in of_two:
+            yield from _best(_thresholds(sample, column), is_free)
 
 
-def _best(candidates: Iterator[Candidate], is_free: Free) -> list[Candidate]:
+def _best(candidates: Iterable[Candidate], is_free: Free) -> list[Candidate]:
     """Returns the compatible candidate with the largest gain, as a list of at most one."""
     found = [candidate for candidate in candidates if is_free(candidate.rule)]
-    return [max(found, key=lambda c: (round(c.nats, 3), -_digits(c.rule)))] if found else []
+    return sorted(found, key=lambda c: (-round(c.nats, 3), _digits(c.rule)))[:1]
 
 
 def _digits(rule: Rule) -> int:
@@ -92,15 +94,9 @@ def _has_few_levels(sample: RowSample, column: Column) -> bool:
 # Lookups
 
 
-@dataclass(frozen=True)
-class _Feature:
-    """A value computed from one column, such as the weekday of a date.
-
-    Attributes:
-        text: Expression of the feature.
-        name: Name of the column.
-        keys: Value in each training row, as a key of a lookup table; None for missing. Shape: (n,).
-    """
+class _Feature(NamedTuple):
+    """A value computed from one column, such as the weekday of a date: expression, name of the
+    column, and the value in each training row as a key of a lookup table. Shape: (n,)."""
 
     text: str
     name: str
@@ -109,31 +105,24 @@ class _Feature:
 
 def _features(sample: RowSample) -> Iterator[_Feature]:
     """Yields parts of dates, and whether cells are missing, as features."""
-    for date in sample.dates[:_MOST_DATES]:
-        for part in _PARTS:
-            try:
-                check_part(part, date)
-            except ValueError:
-                continue
-            yield _feature(sample, f"{part}({quoted_name(date.name)})", date)
+    frame = sample.training.frame
+    texts = [
+        (date.name, f"{part}({quoted_name(date.name)})")
+        for date in sample.dates[:_MOST_DATES]
+        for part in _PARTS
+        if has_part(part, date)
+    ]
     for column in sample.columns:
-        share = sample.training.frame[column.name].isna().mean()
-        if 0.005 < share < 0.995:
-            yield _feature(sample, f"is_missing({quoted_name(column.name)})", column)
-
-
-def _feature(sample: RowSample, text: str, column: Column) -> _Feature:
-    """Evaluates a feature in the training half."""
-    return _Feature(text, column.name, _keys(text, sample.training.frame, sample.schema))
+        if 0.005 < frame[column.name].isna().mean() < 0.995:
+            texts.append((column.name, f"is_missing({quoted_name(column.name)})"))
+    for name, text in texts:
+        yield _Feature(text, name, _keys(text, frame, sample.schema))
 
 
 def _keys(text: str, frame: pd.DataFrame, schema: TableSchema) -> Texts:
     """Evaluates an expression to keys of a lookup table. Shape: (n,)."""
     tree = parse_expression(text)
-    values = {}
-    for name in names_in(tree):
-        cells = frame[name]
-        values[name] = column_values(cells, schema[name])
+    values = {name: column_values(frame[name], schema[name]) for name in names_in(tree)}
     term = compile_term(tree, schema, {})
     return key_texts(term.evaluate(Rows(values)), term.type)
 
@@ -149,8 +138,8 @@ def _lookups(
         table = _table(feature.keys, cells)
         if not table:
             continue
-        found = validated(_lookup(column, feature.text, table), sample, n_tried, LEAST_SHARE)
-        if found is not None:
+        rule = _lookup(column, feature.text, table)
+        for found in validated([rule], sample, n_tried, LEAST_SHARE):
             yield replace(found, nats=found.nats * float(pd.notna(feature.keys).mean()))
 
 
@@ -201,38 +190,56 @@ def _lookup(column: Column, feature: str, table: Mapping[str, Level]) -> Rule:
 
 
 def _thresholds(sample: RowSample, column: Column) -> Iterator[Candidate]:
-    """Yields rules y == (x >= threshold) for columns of two levels."""
-    half = sample.training
-    codes, levels = pd.factorize(half.frame[column.name])
-    if len(levels) != 2:
+    """Yields rules y == (x >= limit), or y == name[bracket(x, limits)] of more than two levels, for
+    columns y whose levels have separate ranges of a number x."""
+    n, codes = len(sample.training), sample.codes[column.name]
+    levels = [_plain(level) for level in pd.unique(sample.training.frame[column.name].dropna())]
+    k, y, n_tried = len(levels), quoted_name(column.name), max(len(sample.numeric), 1) * 4
+    if not 2 <= k <= _MOST_BRACKETS:
         return
-    n_tried = max(len(sample.numeric), 1) * 4
-    for other in sample.numeric:
-        if other.name == column.name:
+    for other in _that_order(sample, codes, k):
+        x = np.concatenate([half.numbers[other.name] for half in sample.halves])
+        found = _ranges(codes, x, k) or _ranges(codes[:n], x[:n], k)
+        is_fine = k == 2 or len(np.unique(x[:n])) >= _LEAST_OF_BRACKET * k
+        if found is None or not is_fine or other.name == column.name:
             continue
-        x = half.numbers[other.name]
-        first, second = (x[(codes == k) & ~np.isnan(x)] for k in (0, 1))
-        if min(len(first), len(second)) < _LEAST_OF_VALUE:
-            continue
-        if first.min() > second.max():
-            low, high, above = second.max(), first.min(), levels[0]
-        elif second.min() > first.max():
-            low, high, above = first.max(), second.min(), levels[1]
+        order, limits = found
+        ordered, number = [levels[code] for code in order], quoted_name(other.name)
+        of = f"bracket({number}, {', '.join(limits)})" if k > 2 else f"{number} >= {limits[0]}"
+        if isinstance(ordered[0], bool):
+            text = f"{number} {'>=' if ordered[1] else '<'} {limits[0]}"
+            rule = Rule(f"{y} == ({text})", source="found")
         else:
-            continue
-        below = levels[1] if above == levels[0] else levels[0]
-        edge = f"{plainest(np.nextafter(low, high), high, slack=0.0):.12g}"
-        name, number = quoted_name(column.name), quoted_name(other.name)
-        if isinstance(_plain(above), bool):
-            sign = ">=" if above else "<"
-            rule = Rule(f"{name} == ({number} {sign} {edge})", source="found")
-        else:
-            table = {"false": _plain(below), "true": _plain(above)}
-            text = f"{name} == name[{number} >= {edge}]"
-            rule = Rule(text, source="found", tables={"name": table})
-        found = validated(rule, sample, n_tried, _LEAST_OF_SIDES)
-        if found is not None:
-            yield found
+            keys = map(str, range(k)) if k > 2 else ("false", "true")
+            table = dict(zip(keys, ordered, strict=True))
+            rule = Rule(f"{y} == name[{of}]", source="found", tables={"name": table})
+        yield from validated([rule], sample, n_tried, _LEAST_OF_SIDES)
+
+
+def _that_order(sample: RowSample, codes: Codes, n_levels: int) -> Iterator[Column]:
+    """Yields the numeric columns by which the levels of some rows can be put in order: sorted by
+    the number, the level changes n_levels - 1 times."""
+    rows = np.flatnonzero(codes[: len(sample.training)] >= 0)[:_SIEVE_ROWS]
+    for column in sample.numeric:
+        x = sample.training.numbers[column.name][rows]
+        known = ~np.isnan(x)
+        of_level = codes[rows[known]][np.argsort(x[known], kind="stable")]
+        if (of_level[1:] != of_level[:-1]).sum() < n_levels:
+            yield column
+
+
+def _ranges(codes: Codes, x: Numbers, n_levels: int) -> tuple[list[int], list[str]] | None:
+    """Returns (levels in ascending order of a number, limits between them with the fewest digits);
+    None if the numbers of two levels overlap. Shape: (n,), (n,)."""
+    of_levels = [x[(codes == code) & ~np.isnan(x)] for code in range(n_levels)]
+    if sorted(map(len, of_levels))[-2] < _LEAST_OF_VALUE or min(map(len, of_levels)) == 0:
+        return None
+    order = sorted(range(n_levels), key=lambda code: float(of_levels[code].min()))
+    ends = [(of_levels[a].max(), of_levels[b].min()) for a, b in pairwise(order)]
+    if any(high >= low for high, low in ends):
+        return None
+    limits = [plainest(np.nextafter(high, low), low, slack=0.0) for high, low in ends]
+    return order, [f"{limit:.12g}" for limit in limits]
 
 
 def plainest(low: float, high: float, slack: float = 1e-12) -> float:
@@ -274,22 +281,12 @@ def _spans(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
         for text in [f"{part}({quoted_name(first.name)}, {quoted_name(last.name)})"]
     }
     for column in whole:
-        y = sample.training.numbers[column.name]
-        texts = [text for text, span in predicted.items() if _agree(y[:_FEW_ROWS], span)]
+        y = sample.training.numbers[column.name][:_FEW_ROWS]
+        texts = [text for text, span in predicted.items() if share_equal(y, span) >= LEAST_SHARE]
         texts += _ages(sample, column, dates)
-        rules = [Rule(f"{quoted_name(column.name)} == {text}", source="found") for text in texts]
         least = _LEAST_OF_LEVELS if column.kind.has_levels else LEAST_SHARE
-        found = [validated(rule, sample, n_tried, least) for rule in rules]
-        yield from _best(iter([candidate for candidate in found if candidate]), is_free)
-
-
-def _agree(y: Numbers, predicted: Numbers) -> bool:
-    """Returns whether the numbers are equal in 90 % of the rows in which both are known.
-
-    Shape: (n,) twice.
-    """
-    known = ~(np.isnan(y) | np.isnan(predicted))
-    return bool((y[known] == predicted[known]).sum() >= max(0.9 * known.sum(), 4))
+        rules = [Rule(f"{quoted_name(column.name)} == {text}", source="found") for text in texts]
+        yield from _best(validated(rules, sample, n_tried, least), is_free)
 
 
 def _ages(sample: RowSample, column: Column, dates: Sequence[Column]) -> list[str]:
@@ -297,7 +294,7 @@ def _ages(sample: RowSample, column: Column, dates: Sequence[Column]) -> list[st
     texts = []
     for date in dates:
         born, ages = (
-            np.concatenate([rows.numbers[name] for rows in (sample.training, sample.validation)])
+            np.concatenate([half.numbers[name] for half in sample.halves])
             for name in (date.name, column.name)
         )
         day = _day_of_reckoning(born, ages)
@@ -358,21 +355,20 @@ def _birthdays(days: pd.DatetimeIndex, ages: npt.NDArray[Any]) -> npt.NDArray[np
 def _factors(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
     """Yields rules for columns that are another column times a factor, or plus a summand, which a
     column of levels determines."""
-    half = sample.training
+    numbers = sample.training.numbers
     levels = [c for c in sample.columns if _has_few_levels(sample, c)][:_MOST_COLUMNS]
     numeric = [c for c in sample.numeric if c.kind.is_real][:_MOST_COLUMNS]
     n_tried = max(2 * len(levels) * len(numeric) ** 2, 1)
     relations: dict[frozenset[str], list[Candidate]] = {}
-    for y, x in permutations(numeric, 2):
-        if not is_free(Rule(f"{quoted_name(y.name)} == {quoted_name(x.name)}")):
-            continue
+    for y, x in permutations(numeric, 2) if levels else ():
         unit = grid_unit(y)
-        target, other = half.numbers[y.name], half.numbers[x.name]
-        if unit is None or np.nanstd(target) < 4 * unit:
+        if unit is None or np.nanstd(numbers[y.name]) < 4 * unit:
             continue
         for form in ("factor", "summand"):
-            if not _are_few(form, target, other):
+            if not _are_few(form, numbers[y.name], numbers[x.name]):
                 continue
+            if not is_free(Rule(f"{quoted_name(y.name)} == {quoted_name(x.name)}")):
+                break
             for level in levels:
                 if level.name not in (y.name, x.name):
                     found = _with_levels(sample, (y, x, level), form, 0.5 * unit, n_tried)
@@ -385,64 +381,58 @@ def _factors(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
         return -round(candidate.share, 2), _digits(rule) + _BACKWARD * is_backward
 
     for candidates in relations.values():
-        plain = sorted(candidates, key=key)
-        yield from [c for c in plain if is_free(c.rule)][:1]
+        yield from [c for c in sorted(candidates, key=key) if is_free(c.rule)][:1]
 
 
 def _are_few(form: str, y: Numbers, x: Numbers) -> bool:
-    """Returns whether y / x, or y - x, has few distinct values to three digits.
-
-    Shape: (n,) twice.
-    """
+    """Returns whether y / x, or y - x, has few distinct values to three digits. Shape: (n,)
+    twice."""
     known = ~(np.isnan(y) | np.isnan(x)) & (y != 0) & (x != 0)
-    if known.sum() < 20:
-        return False
-    if form == "factor":
-        ratios = (y[known] / x[known])[np.argsort(-np.abs(y[known]))][: max(len(y) // 2, 20)]
-    else:
-        ratios = y[known] - x[known]
-    ratios = ratios[np.isfinite(ratios)]
-    if not len(ratios):
-        return False
-    size = 10.0 ** np.floor(np.log10(np.maximum(np.abs(ratios), 1e-300)))
-    found, counts = np.unique(np.round(ratios / size, 2) * size, return_counts=True)
-    most = np.sort(counts)[-_MOST_LEVELS:].sum()
-    return bool(2 <= len(found) < 0.2 * len(ratios) and most >= 0.9 * len(ratios))
+    n_largest, y, x = max(len(y) // 2, 20), y[known], x[known]
+    for n, most in ((_SIEVE_ROWS, 0.5), (len(y), 0.2)):  # some rows suffice to refute
+        if form == "factor":
+            largest = np.argsort(-np.abs(y[:n]))[: min(n_largest, max(n // 2, 20))]
+            ratios = y[:n][largest] / x[:n][largest]
+        else:
+            ratios = y[:n] - x[:n]
+        ratios = ratios[np.isfinite(ratios)]
+        size = 10.0 ** np.floor(np.log10(np.maximum(np.abs(ratios), 1e-300)))
+        found, counts = np.unique(np.round(ratios / size, 2) * size, return_counts=True)
+        n_usual = np.sort(counts)[-_MOST_LEVELS:].sum()
+        if not 2 <= len(found) < most * len(ratios) or n_usual < 0.9 * len(ratios):
+            return False
+    return len(y) >= 20
 
 
 def _with_levels(
     sample: RowSample, columns: tuple[Column, Column, Column], form: str, near: float, n_tried: int
-) -> Iterator[Candidate]:
-    """Yields the rule in which each level has a factor or summand that fits all its rows, with the
-    fewest digits."""
-    y, x, level = columns
+) -> list[Candidate]:
+    """Returns the rule in which each level has the factor or summand with the fewest digits that
+    fits all its rows; an empty list if it is not valid."""
+    y, x, level = (quoted_name(column.name) for column in columns)
     half = sample.training
-    target, other = half.numbers[y.name], half.numbers[x.name]
-    keys = _keys(quoted_name(level.name), half.frame, sample.schema)
-    known = ~(np.isnan(target) | np.isnan(other)) & pd.notna(keys) & (other != 0)
-    ends = [target - near, target + near]
-    if form == "factor":
-        other = np.where(other == 0, np.nan, other)
-        ends = [
-            np.minimum(*(end / other for end in ends)),
-            np.maximum(*(end / other for end in ends)),
-        ]
-    else:
-        ends = [end - other for end in ends]
-    table: dict[str, Level] = {}
-    frame = pd.DataFrame({"key": keys[known], "low": ends[0][known], "high": ends[1][known]})
-    n_rows = 0
-    for key, rows in frame.groupby("key"):
-        low, high = rows["low"].max(), rows["high"].min()
-        if low <= high:
-            table[str(key)] = plainest(low, high)
-            n_rows += len(rows)
-    if n_rows < 0.95 * len(frame) or len(set(table.values())) < 2:
-        return
-    a, key = quoted_name(x.name), quoted_name(level.name)
-    text = f"rate[{key}] * {a}" if form == "factor" else f"{a} + extra[{key}]"
-    name = "rate" if form == "factor" else "extra"
-    rule = Rule(f"{quoted_name(y.name)} == {text}", source="found", tables={name: table})
-    found = validated(rule, sample, n_tried, 0.9)
-    if found is not None:
-        yield found
+    target, other = (half.numbers[column.name] for column in columns[:2])
+    codes = half.codes[columns[2].name]
+    rows = np.flatnonzero(~np.isnan(target) & ~np.isnan(other) & (codes >= 0) & (other != 0))
+    rows = rows[np.argsort(codes[rows], kind="stable")]
+    if not len(rows):
+        return []
+    ends = np.stack([target - near, target + near])[:, rows]
+    ends = ends / other[rows] if form == "factor" else ends - other[rows]
+    firsts = np.flatnonzero(np.diff(codes[rows], prepend=-1))
+    n_rows = np.diff(firsts, append=len(rows))
+    lows = np.maximum.reduceat(ends.min(axis=0), firsts)
+    highs = np.minimum.reduceat(ends.max(axis=0), firsts)
+    is_one = lows <= highs
+    if n_rows[is_one].sum() < 0.95 * len(rows):
+        return []
+    keys = _keys(level, half.frame.iloc[rows[firsts]], sample.schema)
+    within = sorted(zip(keys[is_one], lows[is_one], highs[is_one], strict=True))
+    table: dict[str, Level] = {key: plainest(low, high) for key, low, high in within}
+    if len(set(table.values())) < 2:
+        return []
+    name, text = (
+        ("rate", f"rate[{level}] * {x}") if form == "factor" else ("extra", f"{x} + extra[{level}]")
+    )
+    rule = Rule(f"{y} == {text}", source="found", tables={name: table})
+    return list(validated([rule], sample, n_tried, LEAST_SHARE))

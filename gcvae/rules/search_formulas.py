@@ -3,6 +3,7 @@
     leaves    x, and for rates 1 - r, 1 + r, 1 - r/100, 1 + r/100
     pairs     a + b, a - b, a * b, a / b, 100 * a / b, a / b², (a - b) / b, (a + b) / 2
     triples   a pair P and a third leaf u, by meet in the middle: y = P * u where y / u = P
+    bounds    max(a, f) or min(a, f), of such a formula f and a column or number a
 
 A formula is tested on some rows (the sieve), then on all of the training half, and validated on the
 other half. Among formulas that hold equally often, the shortest is preferred. Several formulas may
@@ -13,9 +14,9 @@ others least.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from itertools import combinations
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import combinations, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -25,8 +26,16 @@ from gcvae.arrays import Mask, Numbers
 from gcvae.cells.data_frames import with_columns
 from gcvae.cells.grid_units import grid_unit
 from gcvae.rules.predictions import Prediction, quantities, rounded
-from gcvae.rules.row_sample import Candidate, RowSample, agreement_of, validated
-from gcvae.rules.search_sums import find_sums
+from gcvae.rules.row_sample import (
+    LEAST_ROWS,
+    Candidate,
+    Free,
+    RowSample,
+    agreement_of,
+    most_frequent,
+    validated,
+)
+from gcvae.rules.search_sums import find_sums, sum_text
 from gcvae.schema.columns import Column
 from gcvae.schema.expressions import quoted_name
 from gcvae.schema.rules import Rule
@@ -36,12 +45,19 @@ LEAST_SHARE = 0.9
 _ROWS = 600
 """Number of rows in which terms are computed; a sieve contains the most informative of them."""
 _SIEVE_ROWS = 48
+_SKIPPED = 8
+"""Each eighth row of the sieve is tried before all of them."""
 _LEAST_SIEVE = 10
 _LEAST_SIEVED = 0.7
 _LEAST_HELD = LEAST_SHARE - 0.1
 """Share of _ROWS rows below which a formula is not tested in all."""
 _LEAST_JUDGED = 100
-"""Number of known rows from which that share is reliable: three standard errors are 0.09."""
+"""Number of known rows from which that share is reliable: three standard errors are 0.09. From
+LEAST_ROWS on, a share below 0.5 is reliable."""
+_LEAST_BOUNDED = 0.995
+"""Minimum share of rows in which a formula with a bound holds."""
+_LEAST_MET, _LEAST_NUMBERS_MET = 0.02, 3
+"""Minimum share of rows in which the bound is reached, and of distinct numbers in them."""
 MOST_COLUMNS = 40
 """Maximum number of columns in pairs and triples; time grows with the cube of this number."""
 _MOST_MATCHES = 400
@@ -62,68 +78,89 @@ _FACTORS = (
 )  # fmt: skip
 """Possible factors of a pair: units and per cent."""
 
-Free = Callable[[Rule], bool]
-"""Function that returns whether a rule is compatible with the accepted rules."""
+_Of = Callable[..., Numbers]
 
 
-@dataclass(frozen=True)
-class _Terms:
-    """Terms from which formulas are built, with their values in some rows.
+class _Term(NamedTuple):
+    """A term of which formulas are built: expression, columns, complexity and, of a product, its
+    factors as (complexity, index of the leaf)."""
 
-    Attributes:
-        texts: Expression of each term.
-        names: Columns of each term.
-        sizes: Complexity of each term.
-        values: Values of the terms. Shape: (n, number of terms).
-        products: (size, leaf) of the factors of each product; empty for other terms.
-    """
+    text: str
+    names: frozenset[str]
+    size: float
+    factors: tuple[tuple[float, int], ...] = ()
 
-    texts: list[str]
-    names: list[frozenset[str]]
-    sizes: list[float]
+
+_NO_TERM = _Term("", frozenset(), 0.0)
+
+
+class _Terms(NamedTuple):
+    """Terms, and their values in some rows. Shape: (n, number of terms)."""
+
+    each: list[_Term]
     values: Numbers
-    products: list[list[tuple[float, int]]] = field(default_factory=list)
 
 
 class _Proposal(NamedTuple):
-    """A formula that holds in the rows of a sieve.
-
-    Attributes:
-        text: Expression.
-        size: Complexity.
-        values: Returns its values in the rows of `_Terms`. Shape: (n,).
-    """
+    """A formula that holds in the rows of a sieve: expression, complexity, and a function that
+    returns its values in the rows of the terms. Shape: (n,)."""
 
     text: str
     size: float
     values: Callable[[], Numbers]
 
 
-def _times(factor: float, values: Numbers) -> Numbers:
-    return factor * values
+class _Triple(NamedTuple):
+    """Formula of a pair p and a leaf u: expression, complexity and value; the pair that makes it y,
+    and the tolerance of that pair if y has tolerance e."""
+
+    text: str
+    size: float
+    value: _Of
+    pair: _Of
+    reach: _Of
 
 
-_TRIPLES: dict[str, Callable[[Numbers, Numbers], Numbers]] = {
-    "{p} * {u}": lambda p, u: p * u,
-    "{p} / {u}": lambda p, u: p / u,
-    "{u} / {p}": lambda p, u: u / p,
-    "100 * {p} / {u}": lambda p, u: 100 * p / u,
-    "100 * {u} / {p}": lambda p, u: 100 * u / p,
-    "{p} + {u}": lambda p, u: p + u,
-    "{p} - {u}": lambda p, u: p - u,
-    "{u} - {p}": lambda p, u: u - p,
-}
-"""Formulas of a pair p and a leaf u."""
+_PRODUCT = "{a} * {b}"
+_PAIRS: tuple[tuple[str, float, _Of], ...] = (
+    (_PRODUCT, 2.0, lambda a, b: a * b),
+    ("{a} + {b}", 2.0, lambda a, b: a + b),
+    ("{a} - {b}", 2.0, lambda a, b: a - b),
+    ("{b} - {a}", 2.0, lambda a, b: b - a),
+    ("{a} / {b}", 2.4, lambda a, b: a / b),
+    ("{b} / {a}", 2.4, lambda a, b: b / a),
+    ("{a} / {b} ** 2", 3.2, lambda a, b: a / b**2),
+    ("{b} / {a} ** 2", 3.2, lambda a, b: b / a**2),
+    ("({a} - {b}) / {b}", 2.9, lambda a, b: (a - b) / b),
+    ("({b} - {a}) / {a}", 2.9, lambda a, b: (b - a) / a),
+    ("({a} + {b}) / 2", 2.6, lambda a, b: (a + b) / 2),
+)
+"""Formulas of two leaves: expression, complexity and value. Rates form products only."""
+# fmt: off
+_TRIPLES = (
+    _Triple("{p} * {u}", 1.0, lambda p, u: p * u, lambda y, u: y / u, lambda e, y, u: e / u),
+    _Triple("{p} / {u}", 1.4, lambda p, u: p / u, lambda y, u: y * u, lambda e, y, u: e * u),
+    _Triple("{u} / {p}", 1.4, lambda p, u: u / p, lambda y, u: u / y,
+            lambda e, y, u: e * u / (y * y)),
+    _Triple("100 * {p} / {u}", 1.8, lambda p, u: 100 * p / u, lambda y, u: y * u / 100,
+            lambda e, y, u: e * u / 100),
+    _Triple("100 * {u} / {p}", 1.8, lambda p, u: 100 * u / p, lambda y, u: 100 * u / y,
+            lambda e, y, u: 100 * (e * u / (y * y))),
+    _Triple("{p} + {u}", 1.0, lambda p, u: p + u, lambda y, u: y - u, lambda e, y, u: e),
+    _Triple("{p} - {u}", 1.1, lambda p, u: p - u, lambda y, u: y + u, lambda e, y, u: e),
+    _Triple("{u} - {p}", 1.1, lambda p, u: u - p, lambda y, u: u - y, lambda e, y, u: e),
+)
+"""Formulas of a pair and a leaf. Rates form products and quotients only."""
+# fmt: on
+_OF_RATES = 5
+"""Number of the first triples, those of rates."""
+_INVERTED = {"{p} * {u}": "{u} / {p}", "{p} / {u}": "1 / ({p} * {u})", "{p}": "1 / {p}"}
+"""Products and quotients with 1 / p in place of p."""
 
 
 def find_formulas(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
     """Yields rules by which a numeric column is a formula of others: exact short formulas, one per
-    relation, shortest first; then sums of more terms; then approximate formulas.
-
-    Args:
-        sample: Sample of the table.
-        is_free: Function that returns whether a rule is compatible with the accepted ones.
-    """
+    relation, shortest first; then sums of more terms; then approximate formulas."""
     columns = [c for c in sample.numeric if _is_spread(sample.training.numbers[c.name])]
     columns = columns[:MOST_COLUMNS]
     if len(columns) < 2:
@@ -140,21 +177,18 @@ def _exact(
     sample: RowSample, columns: Sequence[Column], leaves: _Terms, pairs: _Terms, is_free: Free
 ) -> Iterator[Candidate]:
     """Yields formulas that hold to the last decimal."""
-    n_tried = len(columns) * len(pairs.texts) * len(leaves.texts)
-    found = [
-        one for column in columns for one in _of_column(sample, column, leaves, pairs, n_tried)
-    ]
+    n_tried = len(columns) * len(pairs.each) * len(leaves.each)
     places = {name: place for place, name in enumerate(sample.schema.names)}
 
-    def key(one: _Found) -> tuple[float, ...]:
-        rule = one.candidate.rule
+    def key(found: tuple[float, Candidate]) -> tuple[float, ...]:
+        (size, candidate), rule = found, found[1].rule
         is_backward = any(places[name] > places[rule.column] for name in rule.parents)
         # Columns without missing cells are preferred as computed ones.
         missing = round(float(np.isnan(sample.training.numbers[rule.column]).mean()), 2)
-        return (*one.preference, missing, is_backward, -places[rule.column])
+        return -round(candidate.share, 2), size, missing, is_backward, -places[rule.column]
 
-    in_order = sorted(found, key=key)
-    yield from _one_per_relation(sample, [one.candidate for one in in_order], is_free)
+    found = [one for y in columns for one in _of_column(sample, y, leaves, pairs, n_tried)]
+    yield from _one_per_relation(sample, [one for _, one in sorted(found, key=key)], is_free)
 
 
 def _one_per_relation(
@@ -214,7 +248,7 @@ def _approximate(
 ) -> Iterator[Candidate]:
     """Yields products and quotients that approximate a column up to a constant factor, most precise
     first."""
-    if not pairs.texts:
+    if not pairs.each:
         return
     found = []
     for column in columns:
@@ -222,8 +256,8 @@ def _approximate(
             rule = _approximate_rule(sample, column, text)
             if rule is None:
                 continue
-            candidate = validated(rule, sample, len(columns) * len(pairs.texts), _LEAST_NEAR)
-            if candidate is not None:
+            n_tried = len(columns) * len(pairs.each)
+            for candidate in validated([rule], sample, n_tried, _LEAST_NEAR):
                 found.append((left, candidate))
     in_order = sorted(found, key=lambda pair: (round(pair[0], 3), len(pair[1].rule.text)))
     yield from _one_per_relation(sample, [candidate for _, candidate in in_order], is_free)
@@ -241,47 +275,37 @@ def _best_products(
     """
     y = sample.training.numbers[column.name][:_ROWS]
     rows = np.flatnonzero(y > 0)[:_NEAR_ROWS]
-    if len(rows) < _SIEVE_ROWS or (y[rows] > 0).mean() < 1.0:
+    if len(rows) < _SIEVE_ROWS:
         return []
     of_y = _centred(y[rows, None])[:, 0]
     deviation = float(of_y @ of_y)
     if np.isnan(deviation) or deviation <= 0:
         return []
     p = _centred(pairs.values[rows])
-    is_usable = ~np.isnan(p).any(axis=0) & np.array([column.name not in n for n in pairs.names])
+    is_other = np.array([column.name not in pair.names for pair in pairs.each])
+    is_usable = ~np.isnan(p).any(axis=0) & is_other
     p = np.where(is_usable, p, 0.0)
     of_pairs = np.where(is_usable, (p * p).sum(axis=0), np.inf)
+    u = _centred(leaves.values[rows])
+    forms = [("{p}", _NO_TERM, of_y)]
+    for leaf, logs in zip(leaves.each, u.T, strict=True):
+        if column.name not in leaf.names and not np.isnan(logs).any():
+            forms += [("{p} * {u}", leaf, of_y - logs), ("{p} / {u}", leaf, of_y + logs)]
+    targets = np.stack([target for _, _, target in forms])
     tried: list[tuple[float, str]] = []
-    plainness = np.array(pairs.sizes)
-    for sign in (1, -1):
-        forms = [("{p}", of_y, -1)]
-        for i in range(len(leaves.texts)):
-            if column.name not in leaves.names[i]:
-                u = _centred(leaves.values[rows, i, None])[:, 0]
-                forms += [("{p} * {u}", of_y - u, i), ("{p} / {u}", of_y + u, i)]
-        for form, target, i in forms:
-            # y is a pair, or the reciprocal of a pair, times or divided by u.
-            left = float(target @ target) + of_pairs - 2.0 * sign * (target @ p)
-            if np.isnan(left).all():
+    plainness = 1e-6 * deviation * np.array([pair.size for pair in pairs.each])
+    for sign in (1, -1):  # y is a pair, or the reciprocal of a pair, times or divided by u
+        left = (targets * targets).sum(axis=1)[:, None] + of_pairs - 2.0 * sign * (targets @ p)
+        places = (left + plainness).argmin(axis=1)
+        for (form, leaf, _), off, place in zip(forms, left, places, strict=True):
+            pair = pairs.each[place]
+            if off[place] > _MOST_LEFT**2 * deviation or pair.names & leaf.names:
                 continue
-            place = int(np.nanargmin(left + 1e-6 * deviation * plainness))
-            if left[place] > _MOST_LEFT**2 * deviation or (
-                i >= 0 and pairs.names[place] & leaves.names[i]
-            ):
-                continue
-            u_text = leaves.texts[i] if i >= 0 else ""
-            pair = f"({pairs.texts[place]})"
-            text = form.format(p=pair, u=u_text) if sign > 0 else _inverted(form, pair, u_text)
-            tried.append((max(float(left[place]), 0.0), text))
+            form = form if sign > 0 else _INVERTED[form]
+            text = form.format(p=f"({pair.text})", u=leaf.text)
+            tried.append((max(float(off[place]), 0.0), text))
     best = sorted(tried)[:_MOST_NEAR]
     return [(text, float(np.sqrt(left / deviation))) for left, text in best]
-
-
-def _inverted(form: str, pair: str, u: str) -> str:
-    """Returns the expression of y = u / P, 1 / (P u) or 1 / P."""
-    return {"{p} * {u}": f"{u} / {pair}", "{p} / {u}": f"1 / ({pair} * {u})", "{p}": f"1 / {pair}"}[
-        form
-    ]
 
 
 def _centred(values: Numbers) -> Numbers:
@@ -319,20 +343,6 @@ def _approximate_rule(sample: RowSample, column: Column, text: str) -> Rule | No
     )
 
 
-@dataclass(frozen=True)
-class _Found:
-    """A formula and its complexity."""
-
-    candidate: Candidate
-    size: float
-
-    @property
-    def preference(self) -> tuple[float, ...]:
-        """Sort key of found formulas: those that hold in a larger share of rows first, then the
-        shorter."""
-        return (-round(self.candidate.share, 2), self.size)
-
-
 def _is_spread(values: Numbers) -> bool:
     """Returns whether a column contains more than two distinct numbers."""
     known = values[~np.isnan(values)]
@@ -341,97 +351,97 @@ def _is_spread(values: Numbers) -> bool:
 
 def _leaves(sample: RowSample, columns: Sequence[Column]) -> _Terms:
     """Returns the columns as terms, and for each rate r also 1 - r and 1 + r."""
-    texts, names, sizes, values = list[str](), list[frozenset[str]](), list[float](), []
+    terms, values = list[_Term](), []
     for column in columns:
-        x, name = sample.training.numbers[column.name][:_ROWS], quoted_name(column.name)
-        whole = sample.training.numbers[column.name]
-        low, high = np.nanmin(whole), np.nanmax(whole)
-        forms: list[tuple[str, float, Numbers]] = [(name, 1.0, x)]
+        whole, name = sample.training.numbers[column.name], quoted_name(column.name)
+        x, low, high = whole[:_ROWS], np.nanmin(whole), np.nanmax(whole)
+        forms = [(name, 1.0, x)]
         if low >= 0 and high <= 1:
             forms += [(f"(1 - {name})", 1.5, 1 - x), (f"(1 + {name})", 1.5, 1 + x)]
         elif low >= 0 and high <= 100:
-            forms += [
-                (f"(1 - {name} / 100)", 1.6, 1 - x / 100),
-                (f"(1 + {name} / 100)", 1.6, 1 + x / 100),
-            ]
+            r = x / 100
+            forms += [(f"(1 - {name} / 100)", 1.6, 1 - r), (f"(1 + {name} / 100)", 1.6, 1 + r)]
         for text, size, of_form in forms:
-            texts.append(text)
-            names.append(frozenset({column.name}))
-            sizes.append(size)
+            terms.append(_Term(text, frozenset({column.name}), size, ((size, len(terms)),)))
             values.append(of_form)
-    return _Terms(texts, names, sizes, np.stack(values, axis=1))
-
-
-_Form = tuple[str, float, Callable[[Numbers, Numbers], Numbers]]
-_OF_COLUMNS: tuple[_Form, ...] = (
-    ("{a} + {b}", 2.0, lambda a, b: a + b),
-    ("{a} - {b}", 2.0, lambda a, b: a - b),
-    ("{b} - {a}", 2.0, lambda a, b: b - a),
-    ("{a} / {b}", 2.4, lambda a, b: a / b),
-    ("{b} / {a}", 2.4, lambda a, b: b / a),
-    ("{a} / {b} ** 2", 3.2, lambda a, b: a / b**2),
-    ("{b} / {a} ** 2", 3.2, lambda a, b: b / a**2),
-    ("({a} - {b}) / {b}", 2.9, lambda a, b: (a - b) / b),
-    ("({b} - {a}) / {a}", 2.9, lambda a, b: (b - a) / a),
-    ("({a} + {b}) / 2", 2.6, lambda a, b: (a + b) / 2),
-)
+    return _Terms(terms, np.stack(values, axis=1))
 
 
 def _pairs(leaves: _Terms) -> _Terms:
     """Combines two leaves of different columns by each operation."""
-    texts, names, sizes, values = list[str](), list[frozenset[str]](), list[float](), []
-    products = list[list[tuple[float, int]]]()
-    is_plain = [size == 1.0 for size in leaves.sizes]
+    terms, values = list[_Term](), []
     with np.errstate(all="ignore"):
-        for i, j in combinations(range(len(leaves.texts)), 2):
-            if leaves.names[i] == leaves.names[j]:
-                continue
-            forms: tuple[_Form, ...] = (("{a} * {b}", 2.0, lambda a, b: a * b),)
-            forms += _OF_COLUMNS if is_plain[i] and is_plain[j] else ()
-            for text, size, form in forms:
-                texts.append(text.format(a=leaves.texts[i], b=leaves.texts[j]))
-                names.append(leaves.names[i] | leaves.names[j])
-                sizes.append(size + leaves.sizes[i] + leaves.sizes[j] - 2.0)
-                values.append(form(leaves.values[:, i], leaves.values[:, j]))
-                is_product = text == "{a} * {b}"
-                products.append([(leaves.sizes[k], k) for k in (i, j)] if is_product else [])
-    if not values:
-        return _Terms([], [], [], np.zeros((len(leaves.values), 0)))
-    return _Terms(texts, names, sizes, np.stack(values, axis=1), products)
+        for (i, a), (j, b) in combinations(enumerate(leaves.each), 2):
+            forms = _PAIRS if a.size == b.size == 1.0 else _PAIRS[:1]
+            for form, size, value in forms if a.names != b.names else ():
+                text, size = form.format(a=a.text, b=b.text), size + a.size + b.size - 2.0
+                factors = a.factors + b.factors if form == _PRODUCT else ()
+                terms.append(_Term(text, a.names | b.names, size, factors))
+                values.append(value(leaves.values[:, i], leaves.values[:, j]))
+    return _Terms(terms, np.stack(values, axis=1) if terms else np.zeros((len(leaves.values), 0)))
 
 
 def _of_column(
     sample: RowSample, column: Column, leaves: _Terms, pairs: _Terms, n_tried: int
-) -> list[_Found]:
-    """Returns the formulas of one column that hold most often."""
-    y = sample.training.numbers[column.name][:_ROWS]
-    rows = _informative_rows(y)
-    if len(rows) < _LEAST_SIEVE:
-        return []
-    sieve = _Sieve(column, y[rows], grid_unit(column))
-    whole = _Sieve(column, y, sieve.unit)
-    tried: dict[str, _Proposal] = {}
-    for one in (
-        *sieve.of_multiples(leaves, rows),
-        *sieve.of_terms(leaves, rows),
-        *sieve.of_terms(pairs, rows),
-        *sieve.of_triples(leaves, pairs, rows),
-    ):
-        if one.text not in tried or one.size < tried[one.text].size:
-            tried[one.text] = one
+) -> list[tuple[float, Candidate]]:
+    """Returns (complexity, formula) of the formulas of one column that hold most often; formulas
+    with a bound only if the others have more exceptions."""
+    whole = _Sieve(column, sample.training.numbers[column.name][:_ROWS], grid_unit(column))
+    proposals = whole.proposals(_informative_rows(whole.y), leaves, pairs)
+    found = _held(sample, whole, proposals, n_tried, LEAST_SHARE)
+    if any(candidate.share >= _LEAST_BOUNDED for _, candidate in found):
+        return found
+    bounded, n_bounds = list(_bounded(whole, proposals, leaves, pairs)), 2 + 2 * len(leaves.each)
+    return _held(sample, whole, bounded, n_bounds * n_tried, _LEAST_BOUNDED) or found
+
+
+def _held(
+    sample: RowSample, whole: _Sieve, proposals: Sequence[_Proposal], n_tried: int, least: float
+) -> list[tuple[float, Candidate]]:
+    """Returns (complexity, formula) of the proposals that hold in a share `least` of the rows of
+    each half, and in nearly as many rows as the best one."""
     found = []
-    for text, size, values in sorted(tried.values(), key=lambda one: one.size)[:_MOST_TRIED]:
+    for text, size, values in proposals:
         if not whole.may_hold(values()):
             continue
-        rule = Rule(f"{quoted_name(column.name)} == {text}", source="found")
+        rule = Rule(f"{quoted_name(whole.column.name)} == {text}", source="found")
         seen = agreement_of(rule, sample.training.frame, sample.schema)
-        if seen.share < LEAST_SHARE or seen.unusual < LEAST_SHARE * seen.share:
+        if seen.share < least or seen.unusual < least * seen.share:
             continue
-        candidate = validated(rule, sample, n_tried, LEAST_SHARE)
-        if candidate is not None:
-            found.append(_Found(candidate, size))
-    most = max((one.candidate.share for one in found), default=0.0)
-    return [one for one in found if one.candidate.share >= most - 0.005]
+        for candidate in validated([rule], sample, n_tried, least):
+            found.append((size, candidate))
+    most = max((candidate.share for _, candidate in found), default=0.0)
+    return [(size, candidate) for size, candidate in found if candidate.share >= most - 0.005]
+
+
+def _bounded(
+    whole: _Sieve, proposals: Sequence[_Proposal], leaves: _Terms, pairs: _Terms
+) -> Iterator[_Proposal]:
+    """Yields formulas of a column with a bound, max(a, f) or min(a, f).
+
+    The bound a is the column's most frequent number, which its informative rows do not contain, or
+    another column that is hardly ever more, or less.
+    """
+    y, near, usual = whole.y, whole.near, whole.usual
+    known = y[~np.isnan(y)]
+    for word, choose, sign in (("max", np.maximum, 1.0), ("min", np.minimum, -1.0)):
+        if (sign * known >= sign * usual).all():
+            for text, size, values in proposals:
+                bounded = partial(choose, values(), usual)
+                yield _Proposal(f"{word}({usual:.12g}, {text})", size + 1.5, bounded)
+        above = sign * (y[:, None] - leaves.values)
+        n_known = (~np.isnan(above)).sum(axis=0)
+        is_met = (np.abs(above) <= near[:, None]) & (y != usual)[:, None]
+        met = is_met.sum(axis=0) / np.maximum(n_known, 1)
+        is_bound = (above >= -near[:, None]).sum(axis=0) >= _LEAST_BOUNDED * n_known
+        for i in np.flatnonzero(is_bound & (met >= _LEAST_MET) & (met <= 1 - _LEAST_MET)):
+            leaf = leaves.each[i]
+            is_other = leaf.size == 1.0 and whole.column.name not in leaf.names
+            if is_other and len(np.unique(y[is_met[:, i]])) >= _LEAST_NUMBERS_MET:
+                rows = _informative_rows(np.where(is_met[:, i], np.nan, y))
+                for text, size, values in whole.proposals(rows, leaves, pairs):
+                    bounded = partial(choose, values(), leaves.values[:, i])
+                    yield _Proposal(f"{word}({leaf.text}, {text})", size + 2.5, bounded)
 
 
 def _informative_rows(y: Numbers) -> npt.NDArray[np.intp]:
@@ -462,7 +472,13 @@ class _Sieve:
     y: Numbers
     unit: float | None
 
-    @property
+    @cached_property
+    def usual(self) -> float:
+        """Most frequent number of the column; NaN if all cells are missing."""
+        known = self.y[~np.isnan(self.y)]
+        return float(most_frequent(known)) if len(known) else np.nan
+
+    @cached_property
     def near(self) -> Numbers:
         """Largest distance between a formula and the column y to be explained at which they count
         as equal, in each of n rows. Shape: (n,)."""
@@ -471,34 +487,60 @@ class _Sieve:
 
     def may_hold(self, values: Numbers) -> bool:
         """Returns whether a formula with these values equals the column to be explained in so many
-        sampled rows that it may do so in LEAST_SHARE of all rows."""
+        sampled rows that it may do so in LEAST_SHARE of all rows, also of those in which the column
+        is not its most frequent number."""
         off = np.abs(values - self.y)
-        known = np.isfinite(off)
-        share = (off[known] <= self.near[known]).mean() if known.any() else 0.0
-        return bool(share >= _LEAST_HELD or known.sum() < _LEAST_JUDGED)
+        is_equal, known = off <= self.near, np.isfinite(off)
+        for among, least in ((known, _LEAST_HELD), (known & (self.y != self.usual), 0.7)):
+            n = int(among.sum())
+            least = least if n >= _LEAST_JUDGED else 0.5
+            if n >= LEAST_ROWS and is_equal[among].mean() < least:
+                return False
+        return True
 
-    def of_terms(self, terms: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[_Proposal]:
-        """Yields the terms (short formulas of other columns) that, times one of a list of usual
-        factors, equal the column to be explained in most of `rows`, the indices of sampled rows."""
+    def proposals(
+        self, rows: npt.NDArray[np.intp], leaves: _Terms, pairs: _Terms
+    ) -> list[_Proposal]:
+        """Returns the formulas that equal the column to be explained in most of `rows`, indices of
+        sampled rows; the shortest first."""
+        if len(rows) < _LEAST_SIEVE:
+            return []
+        sieve = _Sieve(self.column, self.y[rows], self.unit)
+        tried: dict[str, _Proposal] = {}
+        for one in (
+            *sieve._of_multiples(leaves, rows),
+            *sieve._of_terms(leaves, rows),
+            *sieve._of_terms(pairs, rows),
+            *islice(sieve._of_triples(leaves, pairs, rows), 3 * _MOST_TRIED),  # of a b c, three
+        ):
+            if one.text not in tried or one.size < tried[one.text].size:
+                tried[one.text] = one
+        return sorted(tried.values(), key=lambda one: one.size)[:_MOST_TRIED]
+
+    def _of_terms(self, terms: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[_Proposal]:
+        """Yields the terms that, times a usual factor, equal the column in most rows."""
         values = terms.values[rows]
         for factor in _FACTORS:
-            off = np.abs(factor * values - self.y[:, None])
+            off = np.abs(factor * values[::_SKIPPED] - self.y[::_SKIPPED, None])
+            at = self._may_agree(off, self.near[::_SKIPPED, None])
+            off = np.abs(factor * values[:, at] - self.y[:, None])
             hits = self._shares(off <= self.near[:, None], ~np.isnan(off))
-            for place in np.flatnonzero(hits >= _LEAST_SIEVED):
-                if self.column.name not in terms.names[place]:
-                    text, size = _scaled(factor, terms.texts[place], terms.sizes[place])
-                    yield _Proposal(text, size, partial(_times, factor, terms.values[:, place]))
+            for place in at[hits >= _LEAST_SIEVED]:
+                term = terms.each[place]
+                if self.column.name not in term.names:
+                    text, size = _scaled(factor, term.text, term.size)
+                    values_of = partial(np.multiply, factor, terms.values[:, place])
+                    yield _Proposal(text, size, values_of)
 
-    def of_multiples(self, leaves: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[_Proposal]:
+    def _of_multiples(self, leaves: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[_Proposal]:
         """Yields the columns that, times a factor of at most _MOST_DIGITS digits, equal the column
-        to be explained in most of `rows`, the indices of sampled rows."""
+        in most rows."""
         with np.errstate(all="ignore"):
             ratios = self.y[:, None] / leaves.values[rows]
-        for place, text in enumerate(leaves.texts):
+        for place, leaf in enumerate(leaves.each):
             known = np.isfinite(ratios[:, place])
-            if leaves.sizes[place] > 1.0 or self.column.name in leaves.names[place]:
-                continue
-            if known.sum() < _LEAST_SIEVE:
+            is_other = leaf.size == 1.0 and self.column.name not in leaf.names
+            if not is_other or known.sum() < _LEAST_SIEVE:
                 continue
             factor = float(np.median(ratios[known, place]))
             x = leaves.values[rows[known], place]
@@ -506,79 +548,79 @@ class _Sieve:
                 plain = float(f"{factor:.{digits}g}")
                 hits = np.abs(plain * x - self.y[known]) <= self.near[known]
                 if plain != 1.0 and hits.mean() >= _LEAST_SIEVED:
-                    values = partial(_times, plain, leaves.values[:, place])
-                    yield _Proposal(f"{plain:.12g} * {text}", 1.4 + 0.1 * digits, values)
+                    text = f"{plain:.12g} * {leaf.text}"
+                    values_of = partial(np.multiply, plain, leaves.values[:, place])
+                    yield _Proposal(text, 1.4 + 0.1 * digits, values_of)
                     break
 
-    def of_triples(
+    def _of_triples(
         self, leaves: _Terms, pairs: _Terms, rows: npt.NDArray[np.intp]
     ) -> Iterator[_Proposal]:
         """Yields the formulas of three columns, a pair such as a + b combined with a third, that
-        equal the column to be explained in most of `rows`, the indices of sampled rows."""
-        if not pairs.texts:
+        equal the column in most rows; the shortest first."""
+        if not pairs.each:
             return
         u, p = leaves.values[rows], pairs.values[rows]
         required = self._required_pairs(leaves, u)
-        target = np.stack([values for _, values, _ in required], axis=1)
-        reach = np.stack([near for _, _, near in required], axis=1)
-        met = set[tuple[int, int]]()
+        target = np.stack([values for _, _, values, _ in required], axis=1)
+        reach = np.stack([near for *_, near in required], axis=1)
+        n_pairs, met = len(pairs.each), [np.zeros(0, dtype=np.int64)]
         for row in range(0, len(rows), max(len(rows) // 4, 1)):
             order = np.argsort(p[row], kind="stable")
             ordered = p[row][order]
             first = np.searchsorted(ordered, target[row] - reach[row])
             last = np.searchsorted(ordered, target[row] + reach[row], side="right")
             n_met = np.where(np.isnan(target[row]), 0, last - first)
-            for which in np.flatnonzero((n_met > 0) & (n_met <= _MOST_MATCHES)):
-                places = order[first[which] : last[which]]
-                off = np.abs(p[:, places] - target[:, [which]])
-                hits = self._shares(off <= reach[:, [which]], ~np.isnan(off))
-                met.update((int(which), int(place)) for place in places[hits >= _LEAST_SIEVED])
-        for number, place in sorted(met):
-            (leaf, form, size), _, _ = required[number]
-            names = pairs.names[place]
-            if self.column.name not in names and not names & leaves.names[leaf]:
-                pair, size = pairs.texts[place], size + pairs.sizes[place] + leaves.sizes[leaf]
-                values = partial(_TRIPLES[form], pairs.values[:, place], leaves.values[:, leaf])
-                if form == "{p} * {u}" and pairs.products[place]:
-                    factors = [*pairs.products[place], (leaves.sizes[leaf], leaf)]
-                    text = " * ".join(leaves.texts[i] for _, i in sorted(factors))
-                else:
-                    text = form.format(p=_inner(pair, form), u=leaves.texts[leaf])
-                yield _Proposal(text, size, values)
+            n_met = np.where(n_met <= _MOST_MATCHES, n_met, 0)
+            which = np.repeat(np.arange(len(n_met)), n_met)
+            place = order[np.arange(len(which)) - np.repeat(n_met.cumsum() - n_met - first, n_met)]
+            off = np.abs(p[::_SKIPPED, place] - target[::_SKIPPED, which])
+            at = self._may_agree(off, reach[::_SKIPPED, which])
+            which, place = which[at], place[at]
+            off = np.abs(p[:, place] - target[:, which])
+            hits = self._shares(off <= reach[:, which], ~np.isnan(off)) >= _LEAST_SIEVED
+            met.append(which[hits] * n_pairs + place[hits])
+        numbers, places = np.divmod(np.unique(np.concatenate(met)), n_pairs)
+        sizes = np.array([triple.size for _, triple, *_ in required])[numbers]
+        sizes += np.array([pair.size for pair in pairs.each])[places]
+        sizes += np.array([leaves.each[i].size for i, *_ in required])[numbers]
+        for k in np.argsort(sizes, kind="stable").tolist():
+            number, place = int(numbers[k]), int(places[k])
+            i, triple, *_ = required[number]
+            leaf, pair = leaves.each[i], pairs.each[place]
+            if self.column.name in pair.names or pair.names & leaf.names:
+                continue
+            if triple is _TRIPLES[0] and pair.factors:
+                factors = sorted(pair.factors + leaf.factors)
+                text = " * ".join(leaves.each[k].text for _, k in factors)
+            else:
+                is_sum = triple.text in ("{p} + {u}", "{p} - {u}")
+                of_pair = pair.text if is_sum else f"({pair.text})"
+                text = triple.text.format(p=of_pair, u=leaf.text)
+            values_of = partial(triple.value, pairs.values[:, place], leaves.values[:, i])
+            yield _Proposal(text, float(sizes[k]), values_of)
 
     def _required_pairs(
         self, leaves: _Terms, u: Numbers
-    ) -> list[tuple[tuple[int, str, float], Numbers, Numbers]]:
-        """Returns ((leaf, form, size), values, tolerance) that a pair must have to equal y together
-        with each leaf.
-
-        Shape: u (n, leaves); values and tolerance (n,).
-        """
-        y, near = self.y, self.near
+    ) -> list[tuple[int, _Triple, Numbers, Numbers]]:
+        """Returns (index of a leaf, form, values, tolerance) of the pairs that equal y together
+        with the leaf. Shape: u (n, leaves); values and tolerance (n,)."""
         found = []
         with np.errstate(all="ignore"):
-            for i in range(len(leaves.texts)):
-                if self.column.name in leaves.names[i]:
-                    continue
-                x = u[:, i]
-                inverse = np.abs(near * x / (y * y))
-                forms = [
-                    ("{p} * {u}", 1.0, y / x, np.abs(near / x)),
-                    ("{p} / {u}", 1.4, y * x, np.abs(near * x)),
-                    ("{u} / {p}", 1.4, x / y, inverse),
-                    ("100 * {p} / {u}", 1.8, y * x / 100, np.abs(near * x) / 100),
-                    ("100 * {u} / {p}", 1.8, 100 * x / y, 100 * inverse),
-                ]
-                if leaves.sizes[i] == 1.0:
-                    forms += [
-                        ("{p} + {u}", 1.0, y - x, near),
-                        ("{p} - {u}", 1.1, y + x, near),
-                        ("{u} - {p}", 1.1, x - y, near),
-                    ]
-                for text, size, values, reach in forms:
+            for i, leaf in enumerate(leaves.each):
+                is_other = self.column.name not in leaf.names
+                forms = _TRIPLES if leaf.size == 1.0 else _TRIPLES[:_OF_RATES]
+                for triple in forms if is_other else ():
+                    values = triple.pair(self.y, u[:, i])
                     usable = np.where(np.isfinite(values), values, np.nan)
-                    found.append(((i, text, size), usable, reach + 1e-9 * np.abs(usable)))
+                    reach = np.abs(triple.reach(self.near, self.y, u[:, i]))
+                    found.append((i, triple, usable, reach + 1e-9 * np.abs(usable)))
         return found
+
+    @staticmethod
+    def _may_agree(off: Numbers, near: Numbers) -> npt.NDArray[np.intp]:
+        """Returns the indices of the terms that agree in half of a few rows. Shape: (n, terms)."""
+        return np.flatnonzero((off <= near).sum(axis=0) >= 0.5 * (~np.isnan(off)).sum(axis=0))
 
     @staticmethod
     def _shares(hits: Mask, known: Mask) -> Numbers:
@@ -588,17 +630,10 @@ class _Sieve:
         return np.where(n_known >= _LEAST_SIEVE, shares, 0.0)
 
 
-def _inner(pair: str, form: str) -> str:
-    """Returns the text of a pair as an operand of a triple, in parentheses if needed."""
-    return pair if form in ("{p} + {u}", "{p} - {u}") else f"({pair})"
-
-
 def _scaled(factor: float, text: str, size: float) -> tuple[str, float]:
     """Returns (expression, size) of a factor times a term."""
     if factor == 1.0:
         return text, size
     whole = f"({text})" if " + " in text or " - " in text else text
-    number, inverse = f"{factor:.12g}", f"{1 / factor:.12g}"
-    if len(inverse) < len(number):
-        return f"{whole} / {inverse}", size + 0.6
-    return f"{number} * {whole}", size + 0.5
+    scaled = sum_text([(factor, whole)])
+    return scaled, size + (0.6 if scaled.startswith(whole) else 0.5)

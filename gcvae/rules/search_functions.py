@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.rules.grids import counted
 from gcvae.rules.row_sample import Agreement, Candidate, RowSample
 from gcvae.schema.columns import Column
 from gcvae.schema.rules import Rule, dependency
@@ -28,7 +29,6 @@ _SURE_SHARE = 0.99  # of unseen rows: such functions come first, and no other co
 _LEAST_REPEATED = 100
 """Minimum number of rows that repeat determining cells."""
 _MOST_SHARE_OF_VALUES = 0.3  # distinct numbers by rows, of a column of few numbers
-_COUNTED_PAIRS = 1 << 20  # up to this number, pairs are counted in an array; else they are sorted
 MOST_PAIRED = 40  # number of columns among which two that determine a third are searched
 
 Codes = npt.NDArray[np.integer[Any]]
@@ -132,15 +132,8 @@ def _joint_of_codes(columns: Sequence[Codes]) -> Codes:
 
 
 def joint_codes(columns: Sequence[Codes]) -> Codes:
-    """Returns the index of each of n rows' combination of codes in several columns; -1 if a code is
-    missing.
-
-    Combinations are numbered in order of appearance; those with a missing code leave gaps. Shape:
-    (n,) each -> (n,).
-
-    Args:
-        columns: Codes of each column; -1 for missing.
-    """
+    """Returns the index of each row's combination of codes in several columns, in order of
+    appearance, with gaps; -1 where a code is missing (-1). Shape: (n,) each -> (n,)."""
     first, *others = columns
     if not others:
         return first
@@ -153,29 +146,14 @@ def joint_codes(columns: Sequence[Codes]) -> Codes:
 
 def most_frequent_codes(joint: Codes, codes: Codes) -> Codes:
     """Returns the most frequent code of a column for each of the C combinations of other columns'
-    cells; -1 if none is known. Shape: (C,).
-
-    Args:
-        joint: Index of the combination in each row, -1 for missing. Shape: (n,).
-        codes: Code of the dependent column, -1 for missing. Shape: (n,).
-    """
+    cells; -1 if none is known. Shape: combinations (n,), codes (n,) -> (C,)."""
     n_codes = int(codes.max(initial=0)) + 1
     known = (joint >= 0) & (codes >= 0)
-    pairs, counts = _counted(joint[known].astype(np.int64) * n_codes + codes[known])
+    pairs, counts = counted(joint[known].astype(np.int64) * n_codes + codes[known])
     found = np.full(int(joint.max(initial=-1)) + 1, -1, dtype=np.int64)
     pairs = pairs[np.argsort(counts, kind="stable")]  # the last of equally frequent codes stays
     found[pairs // n_codes] = pairs % n_codes
     return found
-
-
-def _counted(pairs: Codes) -> tuple[Codes, Codes]:
-    """Returns (distinct numbers in ascending order, their counts). Shape: (n,) -> (U,) twice."""
-    if pairs.max(initial=0) > _COUNTED_PAIRS:
-        found, counts = np.unique(pairs, return_counts=True)
-        return found, counts
-    of_all = np.bincount(pairs)
-    found = np.flatnonzero(of_all)
-    return found, of_all[found]
 
 
 def _validated(sample: RowSample, rule: Rule, n_tried: int) -> Candidate | None:

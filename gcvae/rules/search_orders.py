@@ -68,7 +68,7 @@ def find_orders(sample: RowSample) -> list[Candidate]:
 
 def _calendars(sample: RowSample) -> Iterator[Candidate]:
     """Yields rules `day <= days_in_month(year, month)` for three columns of whole numbers."""
-    halves = (sample.training, sample.validation)
+    halves = sample.halves
     ends = {}
     for column in sample.numeric:
         cells = np.concatenate([half.numbers[column.name] for half in halves])
@@ -125,7 +125,7 @@ def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> Ca
     rule = inequality(low.name, high.name, exempt)
     unit = grid_unit(high)
     halves, n_high = [], 0
-    for half in (sample.training, sample.validation):
+    for half in sample.halves:
         predicted = quantities(Prediction.of(rule, sample.schema).predicted(half.frame))
         values = half.numbers[high.name]
         known = ~(np.isnan(predicted) | np.isnan(values) | np.isin(values, isolated))
@@ -185,16 +185,14 @@ def inequality(low: str, high: str, exempt: Iterable[float | str]) -> Rule:
 
 
 def with_exempt_values(rule: Rule, column: Column, numbers: Numbers) -> Rule:
-    """Returns an inequality of the schema, extended by exempt values: isolated values, such as
-    2099-12-31, to which it does not apply.
+    """Returns an inequality of the schema, extended by exempt values: isolated values of its
+    column, such as 2099-12-31, to which it does not apply.
 
     If every row must satisfy the inequality ("hard"), only values that satisfy it are exempted,
     because they would make the difference of the columns too large; others remain violations.
 
     Args:
-        rule: Inequality without exempt values.
-        column: Column for which the inequality sets a bound.
-        numbers: Its n cells as float64, dates as seconds since 1970. Shape: (n,).
+        numbers: Cells of the column as float64, dates as seconds since 1970. Shape: (n,).
     """
     isolated = standing_apart(numbers)
     is_lower = isinstance(rule.form, Formula) and rule.form.relation == "<="
@@ -234,16 +232,9 @@ def _ruled_out(seen: tuple[Numbers, Numbers], unseen: tuple[Numbers, Numbers]) -
 
 
 def _log_masses(halves: Sequence[tuple[Numbers, Numbers]], step: float) -> Numbers:
-    """Returns the log mass of unseen numbers by histograms of seen ones, within groups of another
-    column.
-
-    Args:
-        halves: (other column, number) of seen and of unseen rows. Shape: (n,), (m,).
-        step: Unit of the masses.
-
-    Returns:
-        Log masses. Shape: (m,).
-    """
+    """Returns the log mass per `step` of unseen numbers by histograms of seen ones, within groups
+    of another column; `halves` are (other column, number) of n seen and m unseen rows. Shape:
+    (m,)."""
     seen, unseen = halves
     edges = np.unique(np.quantile(seen[0], np.arange(1, _N_GROUPS) / _N_GROUPS))
     groups = [np.searchsorted(edges, other, side="right") for other, _ in (seen, unseen)]

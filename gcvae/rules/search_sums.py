@@ -8,23 +8,23 @@ not at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 
 from gcvae.arrays import Numbers
 from gcvae.cells.grid_units import grid_unit
 from gcvae.rules.predictions import rounded
-from gcvae.rules.row_sample import Candidate, Half, RowSample, most_frequent, validated
+from gcvae.rules.row_sample import Candidate, Free, Half, RowSample, most_frequent, validated
 from gcvae.schema.columns import Column
 from gcvae.schema.expressions import quoted_name
-from gcvae.schema.rule_documents import sum_text
 from gcvae.schema.rules import Rule
 
 LEAST_SHARE = 0.9
 """Minimum share of rows in which a sum with its remainders holds."""
 _LEAST_COMMON = 0.5  # minimum share of rows with the most frequent remainder
+_LEAST_COMMON_BEFORE = 0.2  # ... before factors are rounded to few digits
 _LEAST_REMAINDER = 0.01  # minimum share of rows with each other remainder
 _LEAST_REMAINDER_ROWS = 5
 _MOST_REMAINDERS = 8
@@ -37,17 +37,13 @@ _TAIL = 0.01
 _MOST_COLUMNS = 300
 MOST_TERMS = 5
 
-Free = Callable[[Rule], bool]
+_Fit = tuple[float, tuple[float, ...], float]
+"""(constant, remainders, share of rows) of a sum."""
 
 
 def find_sums(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
     """Yields rules by which a numeric column is a weighted sum of others, one for each relation,
-    solved for the preferred column.
-
-    Args:
-        sample: Sample of the table.
-        is_free: Function that returns whether a rule is compatible with the accepted ones.
-    """
+    solved for the preferred column."""
     columns = sample.numeric[:_MOST_COLUMNS]
     half = sample.training
     if len(columns) < 2:
@@ -66,21 +62,10 @@ def find_sums(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
             if not rules:
                 continue
             seen.add(frozenset({y.name, *relation}))
-            found = _first(rules, sample, is_free, len(columns) ** 2 * MOST_TERMS)
-            if found is not None:
-                yield found
+            n_tried = len(columns) ** 2 * MOST_TERMS
+            found = validated(rules, sample, n_tried, LEAST_SHARE)
+            yield from islice((c for c in found if is_free(c.rule)), 1)
             break
-
-
-def _first(
-    rules: Sequence[Rule], sample: RowSample, is_free: Free, n_tried: int
-) -> Candidate | None:
-    """Returns the first rule that is valid and compatible; None if there is none."""
-    for rule in rules:
-        candidate = validated(rule, sample, n_tried, LEAST_SHARE)
-        if candidate is not None and is_free(rule):
-            return candidate
-    return None
 
 
 def _standardised(values: Numbers) -> Numbers:
@@ -149,16 +134,6 @@ def _counts(half: Half, y: Column, name: str, factor: float) -> bool:
     return bool(abs(factor) * spread >= unit / 2)
 
 
-@dataclass(frozen=True)
-class _Oriented:
-    """A relation as a rule for one of its columns, with its share of training rows and its sort
-    key."""
-
-    rule: Rule
-    share: float
-    preference: tuple[float, ...]
-
-
 def _rules(sample: RowSample, relation: Mapping[str, float]) -> list[Rule]:
     """Returns a relation Σ c x = constant solved for each of its columns for which it holds, best
     first.
@@ -172,19 +147,31 @@ def _rules(sample: RowSample, relation: Mapping[str, float]) -> list[Rule]:
     in_order = sorted(relation.items(), key=lambda term: sample.schema.names.index(term[0]))
     for y, own in in_order:
         terms = {name: -factor / own for name, factor in in_order if name != y}
-        is_wide = spreads[y] >= 0.95 * max(spreads.values())
-        oriented = _oriented(sample, sample.schema[y], terms, is_wide)
-        if oriented is not None:
-            found.append(oriented)
-    most = max((o.share for o in found), default=0.0)
-    good = [o for o in found if o.share >= most - 0.005]
-    return [o.rule for o in sorted(good, key=lambda o: o.preference)]
+        held = _plain_sum(sample, sample.schema[y], terms)
+        if held is None:
+            continue
+        factors, (constant, remainders, share) = held
+        text = sum_text([(factor, quoted_name(name)) for name, factor in factors.items()], constant)
+        near = max(map(abs, remainders), default=0)
+        text = (
+            f"{quoted_name(y)} ≈ {text} ± {near:.12g}"
+            if remainders
+            else f"{quoted_name(y)} == {text}"
+        )
+        digits = sum(len(f"{factor:.12g}") for factor in factors.values() if factor != int(factor))
+        is_narrow = spreads[y] < 0.95 * max(spreads.values())
+        preference = (digits, is_narrow, -sample.schema.names.index(y))
+        found.append((preference, share, Rule(text, source="found")))
+    most = max((share for _, share, _ in found), default=0.0)
+    found.sort(key=lambda one: one[0])
+    return [rule for _, share, rule in found if share >= most - 0.005]
 
 
-def _oriented(
-    sample: RowSample, y: Column, terms: Mapping[str, float], is_wide: bool
-) -> _Oriented | None:
-    """Returns the relation as a rule for y; None if it does not hold with factors of few digits."""
+def _plain_sum(
+    sample: RowSample, y: Column, terms: Mapping[str, float]
+) -> tuple[dict[str, float], _Fit] | None:
+    """Returns (factors of few digits, their fit) of a sum that holds for y; None if it does not, or
+    holds without one of its terms."""
     half = sample.training
     plain = _plain(half, y, terms)
     if plain is None:
@@ -196,22 +183,7 @@ def _oriented(
         return None  # a copy, which is found elsewhere
     if len(factors) > 1 and not _all_needed(half, y, factors, share):
         return None
-    rule = _rule(y.name, factors, constant, remainders)
-    digits = sum(len(f"{factor:.12g}") for factor in factors.values() if factor != int(factor))
-    place = sample.schema.names.index(y.name)
-    return _Oriented(rule, share, (digits, not is_wide, -place))
-
-
-def _rule(
-    y: str, factors: Mapping[str, float], constant: float, remainders: Sequence[float]
-) -> Rule:
-    """Returns y == Σ c x + constant, or an approximate rule if there are remainders."""
-    terms = [(factor, quoted_name(name)) for name, factor in factors.items()]
-    text = sum_text(terms, constant)
-    if not remainders:
-        return Rule(f"{quoted_name(y)} == {text}", source="found")
-    most = max(map(abs, remainders))
-    return Rule(f"{quoted_name(y)} ≈ {text} ± {most:.12g}", source="found")
+    return plain
 
 
 def _is_rounded(sample: RowSample, y: Column, factors: Mapping[str, float]) -> bool:
@@ -250,17 +222,13 @@ def _all_needed(half: Half, y: Column, factors: Mapping[str, float], share: floa
     return True
 
 
-_Fit = tuple[float, tuple[float, ...], float]
-
-
 def _plain(
     half: Half, y: Column, terms: Mapping[str, float]
 ) -> tuple[dict[str, float], _Fit] | None:
     """Returns (factors with the fewest digits for which the sum holds as often as possible, their
-    fit).
-
-    Returns None if the sum does not hold often enough.
-    """
+    fit); None if it does not hold often enough."""
+    if _most_common(half, y, terms)[2] < _LEAST_COMMON_BEFORE:
+        return None
     tried = list[tuple[dict[str, float], _Fit]]()
     for digits in range(1, _MOST_DIGITS + 1):
         for rounding in (_to_digits, _to_whole_or_part, _to_part):
@@ -274,7 +242,7 @@ def _plain(
 
 
 def _to_digits(factor: float, digits: int) -> float:
-    """Rounds a factor to a number of significant digits; whole numbers become integers."""
+    """Rounds a factor to a number of significant digits."""
     return _whole(float(f"{factor:.{digits}g}"))
 
 
@@ -293,25 +261,34 @@ def _whole(factor: float) -> float:
     return int(factor) if factor == int(factor) and abs(factor) < 2**53 else factor
 
 
+def _most_common(
+    half: Half, y: Column, factors: Mapping[str, float]
+) -> tuple[Numbers, float, float]:
+    """Returns (differences between y and a sum, their unit, share of the most frequent multiple of
+    the unit). Shape: (n,) first."""
+    predicted = sum((factor * half.numbers[name] for name, factor in factors.items()), np.zeros(1))
+    unit, values = grid_unit(y), half.numbers[y.name]
+    off = values - (predicted if unit is None else rounded(predicted, y))
+    off = off[~np.isnan(off)]
+    step = unit if unit is not None else 1e-9 * max(float(np.nanmax(np.abs(values))), 1e-300)
+    whole = np.rint(off / step)
+    return off, step, float((whole == most_frequent(whole)).mean()) if len(off) else 0.0
+
+
 def _fit_of(
     half: Half, y: Column, factors: Mapping[str, float], most: int = _MOST_REMAINDERS
 ) -> _Fit:
     """Returns (constant, remainders, share of rows) of a sum with the given factors."""
-    predicted = sum((factor * half.numbers[name] for name, factor in factors.items()), np.zeros(1))
-    unit = grid_unit(y)
-    values = half.numbers[y.name]
-    off = values - (predicted if unit is None else rounded(predicted, y))
-    off = off[~np.isnan(off)]
-    if not len(off):
+    off, step, share = _most_common(half, y, factors)
+    if share < _LEAST_COMMON:
         return 0.0, (), 0.0
-    step = unit if unit is not None else 1e-9 * max(float(np.nanmax(np.abs(values))), 1e-300)
     constant = float(_clean(most_frequent(np.rint(off / step)), step))
     found, counts = np.unique(np.rint((off - constant) / step), return_counts=True)
     shares = counts / len(off)
     least = max(_LEAST_REMAINDER, _LEAST_REMAINDER_ROWS / len(off))
     order = np.argsort(-shares, kind="stable")
     order = order[shares[order] >= least][:most]
-    if not len(order) or shares[order[0]] < _LEAST_COMMON:
+    if not len(order):
         return constant, (), 0.0
     remainders = tuple(_clean(found[i], step) for i in order)
     share = float(shares[order].sum())
@@ -321,3 +298,26 @@ def _fit_of(
 def _clean(multiple: float, step: float) -> float:
     """Returns a multiple of a step, rounded to 12 digits against floating-point noise."""
     return _whole(float(f"{multiple * step:.12g}"))
+
+
+def sum_text(terms: Sequence[tuple[float, str]], constant: float = 0) -> str:
+    """Returns the expression of a sum, given pairs of a factor and a term.
+
+    >>> sum_text([(1, "net"), (-1, "off"), (1 / 60, "seconds")], 2.5)
+    'net - off + seconds / 60 + 2.5'
+    """
+    words = "".join(_term(factor, name) for factor, name in terms)
+    words += _term(constant, "") if constant else ""
+    return words.removeprefix(" + ") if words.startswith(" + ") else f"-{words[3:]}"
+
+
+def _term(factor: float, name: str) -> str:
+    """Returns a term with its factor and the sign before it; the number alone if the name is
+    empty."""
+    sign, size = " - " if factor < 0 else " + ", abs(factor)
+    number, inverse = (f"{x:.12g}" for x in (size, 1 / size if size else 0.0))
+    if not name:
+        return f"{sign}{number}"
+    if size == 1:
+        return f"{sign}{name}"
+    return f"{sign}{name} / {inverse}" if len(inverse) < len(number) else f"{sign}{number} * {name}"

@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from gcvae.arrays import Mask, Numbers
-from gcvae.rules.grids import Grid
+from gcvae.rules.grids import Grid, Indices
 from gcvae.rules.predictions import Prediction
 from gcvae.schema.columns import Column
 from gcvae.schema.expressions import names_in
 from gcvae.schema.rules import Formula
 
-Indices = npt.NDArray[np.int64]
 _MINUTES = 1440
 _FARTHEST = 1 << 40
 """Largest index of a parent that is searched."""
@@ -32,17 +30,12 @@ _MONOTONE_NODES = (
 
 
 def can_solve(form: Formula, parent: str, is_positive: bool = False) -> bool:
-    """Returns whether `solutions` can solve the formula f of a rule for one of its columns, because
-    f is monotone in that column.
+    """Returns whether `solutions` can solve a formula for its column `parent`, because it is
+    monotone in that column.
 
-    This holds if f contains the column once, in sums, products, quotients and completed units of
-    time, and in powers only if the column is positive. Some solutions of a quotient are not found
-    if the divisor takes both signs.
-
-    Args:
-        form: The parsed rule with the formula.
-        parent: Name of the column to solve for.
-        is_positive: Whether all values of that column are positive.
+    This holds if the formula contains the column once, in sums, products, quotients and completed
+    units of time, and in powers only if all values of the column are positive (`is_positive`).
+    Some solutions of a quotient are not found if the divisor takes both signs.
     """
     if clock_of(form) is not None:
         return True
@@ -61,10 +54,7 @@ def can_solve(form: Formula, parent: str, is_positive: bool = False) -> bool:
 
 
 def clock_of(form: Formula) -> tuple[str, str] | None:
-    """Returns the column names (start, minutes) of a formula `clock(start, minutes)`; else None.
-
-    Such a formula is the time of day some minutes after a start.
-    """
+    """Returns the column names (start, minutes) of a formula `clock(start, minutes)`; else None."""
     match form.value:
         case ast.Call(
             func=ast.Name(id="clock"), args=[ast.Name(id=start), ast.Name(id=minutes), *_]
@@ -76,17 +66,12 @@ def clock_of(form: Formula) -> tuple[str, str] | None:
 def solutions(
     prediction: Prediction, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
 ) -> tuple[Indices, Indices]:
-    """Returns the intervals of one column for which the formula f of a rule lies in given
-    intervals.
-
-    Numbers and dates are given as integer multiples of their column's resolution.
+    """Returns the intervals of the column `parent` for which a formula f lies in given intervals,
+    as multiples of the columns' resolutions.
 
     Args:
-        prediction: Compiled formula f.
-        parent: Column to solve for.
         others: Cells of the other columns of f. n rows.
-        low: First value of each of m intervals of f. Shape: (n, m).
-        high: Last value of each interval. Shape: (n, m).
+        low, high: First and last values of m intervals of f. Shape: (n, m) each.
 
     Returns:
         (First values, last values) of m' intervals, empty if first > last. Shape: (n, m') each.
@@ -99,10 +84,7 @@ def solutions(
         return _of_clock(clock, parent.name, others, low)
 
     def g(places: Indices) -> Numbers:
-        """Returns the index of f for given indices of the column; NaN where f has no value.
-
-        Shape: (n,).
-        """
+        """Returns the index of f for given indices of the column; NaN where f has none."""
         cells = {name: others[name] for name in others.columns}
         cells[parent.name] = pd.Series(own.values(places), index=others.index)
         found = prediction.predicted(pd.DataFrame(cells, index=others.index))
@@ -131,12 +113,8 @@ class _Line:
     at_last: Numbers
 
     def around(self, target: Numbers) -> tuple[Indices, Indices]:
-        """Returns (lower, upper) multiples of a column's resolution between which a linear function
-        of the column reaches each of n targets, allowing for rounding.
-
-        Where the function is undefined, both are the first possible multiple. Shape: (n,) -> (n,),
-        (n,).
-        """
+        """Returns (lower, upper) indices between which the line reaches each of n targets, allowing
+        for rounding; the first index where the line is undefined. Shape: (n,) twice."""
         with np.errstate(divide="ignore", invalid="ignore"):
             run = (self.last - self.first) / (self.at_last - self.at_first)
             found = self.first + (target - self.at_first) * run

@@ -26,19 +26,19 @@ import pandas as pd
 from gcvae.cells.values import placed_values
 from gcvae.errors import Problem, SchemaError
 from gcvae.rules.endings import date_ending, number_ending
-from gcvae.rules.grids import Grid
+from gcvae.rules.grids import Grid, Indices
+from gcvae.rules.rewritings import Rewriting
 from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.steps import DURATIONS, MONTH, MONTH_END, Step, duration, duration_text, exact
 
-Indices = npt.NDArray[np.int64]
 DAYS_TO_MONDAY = 3
 """Weekday of 1970-01-01, from which indices count: a Thursday, 0 being Monday."""
 _MONTH_DAYS = 31
 
 
 @dataclass(frozen=True)
-class Split:
+class Split(Rewriting):
     """Splits one column of numbers or dates into parts, such as week and weekday, which replace it
     in the table that the model learns.
 
@@ -106,13 +106,7 @@ class Split:
 
     @property
     def column(self) -> str:
-        """Name of the original column."""
         return self.written.name
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        """Empty, because a split depends on no other column."""
-        return ()
 
     @cached_property
     def grid(self) -> Grid:
@@ -168,8 +162,7 @@ class Split:
         return tuple(names)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Splits n cells; returns the parts by name, all missing where the cell is.
-        `blanks_unknown` is ignored. Shape: (n,) each."""
+        """Returns the parts, all missing where the cell is; `blanks_unknown` is ignored."""
         cells = frame[self.column]
         known = cells.notna().to_numpy()
         places = np.zeros(len(cells), dtype=np.int64)
@@ -183,11 +176,7 @@ class Split:
         }
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """Returns the n cells that their parts represent, clipped to the column's limits; missing
-        where a part is. `frame` is ignored.
-
-        Shape: (n,).
-        """
+        """Returns the cells, clipped to the column's limits and missing where a part is."""
         own = parts[list(self.part_names[: self._n_parts - self.has_ending])]
         known = own.notna().all(axis=1).to_numpy()
         digits = [own[name].where(known, 0).to_numpy(dtype=np.int64) for name in own]
@@ -207,12 +196,6 @@ class Split:
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns (first values, last values) of the intervals of one part for which the split
-        column's cell may lie in given intervals, given the cell's earlier parts.
-
-        `low` and `high` are the ends of m intervals for n rows, as multiples of the resolution.
-        Shape: low, high (n, m) -> (n, m) twice.
-        """
         names = list(self.part_names)
         i = names.index(part)
         if i == 0:
@@ -251,31 +234,15 @@ class Split:
         n_steps = len(digits) - self.months
         rest = [np.zeros(len(digits[0]), dtype=np.int64)] * (len(self.steps) - n_steps)
         if self.months and n_steps == 0:
-            first = first_days(digits[0]) * self._day
-            return first, (last_days(digits[0]) + 1) * self._day - 1
+            first = _first_days(digits[0]) * self._day
+            return first, (_last_days(digits[0]) + 1) * self._day - 1
         first = self._joined([*digits, *rest]) - self.ending
         return first, first + self.steps[n_steps - 1] - 1
 
-    def can_solve(self, parent: str) -> bool:
-        """Returns False, because a split depends on no other column."""
-        return False
-
-    def solutions(
-        self, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
-    ) -> tuple[Indices, Indices]:
-        """Raises NotImplementedError, because a split depends on no other column."""
-        raise NotImplementedError("a split has no parents that could be solved for")
-
     def log_unit(self, part: str) -> float:
-        """Returns the log of the split column's resolution for the first part, 0 for the others.
-
-        The product of the parts' probabilities is that of the cell; divided by the resolution, it
-        is a density.
-        """
         return self.grid.log_unit if part == self.column else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Returns a JSON document from which `from_json` restores the split, given the schema."""
         return {
             "split": self.column,
             "steps": list(self.steps),
@@ -320,9 +287,8 @@ class Split:
         digits, left = [], places
         if self.months:
             days = left // self._day
-            months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
-            of_month = last_days(months) - days if self.from_end else days - first_days(months)
-            digits, left = [months], of_month * self._day + left % self._day
+            of_month = days_of_month(days, from_end=self.from_end)
+            digits, left = [months_of(days)], of_month * self._day + left % self._day
         else:
             left = left - self._origin
         for step in self.steps:
@@ -339,7 +305,7 @@ class Split:
             left = left + step * digit
         if not self.months:
             return left + self._origin
-        first, last = first_days(digits[0]), last_days(digits[0])
+        first, last = _first_days(digits[0]), _last_days(digits[0])
         of_month = np.minimum(left // self._day, last - first)  # no 30th of February
         days = last - of_month if self.from_end else first + of_month
         joined: Indices = days * self._day + left % self._day
@@ -439,13 +405,23 @@ def _part_column(name: str, radix: int, missing: Missing) -> Column:
     return Column(name, ColumnKind.INTEGER, missing, minimum=0, maximum=radix - 1)
 
 
-def first_days(months: Indices) -> Indices:
-    """Converts n months, counted from 1970-01, to their first days, counted from 1970-01-01. Shape:
-    (n,) -> (n,)."""
+def months_of(days: Indices) -> Indices:
+    """Converts days, counted from 1970-01-01, to months, counted from 1970-01. Shape: (n,)."""
+    return days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+
+
+def days_of_month(days: Indices, *, from_end: bool) -> Indices:
+    """Returns for days since 1970-01-01 the days since the first of the month, or until its last.
+    Shape: (n,)."""
+    months = months_of(days)
+    return _last_days(months) - days if from_end else days - _first_days(months)
+
+
+def _first_days(months: Indices) -> Indices:
+    """Converts months, counted from 1970-01, to their first days. Shape: (n,)."""
     return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
 
 
-def last_days(months: Indices) -> Indices:
-    """Converts n months, counted from 1970-01, to their last days, counted from 1970-01-01. Shape:
-    (n,) -> (n,)."""
-    return first_days(months + 1) - 1
+def _last_days(months: Indices) -> Indices:
+    """Converts months, counted from 1970-01, to their last days. Shape: (n,)."""
+    return _first_days(months + 1) - 1

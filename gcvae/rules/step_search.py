@@ -23,15 +23,8 @@ import pandas as pd
 
 from gcvae.arrays import Mask, Numbers
 from gcvae.rules.endings import date_ending_text, number_ending_text
-from gcvae.rules.grids import Grid
-from gcvae.rules.splits import (
-    DAYS_TO_MONDAY,
-    Indices,
-    Split,
-    first_days,
-    last_days,
-    step_of,
-)
+from gcvae.rules.grids import Grid, Indices, counted
+from gcvae.rules.splits import DAYS_TO_MONDAY, Split, days_of_month, months_of, step_of
 from gcvae.schema.columns import Column
 from gcvae.schema.steps import DURATIONS, MONTH, MONTH_END, Step
 from gcvae.spelling.date_text import is_time_of_day
@@ -61,8 +54,6 @@ MOST_DECIMALS = 4
 """Maximum number of decimals of numbers with steps; with more, numbers are measurements ..."""
 USUAL_SHARE = 0.98
 """... where this share of the cells has no more decimals."""
-_COUNTED_WIDTH = 1 << 16
-"""Maximum range of values that are counted in an array; else they are sorted."""
 _ENDING_SHARE = 0.05
 """Minimum share of the cells with an ending that is shown to users."""
 _STEPS_OF_TIME = tuple(
@@ -189,8 +180,7 @@ class Halves:
     share: float
 
     def remainders(self, step: int) -> Halves:
-        """Returns the halves with each cell, an integer multiple of the resolution, replaced by its
-        remainder modulo `step`."""
+        """Returns the halves with each cell replaced by its remainder modulo `step`."""
         return self.mapped(lambda places: places % step)
 
     def mapped(self, part: Callable[[Indices], Indices]) -> Halves:
@@ -199,15 +189,9 @@ class Halves:
 
     def log_shares(self, n_values: int) -> tuple[Numbers, float]:
         """Returns (log of the estimated share, in the training half, of each validation cell's
-        value; share of validation cells with values that are common in training). Shape: (n / 2,)
-        first.
-
-        If there are many possible values, those that are not common count as equally frequent.
-
-        Args:
-            n_values: Number of possible values.
-        """
-        found, counts = _counted(self.training)
+        value; share of validation cells with values that are common in training). Of many possible
+        values, those that are not common count as equally frequent. Shape: (n / 2,) first."""
+        found, counts = counted(self.training)
         n_cells = len(self.training)
         if 2 * n_values <= n_cells:
             is_common = np.ones(len(found), dtype=bool)
@@ -225,20 +209,15 @@ class Halves:
         return np.log(p), float(is_known.mean()) if 2 * n_values > n_cells else 1.0
 
     def is_worth(self, nats: float, least: float) -> bool:
-        """Returns whether a gain in log-likelihood by a step is significant, and at least `least`
-        per cell.
-
-        Args:
-            nats: Total gain of the validation cells, in nats.
-            least: Minimum gain per cell of the column, in nats.
-        """
+        """Returns whether a total gain of the validation cells, in nats, is significant, and at
+        least `least` per cell of the column."""
         per_cell = nats / len(self.validation) * self.share
         return nats >= LEAST_NATS and per_cell >= least
 
 
 def _are_free(rows: Indices) -> Mask:
     """Returns a mask of the cells whose value is not a frequent one. Shape: (n,)."""
-    found, counts = _counted(rows)
+    found, counts = counted(rows)
     is_heavy = counts >= max(HEAVY_CELLS, HEAVY_SHARE * len(rows))
     others = counts[~is_heavy]
     if len(found) <= MOST_ATOMS and others.sum() >= LEAST_CELLS_PER_ATOM * len(others):
@@ -251,18 +230,7 @@ def _are_free(rows: Indices) -> Mask:
 def _are_many(quotients: Indices, most: float = MOST_IN_ONE) -> bool:
     """Returns whether no quotient has a larger share than `most`; else remainders would reflect the
     distribution of the column."""
-    return bool(_counted(quotients)[1].max() <= most * len(quotients))
-
-
-def _counted(values: Indices) -> tuple[Indices, Indices]:
-    """Returns (distinct values in ascending order, their counts). Shape: (n,) -> (U,) twice."""
-    low, high = int(values.min(initial=0)), int(values.max(initial=0))
-    if high - low > _COUNTED_WIDTH:
-        found, counts = np.unique(values, return_counts=True)
-        return found, counts
-    of_all = np.bincount(values - low)
-    places = np.flatnonzero(of_all)
-    return places + low, of_all[places]
+    return bool(counted(quotients)[1].max() <= most * len(quotients))
 
 
 def _common_step(places: Indices) -> int:
@@ -340,16 +308,8 @@ def _best_step(halves: Halves, steps: list[int], common: int, decimals: int = 0)
 
 def _log_decimals(halves: Halves, common: int, decimals: int) -> Numbers:
     """Returns log (share of cells with the same number of decimals · distance between such grid
-    points).
-
-    A column without steps gains this besides its density, because its codec also learns the number
-    of decimals (`gcvae.codec.rounding`). Shape: (n / 2,).
-
-    Args:
-        halves: Halves of the column.
-        common: Step of which all cells are multiples.
-        decimals: Number of decimals of the column, if some numbers have fewer.
-    """
+    points), which a column without steps gains because its codec also learns the number of decimals
+    (`gcvae.codec.rounding`). All cells are multiples of `common`. Shape: (n / 2,)."""
     unit = 10**decimals // common if 10**decimals % common == 0 else 1
     most = len(str(unit)) - 1 if str(unit).strip("0") == "1" else 0
 
@@ -435,7 +395,7 @@ def _whole_periods(places: Indices, common: int, grid: Grid) -> Found | None:
         left = int((found[0] + DAYS_TO_MONDAY) % 7) * day + clock
         return ("1 week",), (date_ending_text(left, "1 week", grid.step),) if left else ()
     for from_end in (False, True):
-        days = np.unique(_days_of_month(found, from_end=from_end))
+        days = np.unique(days_of_month(found, from_end=from_end))
         if len(days) == 1 and len(found) > 2:
             left = int(days[0]) * day + clock
             text = date_ending_text(clock if from_end else left, MONTH, grid.step)
@@ -458,11 +418,11 @@ def _calendar(halves: Halves, day: int) -> tuple[Step | None, bool]:
         nats["1 week", False] = _gain(weekdays, np.full(7, 1.0 / 7.0))
     every = np.arange(days.training.min(), days.training.max() + 1)
     if _are_many(
-        _months(days.training), 1.5 * MOST_IN_ONE
+        months_of(days.training), 1.5 * MOST_IN_ONE
     ):  # the twelve months of one year suffice
         for from_end in (False, True):
-            shares = np.bincount(_days_of_month(every, from_end=from_end), minlength=31)
-            of_month = days.mapped(partial(_days_of_month, from_end=from_end))
+            shares = np.bincount(days_of_month(every, from_end=from_end), minlength=31)
+            of_month = days.mapped(partial(days_of_month, from_end=from_end))
             nats[MONTH, from_end] = _gain(of_month, shares / shares.sum())
     if not nats:
         return None, False
@@ -487,14 +447,3 @@ def _gain(parts: Halves, alike: Numbers) -> float:
     """
     counts = np.bincount(parts.training, minlength=len(alike)) + len(alike) * alike
     return float(np.log((counts / counts.sum() / alike)[parts.validation]).sum())
-
-
-def _months(days: Indices) -> Indices:
-    """Returns the months since 1970-01 of days since 1970. Shape: (n,)."""
-    return days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
-
-
-def _days_of_month(days: Indices, *, from_end: bool) -> Indices:
-    """Returns the days since the first of the month, or until its last. Shape: (n,)."""
-    months = _months(days)
-    return last_days(months) - days if from_end else days - first_days(months)

@@ -22,7 +22,8 @@ from torch import Tensor
 from gcvae.arrays import Mask
 from gcvae.codec.region import Drawn, Region, WalkedColumn
 from gcvae.rules.grids import Grid, grid_of
-from gcvae.rules.residuals import Computed, Rewriting
+from gcvae.rules.residuals import Computed
+from gcvae.rules.rewritings import Rewriting
 from gcvae.sampling.date_constraints import date_constraints
 from gcvae.sampling.deductions import deduced
 from gcvae.sampling.joint_regions import JointRegion, joint_regions

@@ -181,12 +181,6 @@ class HardRules:
             own = {name: said[name] for name in rule.columns if name in said}
             if (term.evaluate(Rows(self._values(known, rule.columns), True, own)) == FALSE).any():
                 return rule
-        for rule in self._schema.rules or ():
-            if isinstance(rule.form, Missingness) and _is_exact(rule):
-                here, there = rule.columns
-                pairs = [(here, there), (there, here)] if rule.form.is_same else [(here, there)]
-                if any(found[b].any() and known[a].notna().any() for a, b in pairs):
-                    return rule
         return None
 
     def blanks_of_formulas(self, frame: pd.DataFrame) -> dict[str, Mask]:
@@ -197,7 +191,8 @@ class HardRules:
         """
         found = {str(name): np.zeros(len(frame), dtype=bool) for name in frame}
         for rule, term in self._of_missing:
-            for name in found.keys() & set(rule.columns):
+            names = set(rule.columns) if isinstance(rule.form, Formula) else ()
+            for name in found.keys() & names:
                 found[name] |= self._must_be_missing(term, rule.columns, name, frame, found)
         return {name: mask for name, mask in found.items() if mask.any()}
 
@@ -224,12 +219,6 @@ class HardRules:
             for rule, term in (*hard, *self._of_missing):
                 for name in found.keys() & set(rule.columns):  # a constant may be absent
                     found[name] |= self._must_be_missing(term, rule.columns, name, frame, found)
-            for rule in self._schema.rules or ():
-                if isinstance(rule.form, Missingness) and _is_exact(rule):
-                    here, there = rule.columns
-                    found[here] |= found[there] & frame[here].isna().to_numpy()
-                    if rule.form.is_same:
-                        found[there] |= found[here] & frame[there].isna().to_numpy()
         return found
 
     def _must_be_missing(
@@ -288,7 +277,9 @@ def _is_exact(rule: Rule) -> bool:
 
 
 def _names_missing(form: Form) -> bool:
-    """Returns whether a rule computes a column from which cells are missing."""
+    """Returns whether a rule is on missing cells, or computes a column from them."""
+    if isinstance(form, Missingness):
+        return True
     if not isinstance(form, Formula) or form.relation != "==":
         return False
     names = (node.id for node in ast.walk(form.value) if isinstance(node, ast.Name))

@@ -14,7 +14,7 @@ from torch import Tensor
 from gcvae.arrays import Mask
 from gcvae.cells.data_frames import with_columns
 from gcvae.cells.distinct_cells import shortened
-from gcvae.cells.levels import listed_levels
+from gcvae.cells.levels import are_numeric, level_texts, listed_levels
 from gcvae.cells.values import in_column_zones, parse_table, refuse_unknown_columns
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.table_codec import TableCodec
@@ -25,6 +25,7 @@ from gcvae.sampling.dependent_regions import exact_columns
 from gcvae.sampling.regions import known_regions
 from gcvae.sampling.row_completion import Completions, complete_rows
 from gcvae.schema.kinds import Outcomes
+from gcvae.schema.suggestions import nearest
 
 BLOCK_ROWS = 512
 """Number of rows of a block. Each block has its own random generator, seeded by (seed, block
@@ -293,28 +294,36 @@ class KnownRows:
         ]
 
     def _impossible(self, written: pd.DataFrame) -> list[Problem]:
-        """Returns a problem for each column with a level that the model does not contain."""
-        problems = []
-        are_hidden = self.constrained.codec.hidden_cells(self.rows)
+        """Returns a problem for each cell value that the model does not contain, at most ten of a
+        column; an unknown level has the most similar known one as suggestion."""
+        problems, codec = [], self.constrained.codec
+        are_hidden = codec.hidden_cells(self.rows)
         are_unseen = are_hidden | (self.rows.observed & (self.rows.codes < 0))
-        for j, column in enumerate(self.constrained.codec.columns):
-            unseen = are_unseen[:, j].numpy()
-            if not unseen.any():
-                continue
-            name = column.name
-            names = [name, *(c for c, s in self.constrained.codec.copies.items() if s == name)]
-            row = int(np.argmax(unseen))
-            cell = next(written[n].iloc[row] for n in names if pd.notna(self.typed[n].iloc[row]))
-            rewriting = self.constrained.codec.reduction.rewritten.get(name)
-            if rewriting is not None:
-                message = f"breaks a rule that every row of the training table keeps: {rewriting}"
-                expected = None
-            else:
-                hidden = " in the model, which has no levels of few rows" * bool(are_hidden[row, j])
-                message = f"is no level of the column{hidden}"
-                expected = listed_levels(column.column)
-            message = f"{shortened(str(cell))} {message}"
-            problems.append(self._problem(unseen, message, column=name, expected=expected))
+        for j, column in enumerate(codec.columns):
+            rows = are_unseen[:, j].nonzero()[:, 0].tolist()
+            sources = [column.name, *(c for c, s in codec.copies.items() if s == column.name)]
+            rows_of: dict[str, list[int]] = {}
+            for row in rows:
+                own = next(n for n in sources if pd.notna(self.typed[n].iloc[row]))
+                rows_of.setdefault(str(written[own].iloc[row]), []).append(row)
+            rewriting = codec.reduction.rewritten.get(column.name)
+            original = codec.schema[column.name] if rewriting is not None else column.column
+            for cell, same in list(rows_of.items())[:_MOST_SHOWN]:
+                message = f"{shortened(cell)} is no level of the column"
+                place: dict[str, Any] = {}
+                value = self.typed[column.name].iloc[same[0]]
+                is_new = isinstance(value, str) and value not in original.typed_levels
+                if rewriting is not None and not is_new:
+                    rule = f"a rule that every row of the training table keeps: {rewriting}"
+                    message = f"{shortened(cell)} breaks {rule}"
+                else:
+                    if are_hidden[same[0], j]:
+                        message += " in the model, which has no levels of few rows"
+                    place = {"expected": listed_levels(original, value)}
+                    if not are_numeric(original.levels or ()):
+                        place["suggestion"] = nearest(cell, level_texts(original))
+                wrong = np.isin(np.arange(len(self)), same)
+                problems.append(self._problem(wrong, message, column=column.name, **place))
         return problems
 
     def _problem(self, wrong: Mask, message: str, **place: Any) -> Problem:

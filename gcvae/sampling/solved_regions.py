@@ -39,7 +39,7 @@ from gcvae.sampling.target_intervals import (
 
 if TYPE_CHECKING:
     from gcvae.codec.table_codec import TableCodec
-    from gcvae.rules.residuals import Rewriting
+    from gcvae.rules.rewritings import Rewriting
 
 _PROPOSED = 0.8
 """Share of the particles that draw a column among its solutions."""

@@ -2,18 +2,17 @@
 
     {"rule": "total == net + tax", "keep": "hard"}
 
-Rules of older versions, `{"kind": "sum", ...}`, are converted to expressions.
+The members are those of `Rule.to_json`; only `rule` is required.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Protocol, TypeAlias, get_args
+from typing import Any, Protocol, get_args
 
 from gcvae.errors import Problem
-from gcvae.schema.expressions import quoted_name
 from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.schema.rules import (
     Combination,
@@ -23,15 +22,12 @@ from gcvae.schema.rules import (
     Missingness,
     Rule,
     Source,
-    dependency,
-    missingness,
 )
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, unknown_names
 
 MOST_EXEMPT = 3
 _SHAPE = '{"rule": "total == net + tax", "keep": "soft", "hard" or "off"}'
 _MEMBERS = {"rule", "tables", "keep", "source", "share"}
-_KEPT = {"model": "soft", "demand": "hard", "drop": "off"}
 
 
 class Column(Protocol):
@@ -58,15 +54,12 @@ class Columns(Protocol):
 # Reading
 
 
-def read_rules(
-    listed: object, problems: list[Problem], dates: Collection[str] = ()
-) -> tuple[Rule, ...]:
+def read_rules(listed: object, problems: list[Problem]) -> tuple[Rule, ...]:
     """Reads the rules of a schema's JSON document.
 
     Args:
         listed: Value of the member `rules`.
         problems: List to which errors are appended, each with its JSON pointer.
-        dates: Names of date columns, which rules of older versions count in seconds.
     """
     if not isinstance(listed, list | tuple):
         problems.append(Problem("rules is not a list", "/rules", expected="[...]"))
@@ -74,7 +67,7 @@ def read_rules(
     rules = []
     for i, item in enumerate(listed):
         try:
-            rules.append(_read_rule(item, dates))
+            rules.append(_read_rule(item))
         except ValueError as error:
             problems.append(Problem(str(error), pointer_of_rule(i), expected=_SHAPE))
     return tuple(rules)
@@ -85,26 +78,23 @@ def pointer_of_rule(number: int) -> str:
     return f"/rules/{number}"
 
 
-def _read_rule(item: object, dates: Collection[str]) -> Rule:
+def _read_rule(item: object) -> Rule:
     """Reads one rule of a JSON document."""
     if not isinstance(item, Mapping):
         raise ValueError('a rule is an object with a member "rule"')
     given = {key: value for key, value in item.items() if value is not None}
-    if "kind" in given and "rule" not in given:
-        given = _rule_of_kind(given, dates)
     keep = given.get("keep", "soft")
-    given["keep"] = _KEPT.get(keep, keep) if isinstance(keep, str) else keep
     if unknown := sorted(map(str, set(given) - _MEMBERS)):
         raise ValueError(f"a rule has no member {unknown[0]}")
     if not isinstance(given.get("rule"), str):
         raise ValueError('a rule has a member "rule", an expression')
-    _check_one_of(given["keep"], "keep", get_args(Keep))
+    _check_one_of(keep, "keep", get_args(Keep))
     source = given.get("source", "given")
     _check_one_of(source, "source", get_args(Source))
     share = given.get("share")
     if share is not None and not (_is_number(share) and 0 <= share <= 1):
         raise ValueError("share is not a number from 0 to 1")
-    rule = Rule(given["rule"], given["keep"], source, share, _read_tables(given.get("tables", {})))
+    rule = Rule(given["rule"], keep, source, share, _read_tables(given.get("tables", {})))
     if isinstance(rule.form, Formula) and len(rule.form.exempt) > MOST_EXEMPT:
         raise ValueError(f"at most {MOST_EXEMPT} values stand apart from an inequality")
     return rule
@@ -145,138 +135,6 @@ def _is_finite(value: object) -> bool:
 def _check_one_of(value: object, key: str, allowed: Sequence[str]) -> None:
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{key} is none of {', '.join(allowed)}")
-
-
-# Documents of older versions
-
-
-def _rule_of_kind(given: Mapping[str, Any], dates: Collection[str]) -> dict[str, Any]:
-    """Converts a rule of older versions, which had a kind and no expression, to one with an
-    expression."""
-    kind = given["kind"]
-    if not isinstance(kind, str) or kind not in _TEXTS:
-        raise ValueError("unknown kind of rule")
-    common = {key: given[key] for key in ("keep", "source", "share") if key in given}
-    try:
-        return {"rule": _TEXTS[kind](given, dates), **common}
-    except (KeyError, TypeError, AttributeError, IndexError, OverflowError, ValueError):
-        raise ValueError(f"malformed {kind}") from None
-
-
-def _order_text(given: Mapping[str, Any], _: Collection[str]) -> str:
-    low, high = quoted_name(given["low"]), quoted_name(given["high"])
-    return " or ".join([f"{high} >= {low}", *(f"{high} == {x!r}" for x in given.get("beside", ()))])
-
-
-def _sum_text(given: Mapping[str, Any], dates: Collection[str]) -> str:
-    terms = dict(given["terms"])
-    is_date = given["column"] in dates
-    days = [name for name in terms if name in dates]
-    parts = []
-    for name, factor in terms.items():
-        is_number = name not in dates
-        parts.append((factor / 86_400 if is_date and is_number else factor, quoted_name(name)))
-    constant = given.get("constant", 0)
-    if is_date or not days:
-        if is_date:
-            parts = [(1, quoted_name(days[0])), *(p for p in parts if p[1] != quoted_name(days[0]))]
-        text = sum_text(parts, constant / 86_400 if is_date else constant)
-        y = quoted_name(given["column"])
-        more = (
-            [x for x in given.get("remainders", ()) if x] if given.get("keep") == "demand" else []
-        )
-        return " or ".join([f"{y} == {text}", *(f"{y} == {text}{_term(x, '')}" for x in more)])
-    rising = sorted(days, key=lambda name: terms[name])
-    start, end = rising[0], rising[-1]
-    if not terms[start] < 0 < terms[end]:
-        raise ValueError("malformed sum")
-    others = [part for part in parts if part[1] not in (quoted_name(end), quoted_name(start))]
-    span = f"{quoted_name(end)} - {quoted_name(start)}"
-    factor = 86_400 * terms[end]
-    is_alone = factor == 1 and not others and not constant
-    text = span if is_alone else sum_text([(factor, f"({span})"), *others], constant)
-    return f"{quoted_name(given['column'])} == {text}"
-
-
-def _product_text(given: Mapping[str, Any], _: Collection[str]) -> str:
-    a, b = (quoted_name(name) for name in given["factors"])
-    return f"{quoted_name(given['column'])} == {sum_text([(given.get('factor', 1), f'{a} * {b}')])}"
-
-
-def _clock_text(given: Mapping[str, Any], _: Collection[str]) -> str:
-    y, start, minutes = (quoted_name(given[key]) for key in ("column", "start", "minutes"))
-    midnight = ", 2400" if given.get("midnight") == 2400 else ""
-    return f"{y} == clock({start}, {minutes}{midnight})"
-
-
-def _date_part_text(given: Mapping[str, Any], _: Collection[str]) -> str:
-    of = quoted_name(given["of"]) + (f', "{given["zone"]}"' if given.get("zone") else "")
-    part = str(given["part"])
-    if part != "weekday":
-        return f"{quoted_name(given['column'])} == {part}({of})"
-    monday = given.get("monday", 0)
-    return f"{quoted_name(given['column'])} == {weekday_text(of, monday, given.get('sunday'))}"
-
-
-def weekday_text(of: str, monday: int, sunday: int | None) -> str:
-    """Returns an expression, as a string, that computes the number of a date's weekday.
-
-    Args:
-        of: Expression of the date, such as a column name.
-        monday: Number that stands for Monday.
-        sunday: Number that stands for Sunday; None if it follows Saturday's.
-    """
-    day = f"day_of_week({of})"
-    if (monday, sunday) == (1, 0):
-        return f"({day} + 1) % 7"
-    if monday == 2:
-        return f"({day} + 1) % 7 + 1"
-    return f"{day} + 1" if monday == 1 else day
-
-
-def _function_text(given: Mapping[str, Any], _: Collection[str]) -> str:
-    return dependency(tuple(given["of"]), given["column"])
-
-
-def _blanks_text(given: Mapping[str, Any], _: Collection[str]) -> str:
-    return missingness(
-        given["of"], given["column"], is_same=given.get("relation", "same") == "same"
-    )
-
-
-_Text: TypeAlias = Callable[[Mapping[str, Any], Collection[str]], str]
-_TEXTS: dict[str, _Text] = {
-    "order": _order_text,
-    "sum": _sum_text,
-    "product": _product_text,
-    "clock": _clock_text,
-    "date_part": _date_part_text,
-    "function": _function_text,
-    "blanks": _blanks_text,
-}
-
-
-def sum_text(terms: Sequence[tuple[float, str]], constant: float = 0) -> str:
-    """Returns the expression of a sum, given pairs of a factor and a term.
-
-    >>> sum_text([(1, "net"), (-1, "off"), (1 / 60, "seconds")], 2.5)
-    'net - off + seconds / 60 + 2.5'
-    """
-    words = "".join(_term(factor, name) for factor, name in terms)
-    words += _term(constant, "") if constant else ""
-    return words.removeprefix(" + ") if words.startswith(" + ") else f"-{words[3:]}"
-
-
-def _term(factor: float, name: str) -> str:
-    """Returns a term with its factor and the sign before it; the number alone if the name is
-    empty."""
-    sign, size = " - " if factor < 0 else " + ", abs(factor)
-    number, inverse = (f"{x:.12g}" for x in (size, 1 / size if size else 0.0))
-    if not name:
-        return f"{sign}{number}"
-    if size == 1:
-        return f"{sign}{name}"
-    return f"{sign}{name} / {inverse}" if len(inverse) < len(number) else f"{sign}{number} * {name}"
 
 
 # Checking
@@ -355,6 +213,21 @@ def parents_of(rules: Sequence[Rule]) -> dict[str, set[str]]:
         if not isinstance(rule.form, Missingness | Combination | Condition):
             parents.setdefault(rule.column, set()).update(rule.parents)
     return parents
+
+
+def depends_on(names: Collection[str], column: str, parents: Mapping[str, Collection[str]]) -> bool:
+    """Returns whether one of the named columns is `column`, or is computed from it.
+
+    Args:
+        parents: For each computed column, the columns from which it is computed.
+    """
+    before, waiting = set[str](), list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in before:
+            before.add(name)
+            waiting += parents.get(name, ())
+    return column in before
 
 
 def _misfits(rule: Rule, schema: Columns) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ are satisfied by construction:
     y <= f(x, ...)    y >= x or y == 0               an inequality, with exempt values
     determines(country; currency)                    a functional dependency
     is_missing(y) if is_missing(x)                   missing cells that imply each other
+    is_missing(y) if not is_missing(x)               columns of which only one has a value
 
 Rules of two more forms can only be hard; rows that violate them are rejected:
 
@@ -24,7 +25,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -95,11 +96,12 @@ class Dependency:
 @dataclass(frozen=True)
 class Missingness:
     """A rule on missing cells: `column` is missing wherever another column, its parent, is missing
-    and, if `is_same`, nowhere else."""
+    (or, if `is_inverse`, has a value) and, if `is_same`, nowhere else."""
 
     column: str
     parents: tuple[str, ...]
     is_same: bool
+    is_inverse: bool = False
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,17 @@ class Rule:
         return isinstance(self.form, Dependency)
 
     @property
+    def sides(self) -> list[Rule]:
+        """The rule and, if it relates two columns directly, the rule solved for the other one."""
+        turned = self.reversed_text
+        return [self] if turned is None else [self, replace(self, text=turned)]
+
+    @property
+    def is_inequality(self) -> bool:
+        """Whether the rule is an inequality, y <= f(x) or y >= f(x)."""
+        return isinstance(self.form, Formula) and self.form.is_inequality
+
+    @property
     def reversed_text(self) -> str | None:
         """The rule solved for its other column, if it relates two columns directly; else None.
 
@@ -216,7 +229,8 @@ class Rule:
             return f"{' and '.join(form.parents)} {verb} {form.column}"
         if isinstance(form, Missingness):
             where = "exactly where" if form.is_same else "wherever"
-            return f"{form.column} is missing {where} {form.parents[0]} is"
+            value = "has a value" if form.is_inverse else "is"
+            return f"{form.column} is missing {where} {form.parents[0]} {value}"
         if isinstance(form, Combination):
             names = ", ".join(form.columns[:-1])
             return f"only combinations of {names} and {form.columns[-1]} that the table has"
@@ -254,11 +268,13 @@ def dependency(of: tuple[str, ...], column: str) -> str:
     return f"determines({', '.join(map(quoted_name, of))}; {quoted_name(column)})"
 
 
-def missingness(of: str, column: str, *, is_same: bool) -> str:
-    """Returns the rule, as a string, that `column` is missing where column `of` is missing and, if
-    `is_same`, nowhere else."""
+def missingness(of: str, column: str, *, is_same: bool, is_inverse: bool = False) -> str:
+    """Returns the rule, as a string, that `column` is missing where column `of` is missing (or, if
+    `is_inverse`, has a value) and, if `is_same`, nowhere else."""
     here, there = (f"is_missing({quoted_name(name)})" for name in (column, of))
-    return f"{here} == {there}" if is_same else f"{here} if {there}"
+    if is_same:
+        return f"{here} {'!=' if is_inverse else '=='} {there}"
+    return f"{here} if {'not ' if is_inverse else ''}{there}"
 
 
 def read_form(text: str) -> Form:
@@ -355,21 +371,21 @@ def _combination(tree: ast.expr) -> Combination | None:
 
 
 def _missingness(tree: ast.expr) -> Missingness | None:
-    """Converts the tree of is_missing(y) if is_missing(x), or of is_missing(y) == is_missing(x);
-    returns None for any other tree."""
+    """Converts the tree of is_missing(y) if is_missing(x), of is_missing(y) == is_missing(x), or of
+    the same with `if not` or `!=`; returns None for any other tree."""
     match tree:
+        case ast.IfExp(body=here, test=ast.UnaryOp(op=ast.Not(), operand=there)):
+            is_same, is_inverse = False, True
         case ast.IfExp(body=here, test=there):
-            is_same = False
-        case ast.Compare(left=here, ops=[ast.Eq()], comparators=[there]):
-            is_same = True
+            is_same, is_inverse = False, False
+        case ast.Compare(left=here, ops=[ast.Eq() | ast.NotEq() as sign], comparators=[there]):
+            is_same, is_inverse = True, isinstance(sign, ast.NotEq)
         case _:
             return None
     column, of = _missing_column(here), _missing_column(there)
-    return (
-        None
-        if column is None or of is None or column == of
-        else Missingness(column, (of,), is_same)
-    )
+    if column is None or of is None or column == of:
+        return None
+    return Missingness(column, (of,), is_same, is_inverse)
 
 
 def _missing_column(tree: ast.expr) -> str | None:

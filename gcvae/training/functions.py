@@ -127,15 +127,19 @@ def _missingness_functions(
     several rules.
 
     Columns that are missing in the same rows form a group; each depends on the first column of its
-    group in `order`, and groups depend on each other by their first columns.
+    group in `order`, and groups depend on each other by their first columns, also if only one of
+    two cells has a value.
     """
     implies = np.eye(len(codec.columns), dtype=bool)  # implies[i, j]: j is missing where i is
+    inverse: list[tuple[int, int, bool]] = []
     for rule in rules:
         if not isinstance(rule.form, Missingness) or rule.keep == "off":
             continue
         columns = [_missingness_index(codec, name) for name in (rule.parents[0], rule.column)]
         known = [j for j in columns if j is not None and codec.columns[j].has_missing]
-        if len(known) == 2:
+        if len(known) == 2 and rule.form.is_inverse:
+            inverse.append((known[0], known[1], rule.form.is_same))
+        elif len(known) == 2:
             implies[known[0], known[1]] = True
             implies[known[1], known[0]] |= rule.form.is_same
     for j in order:
@@ -145,6 +149,9 @@ def _missingness_functions(
         is_same = first[a] == first[b]
         if implies[a, b] and first[a] == a and (is_same or first[b] == b):
             yield LevelFunction.of_blanks((a, b), _codes(rows, [a, b]), is_same=is_same)
+    for a, b, is_same in dict.fromkeys((first[a], first[b], same) for a, b, same in inverse):
+        codes = _codes(rows, [a, b])
+        yield LevelFunction.of_blanks((a, b), codes, is_same=is_same, is_inverse=True)
 
 
 def _residuals_of_missing_parents(codec: TableCodec, rows: EncodedRows) -> Iterator[LevelFunction]:

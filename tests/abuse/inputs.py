@@ -220,8 +220,6 @@ SCHEMA = {
         {"rule": "determines(city; side)", "keep": "soft", "source": "found", "share": 0.5},
         {"rule": "is_missing(city) == is_missing(side)"},
         {"rule": "year(joined) > 1900 if age > 3 or city == 'A'", "keep": "hard"},
-        {"kind": "order", "low": "score", "high": "age", "keep": "drop"},
-        {"kind": "sum", "column": "age", "terms": {"score": 1}, "constant": 2, "keep": "drop"},
     ],
     "find_rules": True,
 }

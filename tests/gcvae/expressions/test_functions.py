@@ -39,6 +39,7 @@ from tests.wordings import refuses, same_wording
         "weekday(start) == 'Tuesday'",
         "days(start, end) == 30 and months(start, end) == 0 and years(start, end) == 0",
         "days_in_month(year(start), 2) == 29 and days_in_month(year(start) - 124, 2) == 28",
+        "bracket(b, 3, 4, 5) == 2 and bracket(3 * a, 0.9) == 1 and bracket(a, b) == 0",
         "months('2023-01-30', end) == 12 and years('2020-02-29', end) == 4",
         "years('2020-03-01', end) == 3",
         "upper(colour) == 'RED' and lower('X') == 'x'",
@@ -56,6 +57,7 @@ def test_a_function_gives_what_its_name_says(expression: str) -> None:
     [
         ("round(b, 1) == 4", {"b": None}, UNKNOWN),
         ("max(a, b) > 0", {"b": None}, UNKNOWN),
+        ("bracket(b, 3, a) == 1", {"b": None}, UNKNOWN),
         ("weekday(start) == 'Monday'", {"start": None}, UNKNOWN),
         ("days(start, end) > 0", {"end": None}, UNKNOWN),
         ("years(start, end) > 0", {"end": None}, UNKNOWN),

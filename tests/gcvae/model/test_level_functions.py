@@ -85,6 +85,20 @@ def test_blanks_of_one_column_follow_those_of_the_other(function: LevelFunction)
         torch.testing.assert_close(share[b], expected if is_said[b] else unsaid[b])
 
 
+@pytest.mark.parametrize("columns", [(3, 1), (1, 3)])
+def test_of_two_cells_only_one_has_a_value(columns: tuple[int, int]) -> None:
+    rows = np.repeat([[0, 2], [1, 0], [5, 1]], [30, 168, 1], axis=0)
+    rows = rows if columns == (3, 1) else rows[:, ::-1]
+    for is_same in (True, False):
+        function = LevelFunction.of_blanks(columns, rows, is_same=is_same, is_inverse=True)
+        found = masses(model_with(function))
+        torch.testing.assert_close(found.sum(-1), torch.ones(3).double(), atol=1e-9, rtol=0)
+        has_value = torch.from_numpy(CODES[:, [1, 3]] > 0)
+        both, neither = found[:, has_value.all(1)].sum(-1), found[:, ~has_value.any(1)].sum(-1)
+        assert (both < 0.05).all()
+        assert not is_same or (neither < 0.05).all()
+
+
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_masses_sum_to_one_and_those_of_exceptions_to_their_share(function: LevelFunction) -> None:
     found = masses(model_with(function))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcvae.rules import search_functions
+from gcvae.rules import grids
 from gcvae.rules.search_functions import joint_codes, most_frequent_codes
 
 ROWS = st.lists(st.tuples(*[st.integers(-1, 4)] * 3), min_size=1, max_size=40)
@@ -41,7 +41,7 @@ def test_the_most_frequent_code_is_the_last_of_those_that_are_so_frequent(
     """Whether the pairs are few, and counted, or many, and sorted."""
     joint, codes, _ = (np.array(column) for column in zip(*rows, strict=True))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search_functions, "_COUNTED_PAIRS", most)
+        patch.setattr(grids, "_COUNTED_WIDTH", most)
         found = most_frequent_codes(joint, codes)
     for number in range(int(joint.max(initial=-1)) + 1):
         counts = Counter(codes[(joint == number) & (codes >= 0)].tolist())

@@ -143,3 +143,58 @@ def test_days_of_three_columns_are_days_of_their_months() -> None:
     assert found["`of month` <= days_in_month(年, month)"].rule.share == 1.0
     parts["of month"] = random.permutation(parts["of month"])
     assert not found_in(parts.astype(str))
+
+
+def test_minimum_and_maximum_charges_are_found_with_their_bound() -> None:
+    random = random_of(5)
+    weight, rate = random.integers(1, 40, N), random.choice([1.5, 2.0, 2.75, 4.2], N)
+    base = random.choice([20.0, 25.0, 30.0, 35.0], N)
+    table = pd.DataFrame({"weight": weight, "rate": rate, "base": base, "hours": 40 - weight})
+    table["fee"] = np.maximum(base, weight * rate).round(2)
+    table["capped"] = np.minimum(60, weight * rate).round(2)
+    found = found_in(table.assign(hours=random.integers(0, 60, N)).astype(str))
+    assert found["fee == max(base, weight * rate)"].rule.share == 1.0
+    assert found["capped == min(60, weight * rate)"].rule.share == 1.0
+
+
+def test_a_bound_with_more_exceptions_is_none() -> None:
+    random = random_of(6)
+    weight, rate, base = (random.integers(2, 30, N) for _ in range(3))
+    fee = np.maximum(base, weight * rate // 9 * 9)
+    fee = np.where(random.random(N) < 0.02, fee + 7, np.maximum(base * 9, weight * rate))
+    table = pd.DataFrame({"weight": weight, "rate": rate, "base": 9 * base, "fee": fee})
+    assert not any("max" in words or "min(" in words for words in found_in(table.astype(str)))
+
+
+def test_levels_that_are_brackets_of_a_number_are_computed_from_it() -> None:
+    random = random_of(7)
+    parts = random.integers(0, 35, (3, N))
+    points = parts.sum(axis=0)
+    table = pd.DataFrame(dict(zip("abc", parts, strict=True)) | {"points": points}).astype(str)
+    table["grade"] = np.array(list("FDCBA"))[np.digitize(points, [30, 45, 60, 80])]
+    found = found_in(table)
+    grade = found["grade == name[bracket(points, 30, 45, 60, 80)]"].rule
+    assert (grade.share, grade.tables["name"]) == (1.0, dict(zip("01234", "FDCBA", strict=True)))
+    mixed = np.where((points > 50) & (points < 55), "A", table["grade"])
+    words = found_in(table.assign(grade=mixed))
+    assert not any("bracket" in word for word in words)
+
+
+def test_columns_of_which_only_one_has_a_value_are_found() -> None:
+    random = random_of(8)
+    is_firm, names = random.random(N) < 0.4, random.choice(["x", "y", "z"], N)
+    table = pd.DataFrame(
+        {
+            "person": np.where(is_firm, "", names),
+            "firm": np.where(is_firm, random.choice(["x", "y", "z"], N), ""),
+            "gift": np.where(~is_firm | (random.random(N) < 0.5), "", names),
+            "free": np.where(random.random(N) < 0.3, "", random.choice(["x", "y"], N)),
+        }
+    )
+    assert {finding.rule.text for finding in found_in(table).values()} == {
+        "is_missing(firm) != is_missing(person)",
+        "is_missing(gift) if is_missing(firm)",
+    }
+    either = table.assign(firm=table["firm"].mask(random.random(N) < 0.3, ""))[["person", "firm"]]
+    [found] = found_in(either).values()
+    assert (found.rule.text, found.rule.share) == ("is_missing(firm) if not is_missing(person)", 1)

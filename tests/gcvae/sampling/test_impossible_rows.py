@@ -48,6 +48,37 @@ def test_every_impossible_row_is_named_with_what_it_breaks(
         model.sample(given_rows=tmp_path / "rows.csv", seed=1)
 
 
+def test_each_unknown_level_is_named_with_the_known_one_that_is_like_it(
+    model: Synthesizer,
+) -> None:
+    rows = pd.DataFrame({"price": 3, "city": ["Rome", "Rmoe", "Oslo", "Rmoe", "Lyonn"]})
+    with refuses(ConditionError, column="city") as raised:
+        model.sample(given_rows=rows, seed=1)
+    problems = raised.value.problems
+    assert [(p.row, p.suggestion) for p in problems] == [(1, "Rome"), (2, None), (4, "Lyon")]
+    assert "at 3" in problems[0].message
+
+
+def test_an_unknown_level_of_a_computed_column_is_named_as_such() -> None:
+    random = np.random.default_rng(0)
+    points = random.integers(0, 100, 300)
+    grade = np.array(["low", "fair", "good"])[np.digitize(points, [30, 60])]
+    table = pd.DataFrame({"points": points, "grade": grade})
+    rule = {"rule": "grade == name[bracket(points, 30, 60)]"}
+    rule |= {"tables": {"name": {"0": "low", "1": "fair", "2": "good"}}}
+    settings = {"max_steps": 20}
+    model = Synthesizer.fit(
+        table, schema={"rules": [rule]}, preset="fast", settings=settings, seed=0
+    )
+    rows = model.sample(500, seed=1)
+    drawn = np.array(["low", "fair", "good"])[np.digitize(rows["points"], [30, 60])]
+    assert (rows["grade"] == drawn).all()
+    assert (model.sample(50, given={"grade": "fair"}, seed=1)["points"].between(30, 59)).all()
+    with refuses(ConditionError, column="grade") as raised:
+        model.sample(given_rows=pd.DataFrame({"points": [50], "grade": ["god"]}), seed=1)
+    assert raised.value.problems[0].suggestion == "good"
+
+
 def test_every_row_of_a_block_without_a_completion_is_named(model: Synthesizer) -> None:
     known = pd.DataFrame({"total": [6.0, 1e9, None, 1e9, 12.0]})
     with refuses(ConditionError, column="total") as raised:

@@ -55,6 +55,8 @@ def read(rule: str | dict[str, Any]) -> Rule:
         ("determines(a, y; word)", ("word", "a", "y"), Dependency),
         ("is_missing(a) if is_missing(b)", ("a", "b"), Missingness),
         ("is_missing(a) == is_missing(b)", ("a", "b"), Missingness),
+        ("is_missing(a) if not is_missing(b)", ("a", "b"), Missingness),
+        ("is_missing(a) != is_missing(b)", ("a", "b"), Missingness),
         ("a > b if word == 'x; ≈'", ("a", "b", "word"), Condition),
         ("`net price` == `税``率` * `class`", ("net price", "税`率", "class"), Formula),
         ("determines(`net price`, `class`; `税``率`)", ("税`率", "net price", "class"), Dependency),
@@ -123,62 +125,12 @@ def test_a_rule_of_two_columns_as_they_are_can_be_turned(text: str, turned: str 
         ("determines(`net price`, y; word)", "net price and y determine word"),
         ("is_missing(a) if is_missing(b)", "a is missing wherever b is"),
         ("is_missing(a) == is_missing(b)", "a is missing exactly where b is"),
+        ("is_missing(a) if not is_missing(b)", "a is missing wherever b has a value"),
+        ("is_missing(a) != is_missing(b)", "a is missing exactly where b has a value"),
     ],
 )
 def test_a_rule_is_read_aloud(text: str, words: str) -> None:
     assert str(read(text)) == words
-
-
-OF_BEFORE: list[tuple[dict[str, Any], str]] = [
-    ({"kind": "order", "low": "day", "high": "due"}, "due >= day"),
-    ({"kind": "order", "low": "a", "high": "class", "beside": [0, -1]},
-     "`class` >= a or `class` == 0 or `class` == -1"),
-    ({"kind": "order", "low": "day", "high": "due", "beside": ["2099-12-31"]},
-     "due >= day or due == '2099-12-31'"),
-    ({"kind": "sum", "column": "y", "terms": {"net price": -1, "b": -0.01}, "constant": 2.5,
-      "remainders": [0, 0.5], "ties": "away"},
-     "y == -`net price` - b / 100 + 2.5"),
-    ({"kind": "sum", "column": "due", "terms": {"a": 86_400, "day": 1}, "constant": 43_200},
-     "due == day + a + 0.5"),
-    ({"kind": "sum", "column": "b", "terms": {"due": 1 / 3600, "day": -1 / 3600, "a": 2}},
-     "b == 24 * (due - day) + 2 * a"),
-    ({"kind": "product", "column": "y", "factors": ["a", "b"], "factor": 0.01, "ties": "even"},
-     "y == a * b / 100"),
-    ({"kind": "clock", "column": "y", "start": "a", "minutes": "b", "midnight": 2400},
-     "y == clock(a, b, 2400)"),
-    ({"kind": "clock", "column": "y", "start": "a", "minutes": "b", "midnight": 0},
-     "y == clock(a, b)"),
-    ({"kind": "date_part", "column": "y", "of": "day", "part": "week", "zone": "Asia/Tokyo"},
-     'y == week(day, "Asia/Tokyo")'),
-    ({"kind": "date_part", "column": "y", "of": "day", "part": "weekday"}, "y == day_of_week(day)"),
-    ({"kind": "date_part", "column": "y", "of": "day", "part": "weekday", "monday": 1, "sunday": 7},
-     "y == day_of_week(day) + 1"),
-    ({"kind": "date_part", "column": "y", "of": "day", "part": "weekday", "monday": 1, "sunday": 0},
-     "y == (day_of_week(day) + 1) % 7"),
-    ({"kind": "date_part", "column": "y", "of": "day", "part": "weekday", "monday": 2, "sunday": 1},
-     "y == (day_of_week(day) + 1) % 7 + 1"),
-    ({"kind": "function", "column": "word", "of": ["a", "y"]}, "determines(a, y; word)"),
-    ({"kind": "blanks", "column": "a", "of": "b", "relation": "follows"},
-     "is_missing(a) if is_missing(b)"),
-    ({"kind": "blanks", "column": "a", "of": "b", "relation": "same"},
-     "is_missing(a) == is_missing(b)"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("document", "text"), OF_BEFORE, ids=lambda x: str(x)[:60])
-def test_a_document_of_before_is_read_as_the_expression_that_it_means(
-    document: dict[str, Any], text: str
-) -> None:
-    assert read(document | {"share": 0.5}) == Rule(text, share=0.5)
-
-
-@pytest.mark.parametrize(
-    ("before", "keep"), [("model", "soft"), ("demand", "hard"), ("drop", "off")]
-)
-def test_what_became_of_a_rule_of_before_becomes_of_it_still(before: str, keep: str) -> None:
-    document = {"kind": "order", "low": "day", "high": "due", "source": "found"}
-    found = read(document | {"keep": before})
-    assert (found.text, found.keep, found.source) == ("due >= day", keep, "found")
 
 
 def test_a_document_without_rules_is_one_where_nobody_looked() -> None:
@@ -251,13 +203,7 @@ def test_a_malformed_document_is_refused(more: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "item",
-    [
-        "y == a",
-        None,
-        {"kind": "ordre"},
-        {"kind": "sum", "column": "y", "terms": 1},
-        {"kind": "sum", "column": "day", "terms": {"a": 86_400}},
-    ],
+    ["y == a", None, {"kind": "order"}],
     ids=str,
 )
 def test_what_is_no_document_of_a_rule_is_refused(item: Any) -> None:
@@ -368,7 +314,7 @@ def test_a_rule_may_stand_in_several_lines(text: str) -> None:
     assert (written(form.value), form.parents) == ("a + b", ("a", "b"))
 
 
-@pytest.mark.parametrize("premise", ["a == 1", "not is_missing(a)", "a > b"])
+@pytest.mark.parametrize("premise", ["a == 1", "a > b"])
 def test_a_soft_rule_on_missing_cells_names_the_form_that_may_be_soft(premise: str) -> None:
     rule = {"rule": f"is_missing(y) if {premise}"}
     rows = pd.DataFrame({"y": ["", "1", "2"] * 9, "a": range(27), "b": range(9, 36)}).astype(str)

@@ -13,6 +13,7 @@ import pytest
 from gcvae import Synthesizer
 from gcvae.artifact.file import pack_tensors, unpack_tensors
 from gcvae.errors import ArtifactError, ConditionError, SchemaError
+from gcvae.schema.rules import Rule
 from gcvae.training.functions import is_coded, level_functions
 from gcvae.training.preparation import prepared_table
 from gcvae.training.settings import configure
@@ -246,3 +247,21 @@ def test_a_column_of_a_function_is_not_split_by_its_steps() -> None:
             rows, schema | {"rules": rules}, configure("fast", {"rare_level_rows": 1})
         ) as prepared:
             assert set(prepared.codec.reduction.rewritten) == names
+
+
+def test_of_two_columns_just_one_has_a_value() -> None:
+    rng = np.random.default_rng(2)
+    is_firm = rng.random(400) < 0.4
+    people, firms = (pd.Series(rng.choice(["x", "y", "z"], 400)) for _ in range(2))
+    rows = pd.DataFrame({"person": people.mask(is_firm), "size": rng.integers(1, 9, 400)})
+    rows["firm"] = firms.where(is_firm)
+    found = Synthesizer.fit(rows, preset="fast", settings=SETTINGS, seed=0)
+    assert str(found.schema.rules) == str(
+        (Rule("is_missing(firm) != is_missing(person)", source="found", share=1.0),)
+    )
+    drawn = found.sample(2_000, seed=1)
+    assert (drawn["person"].isna() != drawn["firm"].isna()).mean() > 0.99
+    assert 0.3 < drawn["person"].isna().mean() < 0.5
+    known = pd.DataFrame({"person": ["x", None, "y"], "firm": [None, "z", None]})
+    assert found.sample(given_rows=known, seed=1)["firm"].isna().tolist() == [True, False, True]
+    assert found.sample(20, given={"person": None}, seed=1)["firm"].notna().all()

@@ -1,0 +1,98 @@
+"""Rewritings: invertible replacements of one column of a table by others, called its parts.
+
+    y  <->  parts, given the columns (parents) on which their meaning depends
+
+A part is for example the residual of a rule, or the weekday of a date.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import pandas as pd
+
+from gcvae.rules.grids import Indices
+from gcvae.schema.columns import Column
+
+
+class Rewriting(ABC):
+    """Base class of replacements of a column by its parts."""
+
+    @property
+    @abstractmethod
+    def column(self) -> str:
+        """Name of the original column."""
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """Names of the original columns on which the meaning of the parts depends."""
+        return ()
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Column, ...]:
+        """Schemas of the columns that replace the original one; the first has its name."""
+
+    @abstractmethod
+    def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
+        """Returns the parts of n rows by name. Shape: (n,) each.
+
+        Args:
+            blanks_unknown: Whether parts are missing where one of the parents is.
+        """
+
+    @abstractmethod
+    def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
+        """Returns the original cells of n rows. Shape: (n,).
+
+        Args:
+            frame: Parents.
+            parts: Parts.
+        """
+
+    @abstractmethod
+    def part_intervals(
+        self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
+    ) -> tuple[Indices, Indices]:
+        """Returns the intervals of one part for which the original cell may lie in given intervals.
+
+        Args:
+            part: Name of the part.
+            earlier: Parents, and the parts before this one. n rows.
+            low, high: First and last values of m intervals of the original column, as multiples of
+                its resolution. Shape: (n, m) each.
+
+        Returns:
+            (First values, last values) of m' intervals, empty if first > last. Shape: (n, m') each.
+        """
+
+    def can_solve(self, parent: str) -> bool:
+        """Returns whether `solutions` can compute intervals of this parent."""
+        return False
+
+    def solutions(
+        self, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
+    ) -> tuple[Indices, Indices]:
+        """Returns the intervals of one parent for which the original cell probably lies in given
+        intervals, as (first values, last values). Shape: (n, m') each.
+
+        The residual is assumed to be a frequent one, so that a few solutions may be missing.
+
+        Args:
+            parent: Parent to solve for.
+            others: Cells of the other parents. n rows.
+            low, high: First and last values of m intervals of the original column. Shape: (n, m)
+                each.
+        """
+        raise NotImplementedError(f"{type(self).__name__} is not solved for a column")
+
+    @abstractmethod
+    def log_unit(self, part: str) -> float:
+        """Returns what to subtract from the log probability of a part for the original column's log
+        density: the log of its resolution, or 0."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Returns a JSON document from which `from_json` restores the rewriting, given the
+        schema."""
