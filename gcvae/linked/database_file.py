@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from torch import Tensor
 
+from gcvae.artifact.file import packed_bytes, unpacked_bytes
 from gcvae.codec.context_codec import ContextCodec
 from gcvae.linked.database_part import DatabasePart
 from gcvae.linked.plan import TablePlan
@@ -29,14 +29,6 @@ from gcvae.schema.columns import TableSchema
 from gcvae.synthesizer import Synthesizer
 
 VERSION = 2
-
-
-def _packed(data: bytes) -> Tensor:
-    return torch.frombuffer(bytearray(data), dtype=torch.uint8)
-
-
-def _bytes(tensor: Tensor) -> bytes:
-    return tensor.numpy().tobytes()
 
 
 def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) -> dict[str, Any]:
@@ -77,11 +69,11 @@ def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) ->
     if part.catalogue is not None:
         buffer = BytesIO()
         part.catalogue.to_parquet(buffer, index=False)
-        tensors[f"{prefix}.kept"] = _packed(buffer.getvalue())
+        tensors[f"{prefix}.kept"] = packed_bytes(buffer.getvalue())
         found["kept"] = f"{prefix}.kept"
     if part.model is not None:
         model = part.model
-        tensors[f"{prefix}.rows"] = _packed(model.rows.to_bytes())
+        tensors[f"{prefix}.rows"] = packed_bytes(model.rows.to_bytes())
         document: dict[str, Any] = {
             "columns": list(model.columns),
             "rows": f"{prefix}.rows",
@@ -98,7 +90,7 @@ def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) ->
             if isinstance(sequence.gaps, float):
                 document["sequence"]["gap"] = sequence.gaps
             else:
-                tensors[f"{prefix}.gaps"] = _packed(sequence.gaps.to_bytes())
+                tensors[f"{prefix}.gaps"] = packed_bytes(sequence.gaps.to_bytes())
                 document["sequence"]["gaps"] = f"{prefix}.gaps"
         found["model"] = document
     return found
@@ -108,7 +100,7 @@ def read_part(document: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Dat
     """Reads a fitted table from its JSON document and the tensors (`written_part`)."""
     plan, kept, model = document["plan"], None, None
     if "kept" in document:
-        kept = pd.read_parquet(BytesIO(_bytes(tensors[document["kept"]])))
+        kept = pd.read_parquet(BytesIO(unpacked_bytes(tensors[document["kept"]])))
     if "model" in document:
         found = document["model"]
         sequence = None
@@ -117,12 +109,12 @@ def read_part(document: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Dat
             gaps: Synthesizer | float = (
                 float(stored["gap"])
                 if "gap" in stored
-                else Synthesizer.from_bytes(_bytes(tensors[stored["gaps"]]))
+                else Synthesizer.from_bytes(unpacked_bytes(tensors[stored["gaps"]]))
             )
             sequence = RowOrder(stored["column"], Clock(**stored["clock"]), stored["dtype"], gaps)
         model = TableModel(
             tuple(found["columns"]),
-            Synthesizer.from_bytes(_bytes(tensors[found["rows"]])),
+            Synthesizer.from_bytes(unpacked_bytes(tensors[found["rows"]])),
             None if found["effect"] is None else RandomEffect.from_json(found["effect"]),
             sequence,
             tuple(found["told"]),

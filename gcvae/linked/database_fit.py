@@ -22,6 +22,7 @@ from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
 from gcvae.linked.entities import split_entities, with_keys
 from gcvae.linked.infer_links import infer_database
 from gcvae.linked.linked_rows import LinkedRows
+from gcvae.linked.model_checkpoints import ModelCheckpoints
 from gcvae.linked.outer_rules import outer_reduction
 from gcvae.linked.plan import column_is_text, key_columns, plan_database, with_plans
 from gcvae.linked.random_effect import RARE_ROWS, RandomEffect
@@ -44,6 +45,7 @@ from gcvae.profiling.infer_schema import infer_schema
 from gcvae.rules.reduction import Reduction
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.kinds import ColumnKind
+from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.loop import split
 from gcvae.training.progress.training_progress import Progress
 from gcvae.training.settings import configure
@@ -212,6 +214,7 @@ class DatabaseFit(LinkedRows):
         device: str,
         progress: Callable[[str, float], None] | bool | None,
         dtypes: Mapping[str, Mapping[str, str]],
+        checkpoints: CheckpointStore | None = None,
     ) -> None:
         """Plans the tables and builds the frame of columns that each model learns.
 
@@ -224,11 +227,13 @@ class DatabaseFit(LinkedRows):
                 done, or whether to show a progress bar for each table; None lets `Synthesizer.fit`
                 decide.
             dtypes: Names of the dtypes of the columns that the user passed, by table and column.
+            checkpoints: Store from which an interrupted fit continues; None saves nothing.
         """
         self.dtypes = dtypes
         self.schemas = schemas
         self.preset, self.settings, self.seed, self.device = preset, settings, seed, device
         self.progress = progress
+        self.checkpoints = None if checkpoints is None else ModelCheckpoints(checkpoints)
         self.grids = {name: key_grids(typed[name], links[name]) for name in typed}
         plans, rows = plan_database(typed, schemas, links)
         super().__init__(links, plans, typed, rows)
@@ -412,7 +417,10 @@ class DatabaseFit(LinkedRows):
     def _part(self, name: str) -> DatabasePart:
         """Fits one table. Input errors name the table."""
         with of_table(name):
-            return self._fitted(name)
+            part = self._fitted(name)
+        if callable(self.progress):
+            self.progress(name, 1.0)
+        return part
 
     def _fitted(self, name: str) -> DatabasePart:
         plan, key, frame = self.plans[name], self.key(name), self.frames[name]
@@ -424,6 +432,7 @@ class DatabaseFit(LinkedRows):
                 derived_seed(str(self.seed), name),
                 self.device,
                 self._progress_of(name),
+                self.checkpoints,
             )
             document = self._document(name)
             frame = frame.reset_index(drop=True)

@@ -82,9 +82,9 @@ class Split:
         parents = frame[of_parent].groupby(groups).first().reset_index(drop=True)  # not missing
         differing = {}
         for column in self.determined:
-            codes = pd.factorize(frame[column], use_na_sentinel=False)[0]
-            first = codes[np.unique(groups, return_index=True)[1]]
-            differing[column] = np.bincount(groups, codes != first[groups], len(parents)) > 0
+            codes = pd.Series(pd.factorize(frame[column])[0]).where(lambda code: code >= 0)
+            n_values = codes.groupby(groups).nunique()  # missing cells are unknown
+            differing[column] = n_values.to_numpy() > 1
         return frame[rest], parents, differing
 
     def to_json(self) -> dict[str, Any]:

@@ -10,18 +10,20 @@ table; in a sequence also the row's rank, its time and the previous row.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from gcvae.arrays import Codes, Mask, Numbers
+from gcvae.linked.model_checkpoints import ModelCheckpoints, digest_of
 from gcvae.linked.random_effect import RandomEffect
 from gcvae.linked.sequences import Clock, Ranks
 from gcvae.numerics.generators import numpy_generator
 from gcvae.numerics.seeds import derived_seed
 from gcvae.synthesizer import Synthesizer
+from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.preparation import Context
 from gcvae.training.progress.training_progress import Progress
 
@@ -40,6 +42,7 @@ class Fitting:
     seed: int
     device: str
     progress: Callable[[Progress], None] | bool | None
+    checkpoints: ModelCheckpoints | None
 
     def synthesizer(
         self,
@@ -65,17 +68,33 @@ class Fitting:
         if len(frame) == 1:  # of one row every column is constant
             frame = pd.concat([frame, frame], ignore_index=True)
             context = None if context is None else context.twice()
-        return Synthesizer.fit(
-            with_filler(frame, document),
-            schema=document,
-            preset=self.preset,
-            settings=self.settings,
-            seed=self.seed,
-            device=self.device,
-            progress=self.progress,
-            context=context,
-            held_out=held_out,
-        )
+        frame = with_filler(frame, document)
+
+        def train(checkpoints: CheckpointStore | None) -> Synthesizer:
+            return Synthesizer.fit(
+                frame,
+                schema=document,
+                preset=self.preset,
+                settings=self.settings,
+                seed=self.seed,
+                device=self.device,
+                progress=self.progress,
+                checkpoints=checkpoints,
+                context=context,
+                held_out=held_out,
+            )
+
+        if self.checkpoints is None:
+            return train(None)
+        frames = {"rows": frame}
+        if held_out is not None:
+            frames["held out"] = pd.DataFrame({"held out": held_out})
+        if context is not None:
+            frames["context"] = context.cells
+            frames["parents"] = pd.DataFrame({"parent": context.groups})
+            frames |= {} if context.parents is None else {"all parents": context.parents}
+        settings = {**self.settings, "preset": self.preset, "seed": self.seed, "schema": document}
+        return self.checkpoints.model(digest_of(frames, settings), train)
 
 
 def with_filler(frame: pd.DataFrame, document: Mapping[str, Any] | None) -> pd.DataFrame:
@@ -353,6 +372,14 @@ class Steps:
             for each in (self.ranks, self.at, self.at_before, self.before)
         )
         return Steps(self.order, self.gap[at], *frames)
+
+    def with_previous_rows(self, at: Codes, rows: pd.DataFrame) -> Steps:
+        """Returns a copy in which `rows` are the previous rows of the rows `at`."""
+        before = self.before.copy()
+        for column in before.columns:
+            cells = rows[column.removeprefix("before ")].set_axis(at)
+            before[column] = before[column].fillna(cells)
+        return replace(self, before=before)
 
     def context(self, base: pd.DataFrame) -> pd.DataFrame:
         """Returns the columns on which the model of rows depends: `base`, rank, time, time since
