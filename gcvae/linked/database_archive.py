@@ -24,8 +24,6 @@ from gcvae.linked.entities import Split
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.suggestions import unknown_name, unknown_names
 
-FORMATS = ("csv", "parquet")
-
 
 def database_record(
     schema: DatabaseSchema,
@@ -109,7 +107,7 @@ def refuse_other_tables(
     unknown = []
     for name in (name for name in columns if name in tables):
         keys, place = schema[name], json_pointer("tables", name)
-        of_keys = {*keys.primary_key, *(c for key in keys.foreign_keys for c in key.columns)}
+        of_keys = {*keys.primary_key, *keys.referring}
         for column in (c for c in columns[name] if c not in tables[name]):
             use = ", which is part of a key," if column in of_keys else ""
             message = f"table {name!r}: column {column!r}{use} is absent"

@@ -16,11 +16,7 @@ from gcvae.files.frame_dtypes import with_dtypes
 from gcvae.linked.database_part import DatabasePart, degree_name, taken_cells
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
 from gcvae.linked.linked_rows import LinkedRows
-from gcvae.linked.references import (
-    NO_ROW,
-    Choice,
-    features_of,
-)
+from gcvae.linked.references import NO_ROW, chosen_rows, features_of
 from gcvae.numerics.seeds import derived_seed
 
 _MOST_ROUNDS = 30
@@ -216,10 +212,11 @@ class Drawing:
                 continue
             target = frame[[f"{prefix} {c}" for c in columns]].set_axis(list(columns), axis=1)
             at = np.flatnonzero(are_there)
-            choice = Choice(features_of(others[list(columns)], codec), capacity)
             paired = self._paired_references(name, i)
-            found = choice.assign(
+            found = chosen_rows(
                 features_of(target, codec)[at],
+                features_of(others[list(columns)], codec),
+                capacity,
                 [rows[at] for rows in paired],
                 [
                     *([at] if key.table == name else []),

@@ -23,7 +23,6 @@ from gcvae.linked.entities import split_entities, with_keys
 from gcvae.linked.infer_links import infer_database
 from gcvae.linked.linked_rows import LinkedRows
 from gcvae.linked.model_checkpoints import ModelCheckpoints
-from gcvae.linked.outer_rules import outer_reduction
 from gcvae.linked.plan import column_is_text, key_columns, plan_database, with_plans
 from gcvae.linked.random_effect import RARE_ROWS, RandomEffect
 from gcvae.linked.references import (
@@ -43,8 +42,10 @@ from gcvae.numerics.generators import numpy_generator
 from gcvae.numerics.seeds import derived_seed
 from gcvae.profiling.infer_schema import infer_schema
 from gcvae.rules.reduction import Reduction
+from gcvae.rules.search import find_rules
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.kinds import ColumnKind
+from gcvae.schema.rules import Formula
 from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.loop import split
 from gcvae.training.progress.training_progress import Progress
@@ -78,7 +79,7 @@ def typed_table(
     """
     stated = {c["name"]: dict(c) for c in (links.document or {}).get("columns", [])}
     own = {*links.primary_key} if len(links.primary_key) == 1 else set()
-    own |= {column for key in links.foreign_keys for column in key.columns}
+    own |= {*links.referring}
     own |= {columns[0] for columns in links.unique if len(columns) == 1}
     own = {
         c for c in own if not is_time_or_fraction(frame[c])
@@ -136,6 +137,8 @@ def completed_schema(
     return with_found_plans(typed, schemas, links), schemas
 
 
+_LEAST_SHARE = 0.95
+"""Minimum share of the rows that satisfy a rule between tables."""
 _ROWS_TO_TELL_DATES = 200
 """Number of rows from which `is_time_or_fraction` infers whether texts are dates."""
 
@@ -194,6 +197,30 @@ def key_grids(frame: pd.DataFrame, links: LinkedTable) -> dict[str, tuple[float,
     steps = np.unique(np.diff(numbers), return_counts=True)
     step = float(steps[0][steps[1].argmax()]) if len(numbers) > 1 else 1.0
     return {column: (float(numbers[0]), step)}
+
+
+def _outer_reduction(joined: pd.DataFrame, schema: TableSchema, outside: set[str]) -> Reduction:
+    """Finds rules y = f(x), such as `shipped >= customers.joined`, that compute a column y of a
+    table from columns x that its model does not learn: those of the parent row, and the time.
+
+    The model learns the residual y - f(x) instead of y, which is computed after x is generated.
+    """
+    if not outside:
+        return Reduction(schema)
+    chosen = []
+    for rule in (finding.rule for finding in find_rules(joined, replace(schema, rules=None))):
+        share = 1.0 if rule.share is None else rule.share
+        if not isinstance(rule.form, Formula) or rule.keep == "off" or share < _LEAST_SHARE:
+            continue
+        sides = [rule]
+        if rule.reversed_text is not None:
+            sides.append(replace(rule, text=rule.reversed_text))
+        chosen += [
+            side
+            for side in sides
+            if side.column not in outside and not outside.isdisjoint(side.parents)
+        ][:1]
+    return Reduction.of_table(joined, schema, chosen, (), schema.names)
 
 
 class DatabaseFit(LinkedRows):
@@ -299,7 +326,7 @@ class DatabaseFit(LinkedRows):
         ]
         joined = replace(schema, columns=tuple(free), rules=None)
         given = {*outside, *plan.copied, *([plan.order] if plan.order else [])}
-        return outer_reduction(self.joined(name, self._parent_columns(name)), joined, given)
+        return _outer_reduction(self.joined(name, self._parent_columns(name)), joined, given)
 
     def _reduced(self, name: str) -> tuple[TableSchema, pd.DataFrame]:
         """Returns (schema, frame) in which residuals replace the columns that rules determine."""
@@ -315,7 +342,7 @@ class DatabaseFit(LinkedRows):
         """Returns the names of the columns that a table's model learns, which exclude references,
         copied columns and keys counted from a grid."""
         table, plan = self.links[name], self.plans[name]
-        of_keys = {column for key in table.foreign_keys for column in key.columns}
+        of_keys = {*table.referring}
         primary = set(table.primary_key)
         is_own_key = len(primary) == 1 and not primary & of_keys
         left_out = of_keys | set(plan.copied) | (set() if is_own_key else primary & of_keys)
@@ -367,7 +394,7 @@ class DatabaseFit(LinkedRows):
         codec)."""
         others = self.typed[key.table]
         links, plan = self.links[key.table], self.plans[key.table]
-        not_own = {c for k in links.foreign_keys for c in k.columns} | set(plan.copied)
+        not_own = {*links.referring, *plan.copied}
         free = [
             c for c in others.columns if c not in not_own and self._is_learned(key.table, str(c))
         ]

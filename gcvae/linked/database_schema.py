@@ -77,6 +77,11 @@ class LinkedTable:
     unique: tuple[tuple[str, ...], ...] = ()
 
     @property
+    def referring(self) -> tuple[str, ...]:
+        """Columns of all foreign keys."""
+        return tuple(column for key in self.foreign_keys for column in key.columns)
+
+    @property
     def document(self) -> dict[str, Any] | None:
         """JSON schema document of the columns and rules that the user specified; None without
         any."""

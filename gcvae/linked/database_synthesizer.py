@@ -365,7 +365,7 @@ class DatabaseSynthesizer:
             completed[split.table] = split.joined(completed[split.table], completed[split.parent])
         # No model learns keys and personal columns.
         unmodelled = {
-            name: {c for key in self.schema[name].foreign_keys for c in key.columns}
+            name: {*self.schema[name].referring}
             | {c.name for c in part.model.rows.schema if not c.is_modelled}
             for name, part in self._parts.items()
             if part.model is not None

@@ -213,7 +213,7 @@ def _entity(
     table, frame = links[name], typed[name]
     if table.entity is False or table.keep:
         return None
-    of_keys = {*table.primary_key, *(c for key in table.foreign_keys for c in key.columns)}
+    of_keys = {*table.primary_key, *table.referring}
     named = [table.entity] if isinstance(table.entity, str) else []
     candidates = named or [
         str(c) for c in frame.columns if c not in of_keys and is_called_a_key(str(c))
@@ -233,11 +233,11 @@ def _entity(
         return None
     _, column, determined = max(found, key=lambda each: each[0])
     # Foreign keys that the entity determines move to its table.
-    keys = [k for k in table.foreign_keys if not set(k.columns) & set(table.primary_key)]
     references = [
         c
-        for k in keys
-        if all(_determines(frame[column], frame[c]) for c in k.columns)
+        for k in table.foreign_keys
+        if not set(k.columns) & set(table.primary_key)
+        and all(_determines(frame[column], frame[c]) for c in k.columns)
         for c in k.columns
     ]
     return Split(name, (column,), (*determined, *references), tuple(map(str, frame.columns)))

@@ -19,7 +19,7 @@ import pandas as pd
 from gcvae.arrays import Codes, Mask, Numbers
 from gcvae.linked.model_checkpoints import ModelCheckpoints, digest_of
 from gcvae.linked.random_effect import RandomEffect
-from gcvae.linked.sequences import Clock, Ranks
+from gcvae.linked.sequences import Clock
 from gcvae.numerics.generators import numpy_generator
 from gcvae.numerics.seeds import derived_seed
 from gcvae.synthesizer import Synthesizer
@@ -345,16 +345,19 @@ class Steps:
         """Computes the context of a table's rows, which may have any order; `columns` of the
         previous row are part of it. Shape: parents (n,), the parent index of each row."""
         counts = clock.count(times)
-        ranks = Ranks.of(parents, counts)
-        of_rows = np.argsort(ranks.order)
-        is_first = ranks.before[of_rows] < 0
-        before = ranks.order[ranks.before][of_rows]
+        order = np.lexsort((counts, parents))
+        firsts = np.flatnonzero(np.diff(parents[order], prepend=-1))
+        sizes = np.diff(np.r_[firsts, len(order)])
+        rank = np.arange(len(order)) - np.repeat(firsts, sizes)
+        n_after = np.repeat(sizes, sizes) - 1 - rank
+        place = np.argsort(order)  # of each row in `order`
+        is_first, before = rank[place] == 0, order[np.maximum(place - 1, 0)]
         previous = rows[list(columns)].iloc[before].reset_index(drop=True)
         name = str(times.name)
         return cls(
-            ranks.order,
+            order,
             np.where(is_first, np.nan, counts - counts[before]),
-            _rank_features(ranks.position[of_rows], ranks.n_after[of_rows]),
+            _rank_features(rank[place], n_after[place]),
             clock.features(counts, name),
             clock.features(counts[before], name),
             pd.DataFrame({f"before {c}": previous[c].mask(is_first) for c in columns}),
@@ -441,9 +444,9 @@ def fit_children(
     noise = numpy_generator(fitting.seed, "effect of rows")
     own = frame.drop(columns=[order]) if order is not None else frame
     seen = own[[feature.column for feature in effect.features]]
-    fresh = effect.draw_for_rows(
-        seen, parents, len(context), noise.standard_normal((len(frame), effect.n_directions))
-    )
+    # If siblings shared one draw, the model could infer cells from it better than u tells them.
+    standard = noise.standard_normal((len(frame), effect.n_directions))
+    fresh = effect.draw(seen, parents, len(context), standard, of=parents)
     rows = context.iloc[parents].reset_index(drop=True)
     for name, values in zip(effect_names, fresh.T, strict=True):
         rows[name] = values

@@ -116,9 +116,9 @@ def _fitting(
 
 
 def _numbers(frame: pd.DataFrame) -> list[str]:
-    return [
-        str(c)
-        for c in frame.columns
-        if pd.api.types.is_numeric_dtype(frame[c].dtype)
-        and not pd.api.types.is_bool_dtype(frame[c].dtype)
-    ]
+    return [str(c) for c in frame.columns if is_number(frame[c].dtype)]
+
+
+def is_number(dtype: Any) -> bool:
+    """Returns whether a dtype holds numbers; truth values are none."""
+    return pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
