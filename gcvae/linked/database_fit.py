@@ -21,7 +21,7 @@ from gcvae.linked.database_part import (
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
 from gcvae.linked.entities import split_entities, with_keys
 from gcvae.linked.infer_links import infer_database
-from gcvae.linked.linked_rows import LinkedRows
+from gcvae.linked.linked_rows import LinkedRows, effect_columns
 from gcvae.linked.model_checkpoints import ModelCheckpoints
 from gcvae.linked.plan import column_is_text, key_columns, plan_database, with_plans
 from gcvae.linked.random_effect import RARE_ROWS, RandomEffect
@@ -34,7 +34,6 @@ from gcvae.linked.table_model import (
     Fitting,
     fit_children,
     fit_table,
-    limited_context,
     with_filler_column,
 )
 from gcvae.linked.totals import find_totals
@@ -139,6 +138,8 @@ def completed_schema(
 
 _LEAST_SHARE = 0.95
 """Minimum share of the rows that satisfy a rule between tables."""
+_MOST_CONTEXT = 60
+"""Maximum number of columns of parents and other ancestors on which a table's model depends."""
 _ROWS_TO_TELL_DATES = 200
 """Number of rows from which `is_time_or_fraction` infers whether texts are dates."""
 
@@ -402,20 +403,14 @@ class DatabaseFit(LinkedRows):
         chosen = borrowed_columns(others[free], rare)
         return tuple(chosen), ContextCodec.fit(others[chosen], rare_groups=rare)
 
-    def _context(self, name: str) -> pd.DataFrame:
-        """Returns the columns of a table and its ancestors on which the models of its children
-        depend."""
-        own = [
+    def _context_columns(self, name: str) -> list[str]:
+        """Returns the columns of a table on which the models of tables below it depend."""
+        counts = {columns[0] for columns in self.child_column_names[name].values()}
+        return [
             c
             for c in self.frames[name].columns
-            if (c in self.reduced[name][0] and self._is_learned(name, str(c)))
-            or any(c == columns[0] for columns in self.child_column_names[name].values())
+            if (c in self.reduced[name][0] and self._is_learned(name, str(c))) or c in counts
         ]
-        context, key = self.frames[name][own].add_prefix(f"{name} "), self.key(name)
-        if key is None:
-            return context
-        above = self._context(key.table).iloc[self.parents(name)]
-        return pd.concat([context, above.reset_index(drop=True)], axis=1)
 
     def _document(self, name: str) -> dict[str, Any]:
         """Returns the JSON schema document with which a table's model is fitted: columns and
@@ -474,7 +469,7 @@ class DatabaseFit(LinkedRows):
                     context,
                     self.parents(name),
                     self.effects[name],
-                    self._effect_names(name),
+                    self._effect_names(name, key),
                     plan.order,
                     self.held_out[name],
                 )
@@ -482,7 +477,7 @@ class DatabaseFit(LinkedRows):
             i: np.bincount(rows[rows != NO_ROW], minlength=len(self.typed[other.table]))
             / max(len(rows), 1)
             for i, (rows, other) in enumerate(
-                zip(self.rows[name], self.links[name].foreign_keys, strict=True)
+                zip(self.rows[name].values(), self.links[name].foreign_keys, strict=True)
             )
             if i in self.borrowed[name] and self.plans[other.table].is_catalogue
         }
@@ -544,15 +539,14 @@ class DatabaseFit(LinkedRows):
         """Returns the typed table without its key columns."""
         return self.typed[name].drop(columns=key_columns(name, self.links))
 
-    def _effect_names(self, name: str) -> list[str]:
-        """Returns the names of the columns of the random effect on a table's rows."""
-        key = self.key(name)
-        assert key is not None, "it has a parent"
-        columns = self.child_column_names[key.table][name]
-        return [c for c in columns if c.startswith(f"{name} effect ")]
-
     def _context_for(self, name: str, key: ForeignKey) -> pd.DataFrame:
         """Returns the context of each parent: the random effect on its children, its columns, and
         those of its ancestors."""
-        effect = self.frames[key.table][self._effect_names(name)]
-        return limited_context(pd.concat([effect, self._context(key.table)], axis=1))
+        effect = self.frames[key.table][self._effect_names(name, key)]
+        frames = {t: self.frames[t][self._context_columns(t)] for t in self.plans}
+        context = pd.concat([effect, self.lineage(key.table, frames)], axis=1)
+        return context.iloc[:, :_MOST_CONTEXT]  # without those of distant ancestors
+
+    def _effect_names(self, name: str, key: ForeignKey) -> list[str]:
+        """Returns the names of the columns of the random effect on a table's rows."""
+        return effect_columns(name, self.child_column_names[key.table][name])

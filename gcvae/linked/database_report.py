@@ -151,7 +151,7 @@ def view(
     links: DatabaseSchema,
     plans: Mapping[str, TablePlan],
     tables: Tables,
-    rows: Mapping[str, list[Codes]],
+    rows: Mapping[str, dict[int, Codes]],
     seed: int,
 ) -> pd.DataFrame:
     """Returns the frame from which table `name` is evaluated, with one random row of each parent.
@@ -205,7 +205,7 @@ def _keys(
     links: DatabaseSchema,
     real: Tables,
     drawn: Tables,
-    rows: list[dict[str, list[Codes]]],
+    rows: list[dict[str, dict[int, Codes]]],
     seed: int,
 ) -> tuple[KeyFigures, ...]:
     """Returns the figures of all foreign keys."""

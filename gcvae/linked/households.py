@@ -21,7 +21,7 @@ the number m of equal rows then follow from the completed row.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from gcvae.linked.database_draw import Drawing
 from gcvae.linked.database_part import DatabasePart, of_table
 from gcvae.linked.database_schema import DatabaseSchema
 from gcvae.linked.entities import Split, divided_tables
-from gcvae.linked.linked_rows import LinkedRows
+from gcvae.linked.linked_rows import LinkedRows, effect_columns
 from gcvae.linked.plan import LEAST_EQUAL as EQUAL_COPIES
 from gcvae.linked.references import (
     NO_ROW,
@@ -124,22 +124,6 @@ def _standard_error(of_draws: Numbers) -> Numbers:
         return np.asarray(spread / weights.mean(axis=0) / np.sqrt(n))
 
 
-@dataclass
-class _Violations:
-    """Rows that violate a relation found by the fit.
-
-    Attributes:
-        found: By column of the relation, the mask of the rows and the log-probability of each.
-    """
-
-    found: dict[str, tuple[Mask, float]] = field(default_factory=dict)
-
-    def add(self, column: str, breaks: Mask, log_prob: float) -> None:
-        """Adds the violations of one column, if there are any."""
-        if breaks.any():
-            self.found[column] = breaks, log_prob
-
-
 class Households(LinkedRows):
     """Scores, extends and imputes households: rows of a root table, each with all rows below it.
 
@@ -150,8 +134,8 @@ class Households(LinkedRows):
             children.
         trained: Indices of training rows, by table, while anomalies of held-out rows are computed;
             else empty.
-        broken: By table, the rows that violate a rule, a copy or a dependency that determines a
-            column.
+        broken: By table and by column that a copy, a total or a dependency determines, the mask of
+            the rows that violate it and the log-probability of each.
         missing: By table and column, the cells that are known to be missing: what the fit adds for
             rows without children or with a missing reference. Other missing cells are unknown.
         blanks: By table, a mask of the rows with an unknown cell that the table's model learns.
@@ -173,7 +157,7 @@ class Households(LinkedRows):
         """
         self.parts = parts
         self.models = {name: p.model for name, p in parts.items() if p.model is not None}
-        self.broken = {name: _Violations() for name in parts}
+        self.broken: dict[str, dict[str, tuple[Mask, float]]] = {name: {} for name in parts}
         known = {name: p.catalogue for name, p in parts.items() if p.catalogue is not None}
         frames, differing = divided_tables(without_blanks(tables), splits)
         frames |= known
@@ -181,7 +165,7 @@ class Households(LinkedRows):
         for split in splits:
             self.index[split.parent] = pd.Index(frames[split.parent][split.key[-1]])
             for column, breaks in differing[split.parent].items():
-                self.broken[split.parent].add(column, breaks, -np.inf)
+                self._add_broken(split.parent, column, breaks, -np.inf)
         frames = checked_references(frames, links)
         typed = {name: self._typed(name, frame) for name, frame in frames.items()}
         rows = all_row_numbers(typed, links)
@@ -272,8 +256,7 @@ class Households(LinkedRows):
         above[self.parts[key.table].child_columns[name][0]] = counts[at] + n
         context = above.add_prefix(f"{key.table} ")
         if self.key(key.table) is not None:
-            upper = self._context_above(key.table, at)
-            context = pd.concat([context, upper], axis=1)
+            context = pd.concat([context, self._context_above(key.table, at)], axis=1)
         of_child = self._child_context(name, above, context, np.arange(len(at)))
         last = self.steps[name].order[np.cumsum(counts)[at] - 1]
         rows, parents = model.draw_next(
@@ -338,12 +321,12 @@ class Households(LinkedRows):
             theirs = self.borrowed_cells(name, number, [other]).iloc[:, 0]
             cells = self.typed[name][column]
             differ = (cells.astype(str) != theirs.astype(str)) & cells.notna() & theirs.notna()
-            self.broken[name].add(column, differ.to_numpy(), np.log(1.0 - EQUAL_COPIES))
+            self._add_broken(name, column, differ.to_numpy(), np.log(1.0 - EQUAL_COPIES))
         for total in part.totals:
             sums = total.of_children(self.typed[total.child], self.parents(total.child), len(frame))
             own = frame[total.column].to_numpy(dtype=np.float64, na_value=np.nan)
             differ = np.abs(own - sums) > SLACK
-            self.broken[name].add(total.column, differ.to_numpy(), np.log(1.0 - EQUAL_TOTALS))
+            self._add_broken(name, total.column, differ.to_numpy(), np.log(1.0 - EQUAL_TOTALS))
         self.frames[name] = frame
         key, model = self.key(name), part.model
         if model is not None:
@@ -371,6 +354,10 @@ class Households(LinkedRows):
         if there not in self.models[name].columns:
             return found.drop(columns=there, errors="ignore")
         return found if there in found else found.assign(**{there: True})
+
+    def _add_broken(self, name: str, column: str, breaks: Mask, log_prob: float) -> None:
+        if breaks.any():
+            self.broken[name][column] = breaks, log_prob
 
     def _there(self, name: str, number: int) -> str:
         """Returns the name of the column that tells whether a reference is present."""
@@ -423,11 +410,9 @@ class Households(LinkedRows):
         if key is None:
             return None
         parents = self.parents(name)[at]
+        context = self.lineage(key.table, self.frames, parents)
         above = self.frames[key.table].iloc[parents].reset_index(drop=True)
-        effects = above[[c for c in above.columns if c.startswith(f"{name} effect ")]]
-        upper = self._context_above(key.table, parents)
-        parts = [effects, above.add_prefix(f"{key.table} "), *([] if upper is None else [upper])]
-        return pd.concat(parts, axis=1)
+        return pd.concat([above[effect_columns(name, above.columns)], context], axis=1)
 
     def _encoded(self, name: str, rows: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
         """Returns (rows as the table's model expects them, names of the columns that are not
@@ -560,7 +545,7 @@ class Households(LinkedRows):
         """
         options = ScoreOptions(seed=seed, tolerance=_OF_A_ROW)
         found = np.zeros(len(at))
-        for breaks, log_prob in self.broken[name].found.values():
+        for breaks, log_prob in self.broken[name].values():
             found += np.where(breaks[at], log_prob, 0.0)
         if context is not None and steps is not None:
             found += self._gap_log_density(name, steps, context, options)
@@ -664,7 +649,7 @@ class Households(LinkedRows):
             if steps is not None and context is not None
         ]
         self._add_gaps(name, at, [each for each in gaps if each is not None], number, found)
-        for column, (breaks, _) in self.broken[name].found.items():
+        for column, (breaks, _) in self.broken[name].items():
             found.least[breaks[at]], found.column[breaks[at]] = 0.0, column
         for child in self.children(name):
             below, parents = self._below(child, at)
@@ -717,6 +702,5 @@ class Households(LinkedRows):
     ) -> pd.DataFrame:
         """Returns the context of a child table's rows: the random effect, then the columns of the
         parent and its ancestors."""
-        effects = [c for c in rows.columns if c.startswith(f"{child} effect ")]
-        whole = pd.concat([rows[effects], context], axis=1)
+        whole = pd.concat([rows[effect_columns(child, rows.columns)], context], axis=1)
         return whole.iloc[parents].reset_index(drop=True)

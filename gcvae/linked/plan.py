@@ -57,7 +57,7 @@ def plan_database(
     tables: Mapping[str, pd.DataFrame],
     schemas: Mapping[str, TableSchema],
     schema: DatabaseSchema,
-) -> tuple[dict[str, TablePlan], dict[str, list[Codes]]]:
+) -> tuple[dict[str, TablePlan], dict[str, dict[int, Codes]]]:
     """Chooses parent, order and copied columns of each table.
 
     Returns (plans by table, parents before their children; for each table and foreign key, the row
@@ -221,7 +221,7 @@ def _in_order(parents: Mapping[str, int | None], schema: DatabaseSchema) -> list
 def _copied(
     name: str,
     tables: Mapping[str, pd.DataFrame],
-    rows: list[Codes],
+    rows: Mapping[int, Codes],
     schema: DatabaseSchema,
 ) -> dict[str, tuple[int, str]]:
     """Returns the columns that repeat a column of a referenced row: {column: (index of the foreign

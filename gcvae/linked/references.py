@@ -84,11 +84,14 @@ def row_numbers(frame: pd.DataFrame, key: ForeignKey, parents: pd.DataFrame) -> 
 
 def all_row_numbers(
     tables: Mapping[str, pd.DataFrame], schema: DatabaseSchema
-) -> dict[str, list[Codes]]:
+) -> dict[str, dict[int, Codes]]:
     """Returns, for each foreign key of each table, the row index that each row references; -1 if
     none."""
     return {
-        name: [row_numbers(tables[name], key, tables[key.table])[0] for key in table.foreign_keys]
+        name: {
+            i: row_numbers(tables[name], key, tables[key.table])[0]
+            for i, key in enumerate(table.foreign_keys)
+        }
         for name, table in schema.tables.items()
     }
 

@@ -30,7 +30,6 @@ from gcvae.training.progress.training_progress import Progress
 GAP = "gap"
 """Name of the column that contains the time since the previous row of a sequence."""
 _FILLER = "·"
-_MOST_CONTEXT = 60
 
 
 @dataclass(frozen=True)
@@ -492,9 +491,3 @@ def _fit_gaps(
 def _gap_frame(gaps: Numbers, clock: Clock) -> pd.DataFrame:
     """Returns gaps as a table of one column, of integers if all times are whole units."""
     return pd.DataFrame({GAP: gaps.astype(np.int64) if clock.is_whole else gaps})
-
-
-def limited_context(context: pd.DataFrame) -> pd.DataFrame:
-    """Returns the first 60 columns of a context (data on which rows depend); columns of distant
-    ancestors come last and are cut."""
-    return context.iloc[:, :_MOST_CONTEXT]
