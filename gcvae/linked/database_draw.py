@@ -273,9 +273,8 @@ class Drawing(LinkedRows):
             if column in part.grids:
                 start, step = part.grids[column]
                 counted = start + step * np.arange(len(found))
-                found[column] = (
-                    counted if not part.is_time(column) else counted.astype("int64").view(TIMES)
-                )
+                is_time = part.schema[column].has_times
+                found[column] = counted.astype("int64").view(TIMES) if is_time else counted
             elif column not in found:
                 found[column] = np.arange(1, len(found) + 1)
         self.frames[name] = found

@@ -45,24 +45,24 @@ def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) ->
         "plan": {
             "parent": part.plan.parent,
             "is_kept": part.plan.is_catalogue,
-            "copied": {c: list(at) for c, at in part.plan.copied.items()},
+            "copied": dict(part.plan.copied),
             "order": part.plan.order,
         },
         "n_rows": part.n_rows,
-        "beside": {name: list(columns) for name, columns in part.child_columns.items()},
-        "context": list(part.context),
+        "beside": dict(part.child_columns),
+        "context": part.context,
         "borrowed": {
-            str(i): {"columns": list(columns), "codec": codec.to_json()}
+            str(i): {"columns": columns, "codec": codec.to_json()}
             for i, (columns, codec) in part.borrowed.items()
         },
         "degrees": {str(i): values.tolist() for i, values in part.degrees.items()},
-        "totals": [total.to_json() for total in part.totals],
-        "order": list(part.order),
+        "totals": [asdict(total) for total in part.totals],
+        "order": part.order,
         "outside": dict(part.parent_columns),
         "key_dtypes": dict(part.key_dtypes),
-        "unlike": {str(i): list(others) for i, others in part.disjoint.items()},
-        "grids": {name: list(grid) for name, grid in part.grids.items()},
-        "household_tails": list(part.household_tails),
+        "unlike": {str(i): others for i, others in part.disjoint.items()},
+        "grids": dict(part.grids),
+        "household_tails": part.household_tails,
         "outer_schema": part.reduction.schema.to_json(),
         "outer_rules": part.reduction.to_json(),
     }
@@ -75,10 +75,10 @@ def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) ->
         model = part.model
         tensors[f"{prefix}.rows"] = packed_bytes(model.rows.to_bytes())
         document: dict[str, Any] = {
-            "columns": list(model.columns),
+            "columns": model.columns,
             "rows": f"{prefix}.rows",
             "effect": None if model.effect is None else model.effect.to_json(),
-            "told": list(model.previous_columns),
+            "told": model.previous_columns,
         }
         if model.sequence is not None:
             sequence = model.sequence
@@ -133,7 +133,7 @@ def read_part(document: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Dat
         },
         {int(i): np.array(values) for i, values in document["degrees"].items()},
         kept,
-        tuple(Total.from_json(each) for each in document["totals"]),
+        tuple(Total(**each | {"factors": tuple(each["factors"])}) for each in document["totals"]),
         tuple(document["order"]),
         Reduction.from_json(
             document["outer_rules"], TableSchema.from_json(document["outer_schema"])

@@ -508,8 +508,7 @@ class DatabaseFit(LinkedRows):
         )
 
     def _progress_of(self, name: str) -> Callable[[Progress], None] | bool | None:
-        """Returns the progress option for the fit of one table: whether to show a bar, or a
-        function that reports to the caller's function."""
+        """Returns the progress option for the fit of one table."""
         option = self.progress
         if option is None or isinstance(option, bool):
             return option

@@ -16,12 +16,8 @@ from gcvae.codec.context_codec import ContextCodec
 from gcvae.errors import InputError, json_pointer
 from gcvae.linked.database_schema import ForeignKey
 from gcvae.linked.plan import TablePlan
-from gcvae.linked.references import (
-    NO_ROW,
-)
-from gcvae.linked.table_model import (
-    TableModel,
-)
+from gcvae.linked.references import NO_ROW
+from gcvae.linked.table_model import TableModel
 from gcvae.linked.totals import Total
 from gcvae.rules.reduction import Reduction
 from gcvae.schema.columns import TableSchema
@@ -86,10 +82,6 @@ class DatabasePart:
         with of_table(name):
             rows = in_column_zones(frame[list(self.order)], self.schema)
             return parse_table(rows, self.schema)
-
-    def is_time(self, column: str) -> bool:
-        """Returns whether a column contains dates."""
-        return self.schema[column].has_times
 
 
 @contextmanager

@@ -505,7 +505,7 @@ class DatabaseSynthesizer:
             "schema": self.schema.to_json(),
             "tables": documents,
             "names": list(self._parts),
-            "splits": [split.to_json() for split in self.splits],
+            "splits": [vars(split) for split in self.splits],
         }
         return pack_tensors(tensors, manifest)
 

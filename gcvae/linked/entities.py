@@ -87,13 +87,9 @@ class Split:
             differing[column] = n_values.to_numpy() > 1
         return frame[rest], parents, differing
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the split as a JSON document."""
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
-
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Reads the split from a JSON document (`to_json`)."""
+        """Reads the split from the JSON document of its attributes."""
         parts = (tuple(document[name]) for name in ("key", "determined", "columns", "levels"))
         return cls(document["table"], *parts)
 

@@ -190,12 +190,9 @@ class RandomEffect:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the random effect as a JSON document."""
-        return {
-            "features": [vars(feature) for feature in self.features],
-            "mean": self.mean.tolist(),
-            "directions": self.directions.tolist(),
-            "within": self.within.tolist(),
-            "variances": self.variances.tolist(),
+        arrays = ("mean", "directions", "within", "variances")
+        return {"features": [vars(feature) for feature in self.features]} | {
+            name: getattr(self, name).tolist() for name in arrays
         }
 
     @classmethod
