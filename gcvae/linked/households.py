@@ -534,15 +534,8 @@ class Households(LinkedRows):
         steps: Steps | None,
         seed: int,
     ) -> Numbers:
-        """Returns log p of the known cells of rows given their context, without the rows below
-        them.
-
-        Shape: (n,).
-
-        Args:
-            typed, unknown: Result of `_encoded`.
-            steps: What the rows of a sequence depend on; None for other tables.
-        """
+        """Returns log p of the known cells of rows (`typed`, without the columns `unknown`) given
+        their context, without the rows below them. Shape: (n,)."""
         options = ScoreOptions(seed=seed, tolerance=_OF_A_ROW)
         found = np.zeros(len(at))
         for breaks, log_prob in self.broken[name].values():
