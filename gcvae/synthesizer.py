@@ -341,16 +341,24 @@ class Synthesizer:
         rows = self._constrained.draw_given(self.context.encode(context), generator)
         return self.codec.decode(rows, first_row, seed)
 
-    def impute_given(self, typed: pd.DataFrame, context: Tensor | None, seed: int) -> pd.DataFrame:
-        """Returns rows with their missing cells drawn from p(missing | known, context).
+    def impute_given(
+        self,
+        typed: pd.DataFrame,
+        context: Tensor | None,
+        missing: Mapping[str, Mask],
+        seed: int,
+    ) -> pd.DataFrame:
+        """Returns rows with their unknown cells drawn from p(unknown | known, context).
 
         Args:
             typed: The n rows, with all modelled columns in the schema's dtypes.
             context: Contexts, as `self.context.encode` returns them; None without. Shape: (n, 2 C).
+            missing: By column, the mask of the cells that are known to be missing, and stay so.
+                Shape: (n,) each.
             seed: Seed of the random generator.
         """
         kept = filled_columns(self.schema, None, None).kept
-        known = KnownRows.with_blanks(typed, self._constrained, kept, context)
+        known = KnownRows.with_blanks(typed, self._constrained, kept, context, missing)
         blocks = (
             known.complete(number, 1, generator_for(seed, "impute", number), seed)[0]
             for number in range(known.n_blocks)

@@ -458,28 +458,20 @@ class Client(Reports):
         model_id = model_id_of(model)
         like = rows if is_frame(rows) else None
         wanted = wanted_table(format, to, like, "csv")
+        options: dict[str, Any] = {
+            "draws": draws,
+            "tolerance": tolerance,
+            "jitters": jitters or None,
+            "measure": None if measure == "density" else measure,
+            "score_missingness": score_missingness or None,
+        }
+        asked = {name: option for name, option in options.items() if option is not None}
+        asked |= {"seed": seed, "format": wanted.format} | of_table(encoding)
         if is_database(rows):
-            of_database = {
-                "draws": draws,
-                "seed": seed,
-                "format": wanted.format,
-                "encoding": encoding,
-                # The service refuses these options of single tables.
-                "tolerance": tolerance,
-                "jitters": jitters or None,
-                "measure": None if measure == "density" else measure,
-                "score_missingness": score_missingness or None,
-            }
-            asked = {name: value for name, value in of_database.items() if value is not None}
             body = database_body(rows)
-            return self._table(model_id, "scores", body, asked, wanted, on_progress)
-        body = rows_body(rows, self._date_formats(model_id))
-        needed = {"draws": draws, "tolerance": tolerance}
-        params: dict[str, Any] = {name: n for name, n in needed.items() if n is not None}
-        params |= {"seed": seed, "jitters": jitters, "measure": measure}
-        params |= {"score_missingness": score_missingness, "format": wanted.format}
-        params |= of_table(encoding)
-        return self._table(model_id, "scores", body, params, wanted, on_progress)
+        else:
+            body = rows_body(rows, self._date_formats(model_id))
+        return self._table(model_id, "scores", body, asked, wanted, on_progress)
 
     def impute(
         self,
@@ -523,18 +515,14 @@ class Client(Reports):
         lists = {"columns": columns, "keep_missing": keep_missing}
         named = {name: listed(names) for name, names in lists.items() if names is not None}
         if is_database(rows):
-            tables = wanted_database(format, to, None)
-            asked: Document = {"seed": seed, "format": tables.format} | of_table(encoding) | named
-            asked |= {} if draws == 1 else {"draws": draws}  # which the service refuses
-            body = database_body(rows)
-            return self._table(model_id, "imputations", body, asked, tables, on_progress)
-        like = rows if is_frame(rows) else None
-        wanted = wanted_table(format, to, like, table_format(like))
-        body = rows_body(rows, self._date_formats(model_id))
-        params = (
-            {"draws": draws, "seed": seed, "format": wanted.format} | of_table(encoding) | named
-        )
-        return self._table(model_id, "imputations", body, params, wanted, on_progress)
+            wanted, body = wanted_database(format, to, None, rows), database_body(rows)
+        else:
+            like = rows if is_frame(rows) else None
+            wanted = wanted_table(format, to, like, table_format(like))
+            body = rows_body(rows, self._date_formats(model_id))
+        asked: Document = {"seed": seed, "format": wanted.format} | of_table(encoding) | named
+        asked |= {} if draws == 1 else {"draws": draws}
+        return self._table(model_id, "imputations", body, asked, wanted, on_progress)
 
     def dependencies(
         self,

@@ -107,14 +107,16 @@ class WantedDatabase(WantedTable):
     ) -> Iterator[tuple[str, Frame]]:
         with zipfile.ZipFile(file) as archive:
             for name in archive.namelist():
-                content = io.BytesIO(archive.read(name))
-                frame = read_frame(content, self.format, None, formats)
-                if seed is not None:
+                content, table = io.BytesIO(archive.read(name)), Path(name).stem
+                frame = read_frame(content, self.format, (self.like or {}).get(table), formats)
+                if seed is not None and hasattr(frame, "attrs"):
                     frame.attrs["seed"] = int(seed)
-                yield name.removesuffix(f".{self.format}"), frame
+                yield table, frame
 
 
-def wanted_database(format: str | None, to: Place | None, table: str | None) -> WantedTable:
+def wanted_database(
+    format: str | None, to: Place | None, table: str | None, like: Any = None
+) -> WantedTable:
     """Returns how a call returns a synthetic database, or one of its tables: as a file if `to` is
     given, as bytes if only `format` is given, otherwise as data frames.
 
@@ -122,6 +124,8 @@ def wanted_database(format: str | None, to: Place | None, table: str | None) -> 
         format: Format of the tables; None for that of the extension of `to`.
         to: Path to save at; None not to save.
         table: Name of the only table to return; None for all tables.
+        like: Tables by name that were sent; each returned frame has the library and the index of
+            the sent one, if that was a frame. None for pandas.
 
     Raises:
         ValueError: The extension of `to` is not supported.
@@ -138,7 +142,9 @@ def wanted_database(format: str | None, to: Place | None, table: str | None) -> 
         return WantedDatabase(format or "csv", to, False, None)
     if format is not None:
         return WantedDatabase(format, None, False, None)
-    return WantedDatabase(_best_format(), None, True, None)
+    sent = like if isinstance(like, Mapping) else {}
+    frames = {name: frame for name, frame in sent.items() if is_frame(frame)}
+    return WantedDatabase(_best_format(), None, True, frames)
 
 
 def _best_format() -> str:

@@ -161,34 +161,40 @@ def first_rows_of_table(
 
 
 def check_tables_of_model(
-    file: BinaryIO, tables: Mapping[str, Document], encoding: str | None, settings: ServiceSettings
+    file: BinaryIO,
+    tables: Mapping[str, Document],
+    schema: Document,
+    encoding: str | None,
+    settings: ServiceSettings,
 ) -> int:
     """Checks the tables in a ZIP file that is sent to a model. Returns their total number of rows.
 
     Args:
         tables: Training records of the model's tables by name; tables that it copies may be
-            missing.
+            missing. Records without `names` are of an earlier version; the job then checks the
+            columns.
+        schema: JSON schema of the model's database.
 
     Raises:
-        TableError: The file is not a ZIP file of the model's tables.
+        TableError: The file is not a ZIP file of the model's tables, or a column is missing.
+        UnknownColumnError: A table has a column that the model does not know.
         TableLimitError, TooLargeError: The tables together exceed a limit on their size.
     """
-    expected = "a ZIP file of the database's tables, or several files"
+    from gcvae.linked.database_archive import refuse_other_tables
+    from gcvae.linked.database_schema import DatabaseSchema
+
     if table_format(file) != "zip":
-        raise TableError(Problem("the body is one table", expected=expected))
+        message = f"the body is one table; the model's database has {', '.join(tables)}"
+        expected = (
+            "all of them: a ZIP file, or several files in a form; for the Python client a "
+            'dictionary of tables by name, such as {"users": frame}'
+        )
+        raise TableError(Problem(message, expected=expected))
     frames, _ = _frames(file, encoding, settings)
-    problems = [
-        unknown_name(f"the model has no table {name!r}", name, [*tables])
-        for name in frames
-        if name not in tables
-    ]
-    problems += [
-        Problem(f"table {name!r} is missing", expected="every table of the model")
-        for name, table in tables.items()
-        if name not in frames and not table["is_copied"]
-    ]
-    if problems:
-        raise TableError(*problems)
+    passed = {name: [*map(str, frame.columns)] for name, frame in frames.items()}
+    columns = {name: table.get("names", passed.get(name, ())) for name, table in tables.items()}
+    copied = [name for name, table in tables.items() if table["is_copied"]]
+    refuse_other_tables(passed, columns, DatabaseSchema.from_json(schema), copied)
     return sum(map(len, frames.values()))
 
 

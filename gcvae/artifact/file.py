@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
@@ -66,6 +67,16 @@ def unpack_tensors(data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
             "where it was written"
         )
     return tensors, _read_manifest(text)
+
+
+def packed_bytes(data: bytes) -> Tensor:
+    """Returns bytes as a tensor, to store one model file within another."""
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8)
+
+
+def unpacked_bytes(tensor: Tensor) -> bytes:
+    """Returns the bytes of a tensor that `packed_bytes` made."""
+    return tensor.numpy().tobytes()
 
 
 def _read_manifest(text: str) -> dict[str, Any]:

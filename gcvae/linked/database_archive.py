@@ -14,6 +14,7 @@ from pyarrow import parquet
 
 from gcvae.cells.data_frames import with_columns
 from gcvae.cells.values import parse_table
+from gcvae.errors import Problem, TableError, UnknownColumnError, json_pointer
 from gcvae.files.delimited import without_formulas
 from gcvae.files.table_archives import PackedTable, write_archive
 from gcvae.files.to_arrow import arrow_table
@@ -21,8 +22,7 @@ from gcvae.linked.database_part import DatabasePart
 from gcvae.linked.database_schema import DatabaseSchema
 from gcvae.linked.entities import Split
 from gcvae.schema.columns import TableSchema
-
-FORMATS = ("csv", "parquet")
+from gcvae.schema.suggestions import unknown_name, unknown_names
 
 
 def database_record(
@@ -33,15 +33,18 @@ def database_record(
 ) -> dict[str, Any]:
     """Describes a fit as a JSON document.
 
-    For each table, the document contains the numbers of `rows` and `columns`, the name of the
-    `parent` table (null without one), whether the table `is_copied` unchanged, and the `plan` in
-    words. `splits` lists the tables from which a table of entities was separated.
+    For each table, the document contains the numbers of `rows` and `columns`, the `names` of the
+    columns, the name of the `parent` table (null without one), whether the table `is_copied`
+    unchanged, and the `plan` in words. `splits` lists the tables from which a table of entities was
+    separated.
     """
     records = [p.model.rows.training_record for p in parts.values() if p.model is not None]
+    names = written_columns(parts, splits)
     tables = {
         name: {
             "rows": part.n_rows,
             "columns": len(part.order),
+            "names": [*names.get(name, part.order)],
             "parent": None
             if part.plan.parent is None
             else schema[name].foreign_keys[part.plan.parent].table,
@@ -60,6 +63,66 @@ def database_record(
             for s in splits
         ],
     }
+
+
+def written_columns(
+    parts: Mapping[str, DatabasePart], splits: Sequence[Split]
+) -> dict[str, tuple[str, ...]]:
+    """Returns the columns of the tables that users pass and receive, by table name."""
+    found = {name: part.order for name, part in parts.items()}
+    for split in reversed(splits):
+        del found[split.parent]
+        found[split.table] = split.columns
+    return found
+
+
+def refuse_other_tables(
+    tables: Mapping[str, Collection[str]],
+    columns: Mapping[str, Collection[str]],
+    schema: DatabaseSchema,
+    copied: Collection[str],
+) -> None:
+    """Checks that tables passed to a model are those of its database, with the same columns.
+
+    Args:
+        tables: Column names of each table that was passed, by table name.
+        columns: Column names of each table of the model, by table name.
+        schema: Keys of the model's tables.
+        copied: Catalogues, the tables that the model copies unchanged; they may be missing.
+
+    Raises:
+        TableError: A table is unknown or missing, or a column is missing.
+        UnknownColumnError: The model has no such column.
+    """
+    problems = [
+        unknown_name(f"the model has no table {name!r}", name, columns)
+        for name in tables
+        if name not in columns
+    ]
+    problems += [
+        Problem(f"there is no table {name!r}", expected="every table of the model")
+        for name in columns
+        if name not in tables and name not in copied
+    ]
+    unknown = []
+    for name in (name for name in columns if name in tables):
+        keys, place = schema[name], json_pointer("tables", name)
+        of_keys = {*keys.primary_key, *keys.referring}
+        for column in (c for c in columns[name] if c not in tables[name]):
+            use = ", which is part of a key," if column in of_keys else ""
+            message = f"table {name!r}: column {column!r}{use} is absent"
+            expected = ", ".join(columns[name])
+            problems.append(Problem(message, place, column=column, expected=expected))
+        others = [(c, {"column": c}) for c in tables[name] if c not in columns[name]]
+        message = f"table {name!r} of the model has no such column"
+        unknown += [
+            replace(problem, pointer=place)
+            for problem in unknown_names(message, others, columns[name])
+        ]
+    if problems:
+        raise TableError(*problems)
+    if unknown:
+        raise UnknownColumnError(*unknown)
 
 
 def written_schemas(

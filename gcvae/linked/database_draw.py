@@ -15,19 +15,15 @@ from gcvae.cells.data_frames import with_columns
 from gcvae.files.frame_dtypes import with_dtypes
 from gcvae.linked.database_part import DatabasePart, degree_name, taken_cells
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
-from gcvae.linked.linked_rows import LinkedRows
-from gcvae.linked.references import (
-    NO_ROW,
-    Choice,
-    features_of,
-)
+from gcvae.linked.linked_rows import LinkedRows, effect_columns
+from gcvae.linked.references import NO_ROW, chosen_rows, features_of
 from gcvae.numerics.seeds import derived_seed
 
 _MOST_ROUNDS = 30
 """Maximum number of times that rows with repeated keys are generated anew."""
 
 
-class Drawing:
+class Drawing(LinkedRows):
     """Generates a synthetic database from the fitted tables, with valid keys.
 
     Attributes:
@@ -39,9 +35,10 @@ class Drawing:
     """
 
     def __init__(self, links: DatabaseSchema, parts: Mapping[str, DatabasePart], seed: int) -> None:
-        self.links, self.parts, self.seed = links, parts, seed
+        self.parts, self.seed = parts, seed
         self.frames: dict[str, pd.DataFrame] = {}
         self.rows: dict[str, dict[int, Codes]] = {name: {} for name in parts}
+        super().__init__(links, {name: p.plan for name, p in parts.items()}, {}, self.rows)
 
     def tables(self, parents: int | None, scale: float) -> dict[str, pd.DataFrame]:
         """Generates all tables, with the columns and dtypes of the real tables.
@@ -79,7 +76,7 @@ class Drawing:
             frames: The same rows with the additional columns of their models.
         """
         self.frames = dict(frames)
-        self.rows = {name: dict(enumerate(known.rows[name])) for name in self.parts}
+        self.rows = {name: dict(known.rows[name]) for name in self.parts}
         return self._write()
 
     def _write(self) -> dict[str, pd.DataFrame]:
@@ -89,12 +86,10 @@ class Drawing:
             self._write_keys(name, written)
         for name, part in reversed(list(self.parts.items())):
             for total in part.totals:
-                rows = self.rows[total.child][self.parts[total.child].plan.parent or 0]
-                cells = total.of_children(self.frames[total.child], rows, len(self.frames[name]))
-                self.frames[name][total.column] = cells.astype(
-                    self.frames[name][total.column].dtype
-                )
-                written[name][total.column] = self.frames[name][total.column]
+                frame, parents = self.frames[name], self.parents(total.child)
+                cells = total.of_children(self.frames[total.child], parents, len(frame))
+                frame[total.column] = cells.astype(frame[total.column].dtype)
+                written[name][total.column] = frame[total.column]
         return written
 
     def complete(
@@ -117,7 +112,7 @@ class Drawing:
         """
         part = self.parts[name]
         self.frames = {**frames, name: rows}
-        self.rows = {other: dict(enumerate(known.rows[other])) for other in self.parts}
+        self.rows = {other: dict(known.rows[other]) for other in self.parts}
         self.rows[name] = {part.plan.parent or 0: parents}
         self._refer(name, part)
         written = {other: table for other, table in known.typed.items() if other != name}
@@ -131,11 +126,11 @@ class Drawing:
             self.frames[name] = part.catalogue.copy()
             return
         assert part.model is not None, "it is no catalogue"
-        if part.plan.parent is None:
+        key = self.key(name)
+        if key is None:
             n = parents if parents is not None else max(1, round(scale * part.n_rows))
             self.frames[name] = self._draw_unique(name, part, n, seed)
             return
-        key = self.links[name].foreign_keys[part.plan.parent]
         above, beside = self.frames[key.table], self.parts[key.table].child_columns[name]
         counts = above[beside[0]].to_numpy(dtype=np.float64, na_value=0.0).round().astype(np.int64)
         firsts = [c for c in beside if c.endswith(" first")]
@@ -144,7 +139,9 @@ class Drawing:
             is_there = first.notna().to_numpy()
             counts = np.where(is_there, counts, 0)
             first = first.fillna(first.dropna().iloc[0]) if is_there.any() else first
-        context = self._context(key.table, name)[list(part.context)]
+        effects = above[effect_columns(name, beside)]
+        context = pd.concat([effects, self.lineage(key.table, self.frames)], axis=1)
+        context = context[list(part.context)]
         frame, rows = part.model.draw_children(context, counts.clip(min=0), first, seed)
         n_drawn = len(frame)
         for _ in range(_MOST_ROUNDS if part.model.sequence is None else 0):
@@ -159,7 +156,7 @@ class Drawing:
         once = ~repeats(frame, self.links[name], key, rows)
         _warn_of_left_out_rows(name, int((~once).sum()))
         self.frames[name] = frame[once].reset_index(drop=True)
-        self.rows[name][part.plan.parent] = rows[once]
+        self.rows[name][part.plan.parent or 0] = rows[once]
 
     def _draw_unique(self, name: str, part: DatabasePart, n: int, seed: int) -> pd.DataFrame:
         """Generates `n` rows of a table without a parent, replacing those that repeat unique
@@ -175,24 +172,6 @@ class Drawing:
         found = found[~repeats(found, links)].head(n).reset_index(drop=True)
         _warn_of_left_out_rows(name, n - len(found))
         return found
-
-    def _context(self, name: str, child: str) -> pd.DataFrame:
-        """Returns the context of a child table's rows: the random effect on the children, then the
-        columns of table `name` and its ancestors."""
-        effect = [
-            c for c in self.parts[name].child_columns[child] if c.startswith(f"{child} effect ")
-        ]
-        return pd.concat([self.frames[name][effect], self._above(name)], axis=1)
-
-    def _above(self, name: str) -> pd.DataFrame:
-        """Returns the columns of a table and its ancestors, for each row of the table."""
-        part = self.parts[name]
-        context = self.frames[name].add_prefix(f"{name} ")
-        if part.plan.parent is None:
-            return context
-        key = self.links[name].foreign_keys[part.plan.parent]
-        above = self._above(key.table).iloc[self.rows[name][part.plan.parent]]
-        return pd.concat([context, above.reset_index(drop=True)], axis=1)
 
     def _refer(self, name: str, part: DatabasePart) -> None:
         """Chooses the row that each reference leads to, except references to the parent."""
@@ -216,10 +195,11 @@ class Drawing:
                 continue
             target = frame[[f"{prefix} {c}" for c in columns]].set_axis(list(columns), axis=1)
             at = np.flatnonzero(are_there)
-            choice = Choice(features_of(others[list(columns)], codec), capacity)
             paired = self._paired_references(name, i)
-            found = choice.assign(
+            found = chosen_rows(
                 features_of(target, codec)[at],
+                features_of(others[list(columns)], codec),
+                capacity,
                 [rows[at] for rows in paired],
                 [
                     *([at] if key.table == name else []),
@@ -257,14 +237,12 @@ class Drawing:
     ) -> pd.DataFrame:
         """Returns the rows after computing the columns that rules determine from the time column
         and the parent row."""
-        part = self.parts[name]
-        if not len(part.reduction) or part.plan.parent is None:
+        part, key = self.parts[name], self.key(name)
+        if not len(part.reduction) or key is None:
             return found
-        others = written[self.links[name].foreign_keys[part.plan.parent].table]
-        rows = self.rows[name][part.plan.parent]
         for here, column in part.parent_columns.items():
-            found[here] = taken_cells(others[column], rows)
-        made = {column for r in part.reduction.rewritings for column in [r.column]}
+            found[here] = taken_cells(written[key.table][column], self.parents(name))
+        made = {r.column for r in part.reduction.rewritings}
         kept = [c for c in part.order if c in found.columns or c in made]
         return part.reduction.restore(found)[kept]
 
@@ -295,9 +273,8 @@ class Drawing:
             if column in part.grids:
                 start, step = part.grids[column]
                 counted = start + step * np.arange(len(found))
-                found[column] = (
-                    counted if not part.is_time(column) else counted.astype("int64").view(TIMES)
-                )
+                is_time = part.schema[column].has_times
+                found[column] = counted.astype("int64").view(TIMES) if is_time else counted
             elif column not in found:
                 found[column] = np.arange(1, len(found) + 1)
         self.frames[name] = found

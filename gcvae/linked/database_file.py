@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from torch import Tensor
 
+from gcvae.artifact.file import packed_bytes, unpacked_bytes
 from gcvae.codec.context_codec import ContextCodec
 from gcvae.linked.database_part import DatabasePart
 from gcvae.linked.plan import TablePlan
@@ -31,14 +31,6 @@ from gcvae.synthesizer import Synthesizer
 VERSION = 2
 
 
-def _packed(data: bytes) -> Tensor:
-    return torch.frombuffer(bytearray(data), dtype=torch.uint8)
-
-
-def _bytes(tensor: Tensor) -> bytes:
-    return tensor.numpy().tobytes()
-
-
 def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) -> dict[str, Any]:
     """Returns the JSON document of a fitted table, and adds the content of its models and stored
     rows to `tensors`.
@@ -53,40 +45,40 @@ def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) ->
         "plan": {
             "parent": part.plan.parent,
             "is_kept": part.plan.is_catalogue,
-            "copied": {c: list(at) for c, at in part.plan.copied.items()},
+            "copied": dict(part.plan.copied),
             "order": part.plan.order,
         },
         "n_rows": part.n_rows,
-        "beside": {name: list(columns) for name, columns in part.child_columns.items()},
-        "context": list(part.context),
+        "beside": dict(part.child_columns),
+        "context": part.context,
         "borrowed": {
-            str(i): {"columns": list(columns), "codec": codec.to_json()}
+            str(i): {"columns": columns, "codec": codec.to_json()}
             for i, (columns, codec) in part.borrowed.items()
         },
         "degrees": {str(i): values.tolist() for i, values in part.degrees.items()},
-        "totals": [total.to_json() for total in part.totals],
-        "order": list(part.order),
+        "totals": [asdict(total) for total in part.totals],
+        "order": part.order,
         "outside": dict(part.parent_columns),
         "key_dtypes": dict(part.key_dtypes),
-        "unlike": {str(i): list(others) for i, others in part.disjoint.items()},
-        "grids": {name: list(grid) for name, grid in part.grids.items()},
-        "household_tails": list(part.household_tails),
+        "unlike": {str(i): others for i, others in part.disjoint.items()},
+        "grids": dict(part.grids),
+        "household_tails": part.household_tails,
         "outer_schema": part.reduction.schema.to_json(),
         "outer_rules": part.reduction.to_json(),
     }
     if part.catalogue is not None:
         buffer = BytesIO()
         part.catalogue.to_parquet(buffer, index=False)
-        tensors[f"{prefix}.kept"] = _packed(buffer.getvalue())
+        tensors[f"{prefix}.kept"] = packed_bytes(buffer.getvalue())
         found["kept"] = f"{prefix}.kept"
     if part.model is not None:
         model = part.model
-        tensors[f"{prefix}.rows"] = _packed(model.rows.to_bytes())
+        tensors[f"{prefix}.rows"] = packed_bytes(model.rows.to_bytes())
         document: dict[str, Any] = {
-            "columns": list(model.columns),
+            "columns": model.columns,
             "rows": f"{prefix}.rows",
             "effect": None if model.effect is None else model.effect.to_json(),
-            "told": list(model.previous_columns),
+            "told": model.previous_columns,
         }
         if model.sequence is not None:
             sequence = model.sequence
@@ -98,7 +90,7 @@ def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) ->
             if isinstance(sequence.gaps, float):
                 document["sequence"]["gap"] = sequence.gaps
             else:
-                tensors[f"{prefix}.gaps"] = _packed(sequence.gaps.to_bytes())
+                tensors[f"{prefix}.gaps"] = packed_bytes(sequence.gaps.to_bytes())
                 document["sequence"]["gaps"] = f"{prefix}.gaps"
         found["model"] = document
     return found
@@ -108,7 +100,7 @@ def read_part(document: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Dat
     """Reads a fitted table from its JSON document and the tensors (`written_part`)."""
     plan, kept, model = document["plan"], None, None
     if "kept" in document:
-        kept = pd.read_parquet(BytesIO(_bytes(tensors[document["kept"]])))
+        kept = pd.read_parquet(BytesIO(unpacked_bytes(tensors[document["kept"]])))
     if "model" in document:
         found = document["model"]
         sequence = None
@@ -117,12 +109,12 @@ def read_part(document: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Dat
             gaps: Synthesizer | float = (
                 float(stored["gap"])
                 if "gap" in stored
-                else Synthesizer.from_bytes(_bytes(tensors[stored["gaps"]]))
+                else Synthesizer.from_bytes(unpacked_bytes(tensors[stored["gaps"]]))
             )
             sequence = RowOrder(stored["column"], Clock(**stored["clock"]), stored["dtype"], gaps)
         model = TableModel(
             tuple(found["columns"]),
-            Synthesizer.from_bytes(_bytes(tensors[found["rows"]])),
+            Synthesizer.from_bytes(unpacked_bytes(tensors[found["rows"]])),
             None if found["effect"] is None else RandomEffect.from_json(found["effect"]),
             sequence,
             tuple(found["told"]),
@@ -141,7 +133,7 @@ def read_part(document: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Dat
         },
         {int(i): np.array(values) for i, values in document["degrees"].items()},
         kept,
-        tuple(Total.from_json(each) for each in document["totals"]),
+        tuple(Total(**each | {"factors": tuple(each["factors"])}) for each in document["totals"]),
         tuple(document["order"]),
         Reduction.from_json(
             document["outer_rules"], TableSchema.from_json(document["outer_schema"])

@@ -21,8 +21,8 @@ from gcvae.linked.database_part import (
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
 from gcvae.linked.entities import split_entities, with_keys
 from gcvae.linked.infer_links import infer_database
-from gcvae.linked.linked_rows import LinkedRows
-from gcvae.linked.outer_rules import outer_reduction
+from gcvae.linked.linked_rows import LinkedRows, effect_columns
+from gcvae.linked.model_checkpoints import ModelCheckpoints
 from gcvae.linked.plan import column_is_text, key_columns, plan_database, with_plans
 from gcvae.linked.random_effect import RARE_ROWS, RandomEffect
 from gcvae.linked.references import (
@@ -34,7 +34,6 @@ from gcvae.linked.table_model import (
     Fitting,
     fit_children,
     fit_table,
-    limited_context,
     with_filler_column,
 )
 from gcvae.linked.totals import find_totals
@@ -42,8 +41,11 @@ from gcvae.numerics.generators import numpy_generator
 from gcvae.numerics.seeds import derived_seed
 from gcvae.profiling.infer import infer_schema
 from gcvae.rules.reduction import Reduction
+from gcvae.rules.search import find_rules
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.kinds import ColumnKind
+from gcvae.schema.rules import Formula
+from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.loop import split
 from gcvae.training.progress.training_progress import Progress
 from gcvae.training.settings import configure
@@ -76,7 +78,7 @@ def typed_table(
     """
     stated = {c["name"]: dict(c) for c in (links.document or {}).get("columns", [])}
     own = {*links.primary_key} if len(links.primary_key) == 1 else set()
-    own |= {column for key in links.foreign_keys for column in key.columns}
+    own |= {*links.referring}
     own |= {columns[0] for columns in links.unique if len(columns) == 1}
     own = {
         c for c in own if not is_time_or_fraction(frame[c])
@@ -134,6 +136,10 @@ def completed_schema(
     return with_found_plans(typed, schemas, links), schemas
 
 
+_LEAST_SHARE = 0.95
+"""Minimum share of the rows that satisfy a rule between tables."""
+_MOST_CONTEXT = 60
+"""Maximum number of columns of parents and other ancestors on which a table's model depends."""
 _ROWS_TO_TELL_DATES = 200
 """Number of rows from which `is_time_or_fraction` infers whether texts are dates."""
 
@@ -194,6 +200,27 @@ def key_grids(frame: pd.DataFrame, links: LinkedTable) -> dict[str, tuple[float,
     return {column: (float(numbers[0]), step)}
 
 
+def _outer_reduction(joined: pd.DataFrame, schema: TableSchema, outside: set[str]) -> Reduction:
+    """Finds rules y = f(x), such as `shipped >= customers.joined`, that compute a column y of a
+    table from columns x that its model does not learn: those of the parent row, and the time.
+
+    The model learns the residual y - f(x) instead of y, which is computed after x is generated.
+    """
+    if not outside:
+        return Reduction(schema)
+    chosen = []
+    for rule in (finding.rule for finding in find_rules(joined, replace(schema, rules=None))):
+        share = 1.0 if rule.share is None else rule.share
+        if not isinstance(rule.form, Formula) or rule.keep == "off" or share < _LEAST_SHARE:
+            continue
+        chosen += [
+            side
+            for side in rule.sides
+            if side.column not in outside and not outside.isdisjoint(side.parents)
+        ][:1]
+    return Reduction.of_table(joined, schema, chosen, (), schema.names)
+
+
 class DatabaseFit(LinkedRows):
     """Fits the models of all tables of a database.
 
@@ -212,6 +239,7 @@ class DatabaseFit(LinkedRows):
         device: str,
         progress: Callable[[str, float], None] | bool | None,
         dtypes: Mapping[str, Mapping[str, str]],
+        checkpoints: CheckpointStore | None = None,
     ) -> None:
         """Plans the tables and builds the frame of columns that each model learns.
 
@@ -224,11 +252,13 @@ class DatabaseFit(LinkedRows):
                 done, or whether to show a progress bar for each table; None lets `Synthesizer.fit`
                 decide.
             dtypes: Names of the dtypes of the columns that the user passed, by table and column.
+            checkpoints: Store from which an interrupted fit continues; None saves nothing.
         """
         self.dtypes = dtypes
         self.schemas = schemas
         self.preset, self.settings, self.seed, self.device = preset, settings, seed, device
         self.progress = progress
+        self.checkpoints = None if checkpoints is None else ModelCheckpoints(checkpoints)
         self.grids = {name: key_grids(typed[name], links[name]) for name in typed}
         plans, rows = plan_database(typed, schemas, links)
         super().__init__(links, plans, typed, rows)
@@ -294,7 +324,7 @@ class DatabaseFit(LinkedRows):
         ]
         joined = replace(schema, columns=tuple(free), rules=None)
         given = {*outside, *plan.copied, *([plan.order] if plan.order else [])}
-        return outer_reduction(self.joined(name, self._parent_columns(name)), joined, given)
+        return _outer_reduction(self.joined(name, self._parent_columns(name)), joined, given)
 
     def _reduced(self, name: str) -> tuple[TableSchema, pd.DataFrame]:
         """Returns (schema, frame) in which residuals replace the columns that rules determine."""
@@ -310,7 +340,7 @@ class DatabaseFit(LinkedRows):
         """Returns the names of the columns that a table's model learns, which exclude references,
         copied columns and keys counted from a grid."""
         table, plan = self.links[name], self.plans[name]
-        of_keys = {column for key in table.foreign_keys for column in key.columns}
+        of_keys = {*table.referring}
         primary = set(table.primary_key)
         is_own_key = len(primary) == 1 and not primary & of_keys
         left_out = of_keys | set(plan.copied) | (set() if is_own_key else primary & of_keys)
@@ -362,7 +392,7 @@ class DatabaseFit(LinkedRows):
         codec)."""
         others = self.typed[key.table]
         links, plan = self.links[key.table], self.plans[key.table]
-        not_own = {c for k in links.foreign_keys for c in k.columns} | set(plan.copied)
+        not_own = {*links.referring, *plan.copied}
         free = [
             c for c in others.columns if c not in not_own and self._is_learned(key.table, str(c))
         ]
@@ -370,20 +400,14 @@ class DatabaseFit(LinkedRows):
         chosen = borrowed_columns(others[free], rare)
         return tuple(chosen), ContextCodec.fit(others[chosen], rare_groups=rare)
 
-    def _context(self, name: str) -> pd.DataFrame:
-        """Returns the columns of a table and its ancestors on which the models of its children
-        depend."""
-        own = [
+    def _context_columns(self, name: str) -> list[str]:
+        """Returns the columns of a table on which the models of tables below it depend."""
+        counts = {columns[0] for columns in self.child_column_names[name].values()}
+        return [
             c
             for c in self.frames[name].columns
-            if (c in self.reduced[name][0] and self._is_learned(name, str(c)))
-            or any(c == columns[0] for columns in self.child_column_names[name].values())
+            if (c in self.reduced[name][0] and self._is_learned(name, str(c))) or c in counts
         ]
-        context, key = self.frames[name][own].add_prefix(f"{name} "), self.key(name)
-        if key is None:
-            return context
-        above = self._context(key.table).iloc[self.parents(name)]
-        return pd.concat([context, above.reset_index(drop=True)], axis=1)
 
     def _document(self, name: str) -> dict[str, Any]:
         """Returns the JSON schema document with which a table's model is fitted: columns and
@@ -412,7 +436,10 @@ class DatabaseFit(LinkedRows):
     def _part(self, name: str) -> DatabasePart:
         """Fits one table. Input errors name the table."""
         with of_table(name):
-            return self._fitted(name)
+            part = self._fitted(name)
+        if callable(self.progress):
+            self.progress(name, 1.0)
+        return part
 
     def _fitted(self, name: str) -> DatabasePart:
         plan, key, frame = self.plans[name], self.key(name), self.frames[name]
@@ -424,6 +451,7 @@ class DatabaseFit(LinkedRows):
                 derived_seed(str(self.seed), name),
                 self.device,
                 self._progress_of(name),
+                self.checkpoints,
             )
             document = self._document(name)
             frame = frame.reset_index(drop=True)
@@ -438,7 +466,7 @@ class DatabaseFit(LinkedRows):
                     context,
                     self.parents(name),
                     self.effects[name],
-                    self._effect_names(name),
+                    self._effect_names(name, key),
                     plan.order,
                     self.held_out[name],
                 )
@@ -446,7 +474,7 @@ class DatabaseFit(LinkedRows):
             i: np.bincount(rows[rows != NO_ROW], minlength=len(self.typed[other.table]))
             / max(len(rows), 1)
             for i, (rows, other) in enumerate(
-                zip(self.rows[name], self.links[name].foreign_keys, strict=True)
+                zip(self.rows[name].values(), self.links[name].foreign_keys, strict=True)
             )
             if i in self.borrowed[name] and self.plans[other.table].is_catalogue
         }
@@ -477,8 +505,7 @@ class DatabaseFit(LinkedRows):
         )
 
     def _progress_of(self, name: str) -> Callable[[Progress], None] | bool | None:
-        """Returns the progress option for the fit of one table: whether to show a bar, or a
-        function that reports to the caller's function."""
+        """Returns the progress option for the fit of one table."""
         option = self.progress
         if option is None or isinstance(option, bool):
             return option
@@ -508,15 +535,14 @@ class DatabaseFit(LinkedRows):
         """Returns the typed table without its key columns."""
         return self.typed[name].drop(columns=key_columns(name, self.links))
 
-    def _effect_names(self, name: str) -> list[str]:
-        """Returns the names of the columns of the random effect on a table's rows."""
-        key = self.key(name)
-        assert key is not None, "it has a parent"
-        columns = self.child_column_names[key.table][name]
-        return [c for c in columns if c.startswith(f"{name} effect ")]
-
     def _context_for(self, name: str, key: ForeignKey) -> pd.DataFrame:
         """Returns the context of each parent: the random effect on its children, its columns, and
         those of its ancestors."""
-        effect = self.frames[key.table][self._effect_names(name)]
-        return limited_context(pd.concat([effect, self._context(key.table)], axis=1))
+        effect = self.frames[key.table][self._effect_names(name, key)]
+        frames = {t: self.frames[t][self._context_columns(t)] for t in self.plans}
+        context = pd.concat([effect, self.lineage(key.table, frames)], axis=1)
+        return context.iloc[:, :_MOST_CONTEXT]  # without those of distant ancestors
+
+    def _effect_names(self, name: str, key: ForeignKey) -> list[str]:
+        """Returns the names of the columns of the random effect on a table's rows."""
+        return effect_columns(name, self.child_column_names[key.table][name])

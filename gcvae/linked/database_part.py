@@ -13,15 +13,11 @@ import pandas as pd
 from gcvae.arrays import Codes, Numbers
 from gcvae.cells.values import in_column_zones, parse_table
 from gcvae.codec.context_codec import ContextCodec
-from gcvae.errors import InputError, Problem, TableError, json_pointer
+from gcvae.errors import InputError, json_pointer
 from gcvae.linked.database_schema import ForeignKey
 from gcvae.linked.plan import TablePlan
-from gcvae.linked.references import (
-    NO_ROW,
-)
-from gcvae.linked.table_model import (
-    TableModel,
-)
+from gcvae.linked.references import NO_ROW
+from gcvae.linked.table_model import TableModel
 from gcvae.linked.totals import Total
 from gcvae.rules.reduction import Reduction
 from gcvae.schema.columns import TableSchema
@@ -81,19 +77,11 @@ class DatabasePart:
         Errors contain the table's `name`.
 
         Raises:
-            TableError: A column is missing, or a cell cannot be parsed.
+            TableError: A cell cannot be parsed.
         """
         with of_table(name):
-            absent = [c for c in self.order if c not in frame]
-            if absent:
-                message, expected = f"column {absent[0]!r} is absent", ", ".join(self.order)
-                raise TableError(Problem(message, column=absent[0], expected=expected))
             rows = in_column_zones(frame[list(self.order)], self.schema)
             return parse_table(rows, self.schema)
-
-    def is_time(self, column: str) -> bool:
-        """Returns whether a column contains dates."""
-        return self.schema[column].has_times
 
 
 @contextmanager

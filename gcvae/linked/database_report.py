@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from gcvae.evaluation.report.privacy import LEAST_ROWS
 from gcvae.linked.database_schema import DatabaseSchema
 from gcvae.linked.plan import TablePlan, key_columns
 from gcvae.linked.references import NO_ROW, all_row_numbers
+from gcvae.linked.totals import is_number
 from gcvae.training.reporting.model_report import make_report
 
 _FEW_VALUES = 20
@@ -132,7 +134,7 @@ def database_report(
         if not n_columns or n_rows < LEAST_ROWS:
             left_out[name] = "it has only keys" if not n_columns else f"{n_rows} rows are too few"
             continue
-        report_done = None if progress is None else _telling(progress, name)
+        report_done = None if progress is None else partial(progress, name)
         reports[name] = make_report(
             None,
             views[0],
@@ -144,21 +146,15 @@ def database_report(
     return DatabaseReport(reports, _keys(links, real, drawn, rows, seed), left_out)
 
 
-def _telling(progress: Callable[[str, float], None], name: str) -> Callable[[float], None]:
-    """Returns a function that passes the fraction of one table's report to `progress`."""
-    return lambda done: progress(name, done)
-
-
 def view(
     name: str,
     links: DatabaseSchema,
     plans: Mapping[str, TablePlan],
     tables: Tables,
-    rows: Mapping[str, list[Codes]],
+    rows: Mapping[str, dict[int, Codes]],
     seed: int,
 ) -> pd.DataFrame:
-    """Returns the frame from which table `name` is evaluated: its columns, those of the parent row,
-    and summaries of the child rows, for one random row of each parent.
+    """Returns the frame from which table `name` is evaluated, with one random row of each parent.
 
     `rows` contains, for each table and foreign key, the row index that each row references. `seed`
     determines which row of each parent is chosen.
@@ -198,23 +194,18 @@ def _aggregates(child: str, frame: pd.DataFrame, parents: Codes, n: int) -> pd.D
     for column in map(str, frame.columns):
         cells = frame[column].reset_index(drop=True)
         of_parents = cells.groupby(parents)
-        is_number = pd.api.types.is_numeric_dtype(cells.dtype)
-        if is_number and not pd.api.types.is_bool_dtype(cells.dtype) and _has_many(cells):
+        if is_number(cells.dtype) and cells.nunique() > _FEW_VALUES:
             found[f"{child} mean {column}"] = of_parents.mean().reindex(range(n))
         else:
             found[f"{child} different {column}"] = of_parents.nunique().reindex(range(n)).fillna(0)
     return pd.DataFrame(found)
 
 
-def _has_many(cells: pd.Series[Any]) -> bool:
-    return cells.nunique() > _FEW_VALUES
-
-
 def _keys(
     links: DatabaseSchema,
     real: Tables,
     drawn: Tables,
-    rows: list[dict[str, list[Codes]]],
+    rows: list[dict[str, dict[int, Codes]]],
     seed: int,
 ) -> tuple[KeyFigures, ...]:
     """Returns the figures of all foreign keys."""

@@ -77,6 +77,11 @@ class LinkedTable:
     unique: tuple[tuple[str, ...], ...] = ()
 
     @property
+    def referring(self) -> tuple[str, ...]:
+        """Columns of all foreign keys."""
+        return tuple(column for key in self.foreign_keys for column in key.columns)
+
+    @property
     def document(self) -> dict[str, Any] | None:
         """JSON schema document of the columns and rules that the user specified; None without
         any."""
@@ -239,30 +244,26 @@ def _read_table(name: str, document: object, problems: list[Problem]) -> LinkedT
         if member not in _MEMBERS:
             pointer, message = json_pointer("tables", name, member), f"unknown member {member!r}"
             problems.append(unknown_name(message, str(member), _MEMBERS, pointer=pointer))
-    keys = document.get("foreign_keys", [])
-    if not isinstance(keys, Sequence) or isinstance(keys, str):
-        pointer = json_pointer("tables", name, "foreign_keys")
-        problems.append(Problem(f"the foreign keys are {keys!r}", pointer, expected="a list"))
-        keys = []
-    unique = document.get("unique", [])
-    if not isinstance(unique, Sequence) or isinstance(unique, str):
-        pointer, expected = json_pointer("tables", name, "unique"), '[["email"], ["floor", "room"]]'
-        problems.append(Problem(f"unique is {unique!r}", pointer, expected=expected))
-        unique = []
+    lists: dict[str, Sequence[Any]] = {}
+    for member, what, expected in (
+        ("foreign_keys", "the foreign keys are", "a list"),
+        ("unique", "unique is", '[["email"], ["floor", "room"]]'),
+        ("columns", "columns is", "a list"),
+        ("rules", "rules is", "a list"),
+    ):
+        value = document.get(member, ())
+        is_absent = value is None and member in ("columns", "rules")
+        lists[member] = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+        if lists[member] is not value and not is_absent:
+            pointer = json_pointer("tables", name, member)
+            problems.append(Problem(f"{what} {value!r}", pointer, expected=expected))
     for member, kinds in (("order", str), ("keep", bool), ("entity", str | bool)):
         value = document.get(member)
         if value is not None and not isinstance(value, kinds):
             pointer = json_pointer("tables", name, member)
             expected = "true or false" if kinds is bool else "the name of a column"
             problems.append(Problem(f"{member} is {value!r}", pointer, expected=expected))
-    for member in ("columns", "rules"):
-        value = document.get(member)
-        is_list = isinstance(value, Sequence) and not isinstance(value, str)
-        if value is not None and not is_list:
-            pointer = json_pointer("tables", name, member)
-            problems.append(Problem(f"{member} is {value!r}", pointer, expected="a list"))
-            document = {k: v for k, v in document.items() if k != member}
-    for i, each in enumerate(document.get("columns") or ()):
+    for i, each in enumerate(lists["columns"]):
         if not isinstance(each, Mapping) or "name" not in each:
             pointer = json_pointer("tables", name, "columns", i)
             expected = '{"name": "age", "kind": "integer"}'
@@ -275,15 +276,16 @@ def _read_table(name: str, document: object, problems: list[Problem]) -> LinkedT
         primary,
         tuple(
             _read_key(each, ("tables", name, "foreign_keys", i), problems)
-            for i, each in enumerate(keys)
+            for i, each in enumerate(lists["foreign_keys"])
         ),
         document.get("order"),
         document.get("keep"),
         document.get("entity"),
-        tuple(document.get("columns") or ()),
-        None if document.get("rules") is None else tuple(document["rules"]),
+        tuple(lists["columns"]),
+        None if document.get("rules") is None else tuple(lists["rules"]),
         tuple(
-            _names(each, ("tables", name, "unique", i), problems) for i, each in enumerate(unique)
+            _names(each, ("tables", name, "unique", i), problems)
+            for i, each in enumerate(lists["unique"])
         ),
     )
 

@@ -20,7 +20,12 @@ from gcvae.cells.data_frames import data_frame
 from gcvae.cells.values import parse_table
 from gcvae.errors import ArtifactError, Problem, SettingError, TableError
 from gcvae.files.tables import read_table
-from gcvae.linked.database_archive import database_record, written_schemas
+from gcvae.linked.database_archive import (
+    database_record,
+    refuse_other_tables,
+    written_columns,
+    written_schemas,
+)
 from gcvae.linked.database_draw import Drawing
 from gcvae.linked.database_file import VERSION, read_part, written_part
 from gcvae.linked.database_fit import DatabaseFit, typed_table
@@ -40,6 +45,7 @@ from gcvae.sampling.imputation import completed_rows
 from gcvae.schema.columns import TableSchema
 from gcvae.scoring.anomalies import ANOMALY, ODD_CELL, p_values
 from gcvae.scoring.row_scores import NO_ANOMALIES
+from gcvae.training.checkpoints import CheckpointStore
 
 _OF_SINGLE_TABLES = {
     "differential_privacy": "a person counts with all rows",
@@ -96,6 +102,7 @@ class DatabaseSynthesizer:
         device: str = "auto",
         invalid_references: str = "refuse",
         progress: Callable[[str, float], None] | bool | None = None,
+        checkpoints: CheckpointStore | None = None,
     ) -> DatabaseSynthesizer:
         """Fits a model of each table, given the row of its parent.
 
@@ -109,6 +116,8 @@ class DatabaseSynthesizer:
             progress: Function that receives a table's name and the fraction of its fit that is
                 done; or whether to show a progress bar for each table. None: as in
                 `Synthesizer.fit`.
+            checkpoints: Store for finished models and the checkpoint of the one in training; an
+                interrupted fit continues from it and gives the same model.
 
         Raises:
             TableError: A key is not unique, a reference leads to no row, or a table cannot be
@@ -127,15 +136,7 @@ class DatabaseSynthesizer:
                 message, pointer = f"databases have no {name}: {why}", f"/settings/{name}"
                 expected = "a database without it, or a table with one row a person"
                 raise SettingError(Problem(message, pointer, expected=expected))
-        if not isinstance(tables, Mapping):
-            message = f"the tables are {type(tables).__name__}"
-            raise TableError(Problem(message, expected='data frames by name: {"users": frame}'))
-        wrong = [name for name in tables if not isinstance(name, str)]
-        if wrong:
-            raise TableError(Problem(f"a table is called {wrong[0]!r}", expected="a text"))
-        frames = {name: _frame(name, table) for name, table in tables.items()}
-        if not frames:
-            raise TableError(Problem("there are no tables", expected='{"users": frame, ...}'))
+        frames = {name: frame.reset_index(drop=True) for name, frame in _frames(tables).items()}
         document = schema.to_json() if isinstance(schema, DatabaseSchema) else schema
         links = infer_database(frames, document)
         frames = checked_references(frames, links, invalid_references)
@@ -148,7 +149,7 @@ class DatabaseSynthesizer:
             for name, frame in frames.items()
         }
         how = preset, dict(settings or {}), seed, device, progress
-        fitter = DatabaseFit(links, schemas, typed, *how, dtypes)
+        fitter = DatabaseFit(links, schemas, typed, *how, dtypes, checkpoints)
         parts = fitter.parts()
         links = with_plans(links, {name: part.plan for name, part in parts.items()})
         model = cls(links, parts, splits)
@@ -364,7 +365,7 @@ class DatabaseSynthesizer:
             completed[split.table] = split.joined(completed[split.table], completed[split.parent])
         # No model learns keys and personal columns.
         unmodelled = {
-            name: {c for key in self.schema[name].foreign_keys for c in key.columns}
+            name: {*self.schema[name].referring}
             | {c.name for c in part.model.rows.schema if not c.is_modelled}
             for name, part in self._parts.items()
             if part.model is not None
@@ -466,27 +467,18 @@ class DatabaseSynthesizer:
         """Reads the tables of a database; catalogues that were not passed are taken from the model.
 
         Raises:
-            TableError: A table is unknown or missing, or lacks a column of a key.
+            TableError: A table is unknown or missing, or a column is missing.
+            UnknownColumnError: A table has a column that the model does not know.
         """
-        frames = {name: _frame(name, table, keep_index=True) for name, table in tables.items()}
-        known = {name for name in self._parts if name not in {s.parent for s in self.splits}}
-        for name in frames:
-            if name not in known:
-                message = f"the database has no table {name!r}"
-                raise TableError(Problem(message, expected=", ".join(sorted(known))))
-            keys = self.schema[name]
-            needed = [*keys.primary_key, *(c for key in keys.foreign_keys for c in key.columns)]
-            for column in needed:
-                if column in self.schemas[name].names and column not in frames[name]:
-                    message = f"table {name!r} has no column {column!r}, which is part of a key"
-                    raise TableError(Problem(message, f"/tables/{name}", column=column))
-        for name, part in self._parts.items():
-            if name in known and name not in frames:
-                if part.catalogue is None:
-                    message = f"there is no table {name!r}"
-                    raise TableError(Problem(message, expected="every table of the database"))
-                frames[name] = part.catalogue[list(part.order)]
-        return frames
+        frames, columns = _frames(tables), written_columns(self._parts, self.splits)
+        copied = {
+            name: part.catalogue[list(part.order)]
+            for name, part in self._parts.items()
+            if part.catalogue is not None
+        }
+        passed = {name: [*map(str, frame.columns)] for name, frame in frames.items()}
+        refuse_other_tables(passed, columns, self.schema, copied)
+        return copied | frames
 
     def _households(self, tables: Mapping[str, Any]) -> Households:
         """Reads the tables and links their rows to households."""
@@ -513,7 +505,7 @@ class DatabaseSynthesizer:
             "schema": self.schema.to_json(),
             "tables": documents,
             "names": list(self._parts),
-            "splits": [split.to_json() for split in self.splits],
+            "splits": [vars(split) for split in self.splits],
         }
         return pack_tensors(tensors, manifest)
 
@@ -549,11 +541,25 @@ class DatabaseSynthesizer:
             return cls(DatabaseSchema.from_json(manifest["schema"]), parts, splits)
 
 
-def _frame(name: str, table: Any, *, keep_index: bool = False) -> pd.DataFrame:
-    """Reads a table into a data frame; the cells of a file are text."""
-    with of_table(name):
-        is_file = isinstance(table, str | Path)
-        frame = read_table(table, may_be_empty=True) if is_file else data_frame(table)
-        if not len(frame.columns):
-            raise TableError(Problem("the table has no columns"))
-    return frame if keep_index else frame.reset_index(drop=True)
+def _frames(tables: Any) -> dict[str, pd.DataFrame]:
+    """Reads tables into data frames by name; the cells of a file are text.
+
+    Raises:
+        TableError: The argument is not a mapping of tables by name, or a table cannot be read.
+    """
+    if not isinstance(tables, Mapping):
+        message = f"the tables are {type(tables).__name__}"
+        raise TableError(Problem(message, expected='data frames by name: {"users": frame}'))
+    wrong = [name for name in tables if not isinstance(name, str)]
+    if wrong:
+        raise TableError(Problem(f"a table is called {wrong[0]!r}", expected="a text"))
+    if not tables:
+        raise TableError(Problem("there are no tables", expected='{"users": frame, ...}'))
+    frames = {}
+    for name, table in tables.items():
+        with of_table(name):
+            is_file = isinstance(table, str | Path)
+            frames[name] = read_table(table, may_be_empty=True) if is_file else data_frame(table)
+            if not len(frames[name].columns):
+                raise TableError(Problem("the table has no columns"))
+    return frames

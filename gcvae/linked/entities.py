@@ -82,18 +82,14 @@ class Split:
         parents = frame[of_parent].groupby(groups).first().reset_index(drop=True)  # not missing
         differing = {}
         for column in self.determined:
-            codes = pd.factorize(frame[column], use_na_sentinel=False)[0]
-            first = codes[np.unique(groups, return_index=True)[1]]
-            differing[column] = np.bincount(groups, codes != first[groups], len(parents)) > 0
+            codes = pd.Series(pd.factorize(frame[column])[0]).where(lambda code: code >= 0)
+            n_values = codes.groupby(groups).nunique()  # missing cells are unknown
+            differing[column] = n_values.to_numpy() > 1
         return frame[rest], parents, differing
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the split as a JSON document."""
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Reads the split from a JSON document (`to_json`)."""
+        """Reads the split from the JSON document of its attributes."""
         parts = (tuple(document[name]) for name in ("key", "determined", "columns", "levels"))
         return cls(document["table"], *parts)
 
@@ -213,7 +209,7 @@ def _entity(
     table, frame = links[name], typed[name]
     if table.entity is False or table.keep:
         return None
-    of_keys = {*table.primary_key, *(c for key in table.foreign_keys for c in key.columns)}
+    of_keys = {*table.primary_key, *table.referring}
     named = [table.entity] if isinstance(table.entity, str) else []
     candidates = named or [
         str(c) for c in frame.columns if c not in of_keys and is_called_a_key(str(c))
@@ -233,11 +229,11 @@ def _entity(
         return None
     _, column, determined = max(found, key=lambda each: each[0])
     # Foreign keys that the entity determines move to its table.
-    keys = [k for k in table.foreign_keys if not set(k.columns) & set(table.primary_key)]
     references = [
         c
-        for k in keys
-        if all(_determines(frame[column], frame[c]) for c in k.columns)
+        for k in table.foreign_keys
+        if not set(k.columns) & set(table.primary_key)
+        and all(_determines(frame[column], frame[c]) for c in k.columns)
         for c in k.columns
     ]
     return Split(name, (column,), (*determined, *references), tuple(map(str, frame.columns)))

@@ -12,12 +12,16 @@ are integrated in the same way.
 
 Columns that are computed, copied or determined by others add no density. A row that violates such a
 relation has likelihood zero, or the largest share of violations that the fit tolerates.
+
+Missing cells are unknown and are integrated out. Where other rows depend on them, each draw
+completes them given the known cells of their row: the rows below, the next row of a sequence, and
+the number m of equal rows then follow from the completed row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,9 +36,14 @@ from gcvae.linked.database_draw import Drawing
 from gcvae.linked.database_part import DatabasePart, of_table
 from gcvae.linked.database_schema import DatabaseSchema
 from gcvae.linked.entities import Split, divided_tables
-from gcvae.linked.linked_rows import LinkedRows
+from gcvae.linked.linked_rows import LinkedRows, effect_columns
 from gcvae.linked.plan import LEAST_EQUAL as EQUAL_COPIES
-from gcvae.linked.references import NO_ROW, all_row_numbers, checked_references
+from gcvae.linked.references import (
+    NO_ROW,
+    all_row_numbers,
+    checked_references,
+    without_blanks,
+)
 from gcvae.linked.table_model import GAP, Steps
 from gcvae.linked.totals import LEAST_EQUAL as EQUAL_TOTALS
 from gcvae.linked.totals import SLACK
@@ -45,6 +54,8 @@ from gcvae.scoring.score_options import ScoreOptions
 
 _LEAST_DRAWS = 2
 _ROOTS_AT_ONCE = 200
+_COMPLETIONS = 4
+"""Number of completions of unknown cells over which tail probabilities are averaged."""
 _OF_A_ROW = 0.3
 """Accepted standard error of a row's score, in nats. The errors of a household's rows are
 independent."""
@@ -113,22 +124,6 @@ def _standard_error(of_draws: Numbers) -> Numbers:
         return np.asarray(spread / weights.mean(axis=0) / np.sqrt(n))
 
 
-@dataclass
-class _Violations:
-    """Rows that violate a relation found by the fit.
-
-    Attributes:
-        found: By column of the relation, the mask of the rows and the log-probability of each.
-    """
-
-    found: dict[str, tuple[Mask, float]] = field(default_factory=dict)
-
-    def add(self, column: str, breaks: Mask, log_prob: float) -> None:
-        """Adds the violations of one column, if there are any."""
-        if breaks.any():
-            self.found[column] = breaks, log_prob
-
-
 class Households(LinkedRows):
     """Scores, extends and imputes households: rows of a root table, each with all rows below it.
 
@@ -139,8 +134,11 @@ class Households(LinkedRows):
             children.
         trained: Indices of training rows, by table, while anomalies of held-out rows are computed;
             else empty.
-        broken: By table, the rows that violate a rule, a copy or a dependency that determines a
-            column.
+        broken: By table and by column that a copy, a total or a dependency determines, the mask of
+            the rows that violate it and the log-probability of each.
+        missing: By table and column, the cells that are known to be missing: what the fit adds for
+            rows without children or with a missing reference. Other missing cells are unknown.
+        blanks: By table, a mask of the rows with an unknown cell that the table's model learns.
         index: By table, the index of the caller's frame; for a table of entities, their keys.
     """
 
@@ -159,15 +157,15 @@ class Households(LinkedRows):
         """
         self.parts = parts
         self.models = {name: p.model for name, p in parts.items() if p.model is not None}
-        self.broken = {name: _Violations() for name in parts}
+        self.broken: dict[str, dict[str, tuple[Mask, float]]] = {name: {} for name in parts}
         known = {name: p.catalogue for name, p in parts.items() if p.catalogue is not None}
-        frames, differing = divided_tables(tables, splits)
+        frames, differing = divided_tables(without_blanks(tables), splits)
         frames |= known
         self.index = {name: frame.index for name, frame in tables.items()}
         for split in splits:
             self.index[split.parent] = pd.Index(frames[split.parent][split.key[-1]])
             for column, breaks in differing[split.parent].items():
-                self.broken[split.parent].add(column, breaks, -np.inf)
+                self._add_broken(split.parent, column, breaks, -np.inf)
         frames = checked_references(frames, links)
         typed = {name: self._typed(name, frame) for name, frame in frames.items()}
         rows = all_row_numbers(typed, links)
@@ -190,6 +188,8 @@ class Households(LinkedRows):
         self.steps: dict[str, Steps] = {}
         self.by_parent: dict[str, Codes] = {}
         self.equal: dict[str, Codes] = {}
+        self.missing: dict[str, dict[str, Mask]] = {}
+        self.blanks: dict[str, Mask] = {}
         for name in reversed(list(parts)):
             self._gather(name)
 
@@ -224,7 +224,8 @@ class Households(LinkedRows):
         found, errors = [np.zeros(0)], [np.zeros(0)]
         for first in range(0, len(self.typed[name]), _ROOTS_AT_ONCE):
             at = np.arange(first, min(first + _ROOTS_AT_ONCE, len(self.typed[name])))
-            of_draws = self._score(name, at, self._context_above(name, at), draws, seed)
+            above, siblings = self._context_above(name, at), self._siblings(name, at)
+            of_draws, _ = self._score(name, at, above, siblings, draws, seed)
             found.append(_log_mean_exp(of_draws))
             errors.append(_standard_error(of_draws))
             progress(int(at[-1]) + 1)
@@ -241,7 +242,8 @@ class Households(LinkedRows):
             at: Row indices of the households to examine; None examines all.
         """
         at = np.arange(len(self.typed[name])) if at is None else at
-        return self._tails(name, at, self._context_above(name, at), seed)
+        above = self._context_above(name, at)
+        return self._tails(name, at, [above], self._siblings(name, at), seed)
 
     def extend(self, name: str, n: int, seed: int) -> pd.DataFrame:
         """Generates `n` rows after the last row of each parent in table `name`, whose rows have an
@@ -254,8 +256,7 @@ class Households(LinkedRows):
         above[self.parts[key.table].child_columns[name][0]] = counts[at] + n
         context = above.add_prefix(f"{key.table} ")
         if self.key(key.table) is not None:
-            upper = self._context_above(key.table, at)
-            context = pd.concat([context, upper], axis=1)
+            context = pd.concat([context, self._context_above(key.table, at)], axis=1)
         of_child = self._child_context(name, above, context, np.arange(len(at)))
         last = self.steps[name].order[np.cumsum(counts)[at] - 1]
         rows, parents = model.draw_next(
@@ -276,19 +277,12 @@ class Households(LinkedRows):
         A row is completed given its known cells, its completed parent row, and the numbers and
         random effects of its children. Keys stay missing.
         """
-        for name, model in self.models.items():
+        for name in self.models:
             at = np.arange(len(self.frames[name]))
             typed, _ = self._encoded(name, self.frames[name])
-            context = self._context_above(name, at)
-            encoded = None if context is None else self._context_of(name, context, at)
-            full = model.rows.impute_given(typed, encoded, derived_seed(str(seed), name))
-            columns = [c.name for c in model.rows.schema if c.is_modelled]
-            self.frames[name] = self.frames[name].assign(
-                **{
-                    c: self.frames[name][c].fillna(full[c])
-                    for c in columns
-                    if c in self.frames[name]
-                }
+            context, siblings = self._context_above(name, at), self._siblings(name, at)
+            self.frames[name], _ = self._completed(
+                name, self.frames[name], typed, at, context, siblings, derived_seed(str(seed), name)
             )
         return Drawing(self.links, self.parts, seed).computed(self, self.frames)
 
@@ -326,14 +320,18 @@ class Households(LinkedRows):
         for column, (number, other) in part.plan.copied.items():
             theirs = self.borrowed_cells(name, number, [other]).iloc[:, 0]
             cells = self.typed[name][column]
-            are_equal = (cells.astype(str) == theirs.astype(str)) | (cells.isna() & theirs.isna())
-            self.broken[name].add(column, ~are_equal.to_numpy(), np.log(1.0 - EQUAL_COPIES))
+            differ = (cells.astype(str) != theirs.astype(str)) & cells.notna() & theirs.notna()
+            self._add_broken(name, column, differ.to_numpy(), np.log(1.0 - EQUAL_COPIES))
         for total in part.totals:
             sums = total.of_children(self.typed[total.child], self.parents(total.child), len(frame))
-            differ = np.abs(frame[total.column].to_numpy(dtype=np.float64) - sums) > SLACK
-            self.broken[name].add(total.column, differ.to_numpy(), np.log(1.0 - EQUAL_TOTALS))
+            own = frame[total.column].to_numpy(dtype=np.float64, na_value=np.nan)
+            differ = np.abs(own - sums) > SLACK
+            self._add_broken(name, total.column, differ.to_numpy(), np.log(1.0 - EQUAL_TOTALS))
         self.frames[name] = frame
         key, model = self.key(name), part.model
+        if model is not None:
+            self.missing[name] = self._known_missing(name, frame)
+            self.blanks[name] = self._unknown_rows(name, frame)
         if key is None or model is None:
             return
         if model.sequence is not None:
@@ -342,26 +340,57 @@ class Households(LinkedRows):
                 frame, times, self.parents(name), model.sequence.clock, model.previous_columns
             )
         self.by_parent[name] = np.argsort(self.parents(name), kind="stable")
-        own = frame[[c for c in model.columns if c in frame]]
-        groups = own.groupby([*map(str, own.columns), self.parents(name)], dropna=False)
-        self.equal[name] = np.asarray(groups.ngroup(), dtype=np.int64)
+        self.equal[name] = self._equal_rows(name, frame, self.parents(name))
         if self.parts[key.table].catalogue is None:
             mean, _ = self._posterior(name)
             before = self.frames.get(key.table, pd.DataFrame())
             self.frames[key.table] = pd.concat([before, self.child_columns(name, mean)], axis=1)
 
     def _borrowed(self, name: str, number: int, columns: tuple[str, ...]) -> pd.DataFrame:
-        """Returns the columns of referenced rows; missing references are violations if the training
-        table contained none."""
+        """Returns the columns of referenced rows, which are unknown for a missing reference if the
+        training table contained none."""
         found = self.borrowed_cells(name, number, columns)
-        there = f"{', '.join(self.links[name].foreign_keys[number].columns)} there"
-        if there in self.models[name].columns and there not in found:
-            found[there] = True
-        elif there in found and there not in self.models[name].columns:
-            breaks = self.rows[name][number] == NO_ROW
-            self.broken[name].add(there.removesuffix(" there"), breaks, -np.inf)
-            found = found.drop(columns=there)
+        there = self._there(name, number)
+        if there not in self.models[name].columns:
+            return found.drop(columns=there, errors="ignore")
+        return found if there in found else found.assign(**{there: True})
+
+    def _add_broken(self, name: str, column: str, breaks: Mask, log_prob: float) -> None:
+        if breaks.any():
+            self.broken[name][column] = breaks, log_prob
+
+    def _there(self, name: str, number: int) -> str:
+        """Returns the name of the column that tells whether a reference is present."""
+        return f"{', '.join(self.links[name].foreign_keys[number].columns)} there"
+
+    def _known_missing(self, name: str, frame: pd.DataFrame) -> dict[str, Mask]:
+        """Returns the cells that are known to be missing: of the first child of a row without
+        children, and of the referenced row of a missing reference."""
+        part = self.parts[name]
+        added = {c for columns in part.child_columns.values() for c in columns}
+        found = {c: frame[c].isna().to_numpy() for c in frame.columns if c in added}
+        for number, (columns, _) in part.borrowed.items():
+            if self._there(name, number) in self.models[name].columns:
+                prefix = self._there(name, number).removesuffix("there")
+                are_lost = self.rows[name][number] == NO_ROW
+                found |= dict.fromkeys((f"{prefix}{c}" for c in columns), are_lost)
         return found
+
+    def _unknown_rows(self, name: str, frame: pd.DataFrame) -> Mask:
+        """Returns a mask of the rows with an unknown cell that the table's model learns."""
+        found = np.zeros(len(frame), dtype=bool)
+        for column in self.models[name].rows.schema:
+            if column.is_modelled and column.name in frame and not column.missing.is_value:
+                are_missing = self.missing[name].get(column.name, False)
+                found |= frame[column.name].isna().to_numpy() & ~np.asarray(are_missing)
+        return found
+
+    def _equal_rows(self, name: str, rows: pd.DataFrame, parents: Codes) -> Codes:
+        """Returns a number for each row that only equal rows of the same parent share. Shape:
+        (n,)."""
+        own = rows[[c for c in self.models[name].columns if c in rows]]
+        groups = own.groupby([*map(str, own.columns), parents], dropna=False)
+        return np.asarray(groups.ngroup(), dtype=np.int64)
 
     def _posterior(self, name: str) -> tuple[Numbers, Numbers]:
         """Returns q(u | children) for each parent of a table's rows: means and Cholesky factors."""
@@ -381,11 +410,9 @@ class Households(LinkedRows):
         if key is None:
             return None
         parents = self.parents(name)[at]
+        context = self.lineage(key.table, self.frames, parents)
         above = self.frames[key.table].iloc[parents].reset_index(drop=True)
-        effects = above[[c for c in above.columns if c.startswith(f"{name} effect ")]]
-        upper = self._context_above(key.table, parents)
-        parts = [effects, above.add_prefix(f"{key.table} "), *([] if upper is None else [upper])]
-        return pd.concat(parts, axis=1)
+        return pd.concat([above[effect_columns(name, above.columns)], context], axis=1)
 
     def _encoded(self, name: str, rows: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
         """Returns (rows as the table's model expects them, names of the columns that are not
@@ -397,21 +424,83 @@ class Households(LinkedRows):
         typed = parse_table(rows[list(schema.names)], schema)
         return typed, {*absent, *(total.column for total in part.totals)}
 
-    def _score(
-        self, name: str, at: Codes, context: pd.DataFrame | None, draws: int, seed: int
-    ) -> Numbers:
-        """Returns log p of rows and all rows below them given their context, for S draws of the
-        random effects.
+    def _siblings(self, name: str, at: Codes) -> Codes:
+        """Returns the parent index of rows; for a table without a parent, their own index."""
+        return at if self.key(name) is None else self.parents(name)[at]
 
-        Shape: at (n,) -> (S, n).
+    def _completed(
+        self,
+        name: str,
+        rows: pd.DataFrame,
+        typed: pd.DataFrame,
+        at: Codes,
+        context: pd.DataFrame | None,
+        siblings: Codes,
+        seed: int,
+    ) -> tuple[pd.DataFrame, Steps | None]:
+        """Draws the unknown cells of rows given their known cells and their context. Returns (rows,
+        their steps in a sequence).
+
+        The rows of a sequence are completed in order, each given the completed row before it.
+
+        Args:
+            rows: Rows of the table with their additional columns. Shape: n rows.
+            typed: The same rows as the table's model expects them.
+            at: Index of each row in the table. Shape: (n,).
+            siblings: Number of the parent of each row. Shape: (n,).
+        """
+        model, unknown = self.models[name], self.blanks[name][at]
+        steps = self.steps[name].take(at) if name in self.steps else None
+        if not unknown.any():
+            return rows, steps
+        rank = np.zeros(len(at)) if steps is None else steps.ranks["rank"].to_numpy()
+        order = np.lexsort((rank, siblings))
+        for step in np.unique(rank[unknown]):
+            now = np.flatnonzero(unknown & (rank == step))
+            encoded = None
+            if context is not None:
+                own = context.iloc[now].reset_index(drop=True)
+                encoded = self._context_of(name, own, None if steps is None else steps.take(now))
+            missing = {c: mask[at[now]] for c, mask in self.missing[name].items()}
+            of_step = derived_seed(str(seed), f"completed {step}")
+            drawn = model.rows.impute_given(typed.iloc[now], encoded, missing, of_step)
+            drawn = drawn.set_axis(now)
+            columns = [c.name for c in model.rows.schema if c.is_modelled and c.name in rows]
+            rows = with_columns(rows, {c: rows[c].fillna(drawn[c]) for c in columns})
+            if steps is not None:
+                places = np.empty(len(at), dtype=np.int64)
+                places[order] = np.arange(len(at))
+                after = order[np.minimum(places[now] + 1, len(at) - 1)]
+                follows = (siblings[after] == siblings[now]) & (rank[after] == step + 1)
+                steps = steps.with_previous_rows(after[follows], rows.iloc[now[follows]])
+        return rows, steps
+
+    def _score(
+        self,
+        name: str,
+        at: Codes,
+        context: pd.DataFrame | None,
+        siblings: Codes,
+        draws: int,
+        seed: int,
+    ) -> tuple[Numbers, pd.DataFrame]:
+        """Returns (log p of rows and all rows below them given their context, completed rows), for
+        S draws of the random effects and of the unknown cells on which other rows depend.
+
+        Shape: at (n,), siblings (n,) -> (S, n), S n rows.
         """
         children = self.children(name)
         posteriors = {child: self._posterior(child) for child in children}
-        n_draws = draws if any(mean.shape[1] for mean, _ in posteriors.values()) else 1
+        varies = any(mean.shape[1] for mean, _ in posteriors.values())
+        varies |= any(self.blanks[table].any() for table in (name, *children))
+        n_draws = draws if children and varies else 1
         n, number = len(at), derived_seed(str(seed), name)
         tiled = np.tile(at, n_draws)
         rows = self.frames[name].iloc[tiled].reset_index(drop=True)
         context = None if context is None else pd.concat([context] * n_draws, ignore_index=True)
+        siblings = np.tile(siblings, n_draws) + np.repeat(np.arange(n_draws), n) * (
+            siblings.max(initial=0) + 1
+        )
         found = np.zeros(len(tiled))
         for child, (mean, root) in posteriors.items():
             noise = numpy_generator(number, "effect", child).standard_normal(
@@ -421,63 +510,62 @@ class Households(LinkedRows):
             rows = rows.assign(**{f"{child} effect {k + 1}": each for k, each in enumerate(u.T)})
             log_det = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
             found += 0.5 * (noise**2 + np.log(2 * np.pi)).sum(axis=1) + log_det[tiled]
-        found += self._log_density(name, rows, tiled, context, number)
+        typed, unknown = self._encoded(name, rows)
+        rows, steps = self._completed(name, rows, typed, tiled, context, siblings, number)
+        found += self._log_density(name, typed, unknown, tiled, context, steps, number)
         own = rows.add_prefix(f"{name} ")
         context = own if context is None else pd.concat([own, context], axis=1)
         fewer = max(_LEAST_DRAWS, draws // 2)
         for child in children:
             below, parents = self._below(child, tiled)
             of_child = self._child_context(child, rows, context, parents)
-            scores = _log_mean_exp(self._score(child, below, of_child, fewer, number))
-            found += np.bincount(parents, scores, len(tiled)) + self._log_orders(
-                child, below, parents, len(tiled)
-            )
-        return found.reshape(n_draws, n)
+            of_draws, drawn = self._score(child, below, of_child, parents, fewer, number)
+            found += np.bincount(parents, _log_mean_exp(of_draws), len(tiled))
+            found += self._log_orders(child, below, drawn, parents, len(tiled))
+        return found.reshape(n_draws, n), rows
 
     def _log_density(
         self,
         name: str,
-        rows: pd.DataFrame,
+        typed: pd.DataFrame,
+        unknown: set[str],
         at: Codes,
         context: pd.DataFrame | None,
+        steps: Steps | None,
         seed: int,
     ) -> Numbers:
-        """Returns log p of the rows given their context, without the rows below them.
-
-        Shape: (n,).
-        """
-        options = ScoreOptions(seed=seed, tolerance=_OF_A_ROW, score_missingness=True)
+        """Returns log p of the known cells of rows (`typed`, without the columns `unknown`) given
+        their context, without the rows below them. Shape: (n,)."""
+        options = ScoreOptions(seed=seed, tolerance=_OF_A_ROW)
         found = np.zeros(len(at))
-        for breaks, log_prob in self.broken[name].found.values():
+        for breaks, log_prob in self.broken[name].values():
             found += np.where(breaks[at], log_prob, 0.0)
-        if context is not None and self.models[name].sequence is not None:
-            found += self._gap_log_density(name, at, context, options)
-        typed, unknown = self._encoded(name, rows)
-        model = self.models[name].rows
-        encoded = None if context is None else self._context_of(name, context, at)
-        return found + model.scorer.given(typed, encoded, unknown, options)
+        if context is not None and steps is not None:
+            found += self._gap_log_density(name, steps, context, options)
+        encoded = None if context is None else self._context_of(name, context, steps)
+        missing = {c: mask[at] for c, mask in self.missing[name].items()}
+        scorer = self.models[name].rows.scorer
+        return found + scorer.given(typed, encoded, unknown, missing, options)
 
-    def _context_of(self, name: str, context: pd.DataFrame, at: Codes) -> Any:
+    def _context_of(self, name: str, context: pd.DataFrame, steps: Steps | None) -> Any:
         """Encodes the context of rows; in a sequence, with their rank, time and previous row."""
         codec = self.models[name].rows.context
         assert codec is not None, "its model is conditional"
         conditions = context[list(self.parts[name].context)]
-        if name in self.steps:
-            conditions = self.steps[name].take(at).context(conditions)
-        return codec.encode(conditions)
+        return codec.encode(conditions if steps is None else steps.context(conditions))
 
     def _gap_log_density(
-        self, name: str, at: Codes, context: pd.DataFrame, options: ScoreOptions
+        self, name: str, steps: Steps, context: pd.DataFrame, options: ScoreOptions
     ) -> Numbers:
         """Returns log p of the gaps of a sequence's rows; 0 for first rows. Shape: (n,)."""
         sequence = self.models[name].sequence
         assert sequence is not None, "it has an order"
-        gaps, steps = sequence.gaps, self.steps[name].take(at)
-        found, with_previous = np.zeros(len(at)), steps.with_previous
+        gaps, with_previous = sequence.gaps, steps.with_previous
+        found = np.zeros(len(steps.gap))
         if isinstance(gaps, float):
             found[with_previous] = np.where(steps.gap[with_previous] == gaps, 0.0, -np.inf)
-        elif (conditions := self._gaps(name, at, context)) is not None:
-            found[with_previous] = gaps.scorer.given(*conditions, (), options)
+        elif (conditions := self._gaps(name, steps, context)) is not None:
+            found[with_previous] = gaps.scorer.given(*conditions, (), {}, options)
         return found
 
     def _below(self, child: str, at: Codes) -> tuple[Codes, Codes]:
@@ -489,32 +577,58 @@ class Households(LinkedRows):
         inside = np.arange(len(repeats)) - np.repeat(np.cumsum(sizes[at]) - sizes[at], sizes[at])
         return order[starts[at[repeats]] + inside], repeats
 
-    def _log_orders(self, child: str, below: Codes, parents: Codes, n: int) -> Numbers:
-        """Returns the log number of distinct orders of each parent's children. Shape: (n,)."""
+    def _log_orders(
+        self, child: str, below: Codes, drawn: pd.DataFrame, parents: Codes, n: int
+    ) -> Numbers:
+        """Returns the log number of distinct orders of each parent's children, whose completed rows
+        are `drawn`. Shape: (n,)."""
         if self.models[child].sequence is not None:
             return np.zeros(n)
         found = gammaln(np.bincount(parents, minlength=n) + 1.0)
         if not self.children(child):
-            pairs = np.stack([parents, self.equal[child][below]], axis=1)
+            equal = self.equal[child][below]
+            if self.blanks[child].any():
+                equal = self._equal_rows(child, drawn, parents)
+            pairs = np.stack([parents, equal], axis=1)
             different, counts = np.unique(pairs, axis=0, return_counts=True)
             found -= np.bincount(different[:, 0], gammaln(counts + 1.0), n)
         return np.asarray(found)
 
     # Anomalies
 
-    def _tails(self, name: str, at: Codes, context: pd.DataFrame | None, seed: int) -> Tails:
-        """Returns the smallest tail probability of each row and all rows below it, given their
-        context."""
+    def _tails(
+        self,
+        name: str,
+        at: Codes,
+        contexts: Sequence[pd.DataFrame | None],
+        siblings: Codes,
+        seed: int,
+    ) -> Tails:
+        """Returns the smallest tail probability of each row and all rows below it, averaged over
+        possible contexts."""
         part, rows = self.parts[name], self.frames[name].iloc[at].reset_index(drop=True)
         n, number = len(at), derived_seed(str(seed), name)
         typed, unknown = self._encoded(name, rows)
-        encoded = None if context is None else self._context_of(name, context, at)
+        decides = bool(self.children(name)) or name in self.steps
+        if decides and self.blanks[name][at].any() and len(contexts) == 1:
+            contexts = [*contexts] * _COMPLETIONS
+        completed = [
+            self._completed(
+                name, rows, typed, at, context, siblings, derived_seed(str(number), str(k))
+            )
+            for k, context in enumerate(contexts)
+        ]
+        encoded = [
+            None if context is None else self._context_of(name, context, steps)
+            for context, (_, steps) in zip(contexts, completed, strict=True)
+        ]
         trained = table = None
         if name in self.trained:
             table, _ = self._encoded(name, self.frames[name])
             trained = table.iloc[self.trained[name]]
+        missing = {c: mask[at] for c, mask in self.missing[name].items()}
         least, cells, columns = self.models[name].rows.scorer.tails_given(
-            typed, encoded, unknown, number, trained, table
+            typed, encoded, unknown, missing, number, trained, table
         )
         owners = part.reduction.owners
         written = [None if c is None else owners.get(c, c) for c in columns]
@@ -522,39 +636,51 @@ class Households(LinkedRows):
         found = Tails(
             least.copy(), cells.astype(np.float64), of_table, at.copy(), np.array(written, object)
         )
-        if name in self.steps and context is not None:
-            self._add_gaps(name, at, context, number, found)
-        for column, (breaks, _) in self.broken[name].found.items():
+        gaps = [
+            self._gaps(name, steps, context)
+            for context, (_, steps) in zip(contexts, completed, strict=True)
+            if steps is not None and context is not None
+        ]
+        self._add_gaps(name, at, [each for each in gaps if each is not None], number, found)
+        for column, (breaks, _) in self.broken[name].items():
             found.least[breaks[at]], found.column[breaks[at]] = 0.0, column
-        own = rows.add_prefix(f"{name} ")
-        context = own if context is None else pd.concat([own, context], axis=1)
         for child in self.children(name):
             below, parents = self._below(child, at)
-            of_child = self._child_context(child, rows, context, parents)
-            found.with_children(self._tails(child, below, of_child, number), parents)
+            of_child = []
+            for (drawn, _), context in zip(completed, contexts, strict=True):
+                own = drawn.add_prefix(f"{name} ")
+                whole = own if context is None else pd.concat([own, context], axis=1)
+                of_child.append(self._child_context(child, drawn, whole, parents))
+            found.with_children(self._tails(child, below, of_child, parents, number), parents)
         return found
 
     def _add_gaps(
-        self, name: str, at: Codes, context: pd.DataFrame, seed: int, found: Tails
+        self,
+        name: str,
+        at: Codes,
+        conditions: Sequence[tuple[pd.DataFrame, Any]],
+        seed: int,
+        found: Tails,
     ) -> None:
-        """Merges the tail probabilities of the gaps between a sequence's rows, as cells of its time
-        column."""
-        sequence, conditions = self.models[name].sequence, self._gaps(name, at, context)
-        assert sequence is not None, "it has an order"
-        gaps, with_previous = sequence.gaps, self.steps[name].take(at).with_previous
-        if conditions is None or isinstance(gaps, float):
+        """Merges the tail probabilities of the gaps between a sequence's rows, averaged over
+        possible contexts, as cells of its time column."""
+        sequence = self.models[name].sequence
+        if sequence is None or isinstance(sequence.gaps, float) or not conditions:
             return
-        tails, _, _ = gaps.scorer.tails_given(*conditions, (), seed)
+        with_previous = self.steps[name].take(at).with_previous
+        typed, encoded = conditions[0][0], [context for _, context in conditions]
+        tails, _, _ = sequence.gaps.scorer.tails_given(typed, encoded, (), {}, seed)
         are_odder = tails < found.least[with_previous]
         odder = with_previous[are_odder]
         found.cells[with_previous] += 1
         found.least[odder], found.column[odder] = tails[are_odder], sequence.column
 
-    def _gaps(self, name: str, at: Codes, context: pd.DataFrame) -> tuple[pd.DataFrame, Any] | None:
+    def _gaps(
+        self, name: str, steps: Steps, context: pd.DataFrame
+    ) -> tuple[pd.DataFrame, Any] | None:
         """Returns (typed gaps, encoded contexts) of rows with a previous row; None if no gap is
         modelled."""
-        sequence, steps = self.models[name].sequence, self.steps[name].take(at)
-        with_previous = steps.with_previous
+        sequence, with_previous = self.models[name].sequence, steps.with_previous
         if sequence is None or isinstance(sequence.gaps, float) or not len(with_previous):
             return None
         conditions = steps.gap_context(context[list(self.parts[name].context)])
@@ -569,6 +695,5 @@ class Households(LinkedRows):
     ) -> pd.DataFrame:
         """Returns the context of a child table's rows: the random effect, then the columns of the
         parent and its ancestors."""
-        effects = [c for c in rows.columns if c.startswith(f"{child} effect ")]
-        whole = pd.concat([rows[effects], context], axis=1)
+        whole = pd.concat([rows[effect_columns(child, rows.columns)], context], axis=1)
         return whole.iloc[parents].reset_index(drop=True)

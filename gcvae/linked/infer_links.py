@@ -72,7 +72,7 @@ def _key_of_references(frame: pd.DataFrame, table: LinkedTable) -> tuple[str, ..
     """Returns the columns of two or more foreign keys that together identify a row, as in a link
     table; an empty tuple if there are none.
     """
-    columns = list(dict.fromkeys(c for key in table.foreign_keys for c in key.columns))
+    columns = list(dict.fromkeys(table.referring))
     if len(table.foreign_keys) < 2 or not len(frame) or frame[columns].isna().any(axis=None):
         return ()
     return () if frame.duplicated(columns).any() else tuple(columns)

@@ -3,12 +3,12 @@
     row of T:  columns | columns of referenced rows | numbers of rows that reference it
                | for each child table: number of children, random effect u, time of the first
 
-References are row indices. The fit and the scores build their rows in this way.
+References are row indices. The fit, the scores and the generation build their rows in this way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,11 @@ from gcvae.linked.database_part import degree_name, taken_cells
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey
 from gcvae.linked.plan import TablePlan
 from gcvae.linked.references import NO_ROW
+
+
+def effect_columns(child: str, columns: Iterable[str]) -> list[str]:
+    """Returns the columns that contain a row's random effect on its rows in a child table."""
+    return [c for c in columns if c.startswith(f"{child} effect ")]
 
 
 class LinkedRows:
@@ -36,7 +41,7 @@ class LinkedRows:
         links: DatabaseSchema,
         plans: Mapping[str, TablePlan],
         typed: Mapping[str, pd.DataFrame],
-        rows: Mapping[str, Sequence[Codes]],
+        rows: Mapping[str, Mapping[int, Codes]],
     ) -> None:
         self.links, self.plans, self.typed, self.rows = links, plans, typed, rows
 
@@ -53,6 +58,18 @@ class LinkedRows:
         """Returns the names of the table's child tables."""
         keys = {child: self.key(child) for child in self.plans}
         return [child for child, key in keys.items() if key is not None and key.table == name]
+
+    def lineage(
+        self, name: str, frames: Mapping[str, pd.DataFrame], at: Codes | None = None
+    ) -> pd.DataFrame:
+        """Returns the columns in `frames` of a table's rows, of their parents and of other
+        ancestors, each with the name of its table. `at` contains the row indices; None: all."""
+        rows = frames[name] if at is None else frames[name].iloc[at].reset_index(drop=True)
+        own, key = rows.add_prefix(f"{name} "), self.key(name)
+        if key is None:
+            return own
+        parents = self.parents(name) if at is None else self.parents(name)[at]
+        return pd.concat([own, self.lineage(key.table, frames, parents)], axis=1)
 
     def joined(self, name: str, outside: Mapping[str, str]) -> pd.DataFrame:
         """Returns the table with additional columns that contain cells of the parent row.

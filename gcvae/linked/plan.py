@@ -21,6 +21,7 @@ from gcvae.errors import Problem, SchemaError, json_pointer
 from gcvae.linked.database_schema import DatabaseSchema
 from gcvae.linked.random_effect import share_between
 from gcvae.linked.references import NO_ROW, all_row_numbers
+from gcvae.linked.totals import is_number
 from gcvae.schema.columns import TableSchema
 
 _LEAST_PARENTS = 20
@@ -56,7 +57,7 @@ def plan_database(
     tables: Mapping[str, pd.DataFrame],
     schemas: Mapping[str, TableSchema],
     schema: DatabaseSchema,
-) -> tuple[dict[str, TablePlan], dict[str, list[Codes]]]:
+) -> tuple[dict[str, TablePlan], dict[str, dict[int, Codes]]]:
     """Chooses parent, order and copied columns of each table.
 
     Returns (plans by table, parents before their children; for each table and foreign key, the row
@@ -124,10 +125,7 @@ def with_plans(links: DatabaseSchema, plans: Mapping[str, TablePlan]) -> Databas
 
 def key_columns(name: str, schema: DatabaseSchema) -> list[str]:
     """Returns the columns of a table's primary and foreign keys, without repetitions."""
-    table = schema[name]
-    return list(
-        dict.fromkeys([*table.primary_key, *(c for k in table.foreign_keys for c in k.columns)])
-    )
+    return list(dict.fromkeys([*schema[name].primary_key, *schema[name].referring]))
 
 
 def _catalogues(
@@ -167,9 +165,7 @@ def _catalogues(
 def _has_label(frame: pd.DataFrame, schema: TableSchema, key: tuple[str, ...]) -> bool:
     """Returns whether nearly every row has a short and mostly unique text, such as a genre's name,
     and no column is personal or a date."""
-    if any(column.personal for column in schema):
-        return False
-    if any(column.has_times for column in schema):
+    if any(column.personal or column.has_times for column in schema):
         return False
     for column in schema:
         cells = frame[column.name].dropna() if column.name in frame else pd.Series(dtype=object)
@@ -225,7 +221,7 @@ def _in_order(parents: Mapping[str, int | None], schema: DatabaseSchema) -> list
 def _copied(
     name: str,
     tables: Mapping[str, pd.DataFrame],
-    rows: list[Codes],
+    rows: Mapping[int, Codes],
     schema: DatabaseSchema,
 ) -> dict[str, tuple[int, str]]:
     """Returns the columns that repeat a column of a referenced row: {column: (index of the foreign
@@ -253,19 +249,14 @@ def _copied(
     return found
 
 
-def _of_references(name: str, schema: DatabaseSchema) -> set[str]:
-    """Returns the columns of a table's foreign keys."""
-    return {column for key in schema[name].foreign_keys for column in key.columns}
+def _is_ordered(dtype: Any) -> bool:
+    """Returns whether a dtype holds dates or numbers."""
+    return pd.api.types.is_datetime64_any_dtype(dtype) or is_number(dtype)
 
 
-def _can_order(cells: pd.Series[Any], parents: Codes) -> bool:
-    """Returns whether cells are dates or numbers that are distinct within each parent."""
-    is_time = pd.api.types.is_datetime64_any_dtype(cells.dtype)
-    is_number = pd.api.types.is_numeric_dtype(cells.dtype)
-    is_truth = pd.api.types.is_bool_dtype(cells.dtype)
-    if not (is_time or is_number) or is_truth or cells.isna().any():
-        return False
-    return not pd.DataFrame({"p": parents, "t": cells.to_numpy()}).duplicated().any()
+def _share_again(cells: pd.Series[Any], parents: Codes) -> float:
+    """Returns the share of rows whose cell another row of their parent already has."""
+    return float(pd.DataFrame({"p": parents, "t": cells.to_numpy()}).duplicated().mean())
 
 
 def _check_order(name: str, frame: pd.DataFrame, schema: DatabaseSchema) -> None:
@@ -275,13 +266,11 @@ def _check_order(name: str, frame: pd.DataFrame, schema: DatabaseSchema) -> None
     if order is None or not len(frame):
         return
     pointer, dtype = json_pointer("tables", name, "order"), frame[order].dtype
-    of_references = {c for key in schema[name].foreign_keys for c in key.columns}
-    is_key = order in of_references or schema[name].primary_key == (order,)
-    is_time = pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_numeric_dtype(dtype)
+    is_key = order in schema[name].referring or schema[name].primary_key == (order,)
     message = None
     if is_key:
         message = f"the order of table {name!r} is its key {order!r}"
-    elif not is_time or pd.api.types.is_bool_dtype(dtype):
+    elif not _is_ordered(dtype):
         message = f"column {order!r} of table {name!r} has no dates and no numbers"
     elif frame[order].isna().any():
         n_blank = int(frame[order].isna().sum())
@@ -298,9 +287,12 @@ def _order(name: str, frame: pd.DataFrame, parents: Codes, schema: DatabaseSchem
     distinct within each parent.
     """
     for columns in (schema[name].primary_key, *schema[name].unique):
-        own = [c for c in columns if c not in _of_references(name, schema)]
-        if len(own) == 1 and len(columns) > 1 and _can_order(frame[own[0]], parents):
-            return own[0]  # a unique key of reference and time
+        own = [c for c in columns if c not in schema[name].referring]
+        if len(own) == 1 and len(columns) > 1:
+            cells = frame[own[0]]
+            is_whole = _is_ordered(cells.dtype) and not cells.isna().any()
+            if is_whole and not _share_again(cells, parents):
+                return own[0]  # a unique key of reference and time
     n_parents = len(np.unique(parents))
     if len(frame) < 2 * n_parents or not len(frame):
         return None
@@ -309,7 +301,6 @@ def _order(name: str, frame: pd.DataFrame, parents: Codes, schema: DatabaseSchem
         is_date = pd.api.types.is_datetime64_any_dtype(frame[column].dtype)
         if not is_date or frame[column].isna().any() or (column in keys and len(keys) == 1):
             continue
-        again = pd.DataFrame({"p": parents, "t": frame[column].to_numpy()}).duplicated()
-        if float(again.mean()) <= 1.0 - _LEAST_DISTINCT:
+        if _share_again(frame[column], parents) <= 1.0 - _LEAST_DISTINCT:
             return str(column)
     return None

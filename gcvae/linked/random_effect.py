@@ -26,7 +26,7 @@ from gcvae.arrays import Codes, Numbers
 from gcvae.codec.context_codec import as_numbers
 from gcvae.numerics.generators import numpy_generator
 
-MOST_DIRECTIONS = 6
+_MOST_DIRECTIONS = 6
 RARE_ROWS = 5
 """Levels with fewer rows are not written to a file."""
 _LEAST_SHARE = 0.01
@@ -122,14 +122,15 @@ class RandomEffect:
         phi = _stacked(features, children)
         places = np.unique(parents, return_inverse=True)[1]
         n_parents = int(places.max()) + 1 if len(places) else 0
-        nothing = cls(features, np.zeros(phi.shape[1]), *_no_directions(phi.shape[1]))
-        if not phi.shape[1] or n_parents < _LEAST_PARENTS or len(phi) < n_parents + _LEAST_PARENTS:
+        d = phi.shape[1]
+        nothing = cls(features, np.zeros(d), np.zeros((d, 0)), np.zeros((0, 0)), np.zeros(0))
+        if not d or n_parents < _LEAST_PARENTS or len(phi) < n_parents + _LEAST_PARENTS:
             return nothing
         within, between = _components(phi, places, n_parents)
         shuffled = places[numpy_generator(seed, "shuffled children").permutation(len(places))]
         least = np.linalg.eigvalsh(_components(phi, shuffled, n_parents)[1])[-1]
         values, vectors = np.linalg.eigh(between)
-        chosen = np.flatnonzero(values > max(least, 1e-6))[::-1][:MOST_DIRECTIONS]
+        chosen = np.flatnonzero(values > max(least, 1e-6))[::-1][:_MOST_DIRECTIONS]
         if not len(chosen):
             return nothing
         v = vectors[:, chosen]
@@ -167,66 +168,50 @@ class RandomEffect:
         return mean, root
 
     def draw(
-        self, children: pd.DataFrame, parents: Codes, n_parents: int, noise: Numbers
+        self,
+        children: pd.DataFrame,
+        parents: Codes,
+        n_parents: int,
+        noise: Numbers,
+        of: Codes | None = None,
     ) -> Numbers:
-        """Draws the random effect u (of q dimensions) of each parent from its posterior given the
-        children, from standard normal noise. `parents` contains the parent index of each child.
-        Shape: noise (n_parents, q) -> (n_parents, q)."""
-        mean, root = self.posterior(children, parents, n_parents)
-        drawn: Numbers = mean + np.einsum("nij,nj->ni", root, noise)
-        return drawn
+        """Draws the random effect u (of q dimensions) of m parents from its posterior given the
+        children, from standard normal noise. Shape: noise (m, q) -> (m, q).
 
-    def draw_for_rows(
-        self, children: pd.DataFrame, parents: Codes, n_parents: int, noise: Numbers
-    ) -> Numbers:
-        """Draws the random effect u (of q dimensions) from the parent's posterior, independently
-        for each of n children.
-
-        If siblings shared one draw in training, a model could infer a child's cells from it with
-        more certainty than u carries. Shape: noise (n, q) -> (n, q).
+        Args:
+            parents: Parent index of each child.
+            of: Parent of each draw. Shape: (m,). None draws once for each of n_parents parents.
         """
         mean, root = self.posterior(children, parents, n_parents)
-        drawn: Numbers = mean[parents] + np.einsum("nij,nj->ni", root[parents], noise)
+        if of is not None:
+            mean, root = mean[of], root[of]
+        drawn: Numbers = mean + np.einsum("nij,nj->ni", root, noise)
         return drawn
 
     def to_json(self) -> dict[str, Any]:
         """Returns the random effect as a JSON document."""
-        return {
-            "features": [vars(feature) for feature in self.features],
-            "mean": self.mean.tolist(),
-            "directions": self.directions.tolist(),
-            "within": self.within.tolist(),
-            "variances": self.variances.tolist(),
+        arrays = ("mean", "directions", "within", "variances")
+        return {"features": [vars(feature) for feature in self.features]} | {
+            name: getattr(self, name).tolist() for name in arrays
         }
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Reads the random effect from a JSON document (`to_json`)."""
         features = tuple(
-            Feature(
-                str(each["column"]),
-                *(tuple(each[part]) for part in ("knots", "levels", "shares")),
-            )
+            Feature(each["column"], *(tuple(each[p]) for p in ("knots", "levels", "shares")))
             for each in document["features"]
         )
         q, d = len(document["variances"]), len(document["mean"])
-        return cls(
-            features,
-            np.array(document["mean"], dtype=np.float64),
-            np.array(document["directions"], dtype=np.float64).reshape(d, q),
-            np.array(document["within"], dtype=np.float64).reshape(q, q),
-            np.array(document["variances"], dtype=np.float64),
-        )
+        shapes = {"mean": (d,), "directions": (d, q), "within": (q, q), "variances": (q,)}
+        arrays = (np.array(document[name], dtype=np.float64) for name in shapes)
+        return cls(features, *map(np.reshape, arrays, shapes.values()))
 
 
 def _stacked(features: Sequence[Feature], children: pd.DataFrame) -> Numbers:
     """Returns the features phi of each child. Shape: (n, d)."""
     parts = [feature.values(children[feature.column]) for feature in features]
     return np.concatenate(parts, axis=1) if parts else np.zeros((len(children), 0))
-
-
-def _no_directions(d: int) -> tuple[Numbers, Numbers, Numbers]:
-    return np.zeros((d, 0)), np.zeros((0, 0)), np.zeros(0)
 
 
 def _components(phi: Numbers, parents: Codes, n_parents: int) -> tuple[Numbers, Numbers]:

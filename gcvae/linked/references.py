@@ -13,7 +13,6 @@ should still receive. This preserves the distribution of the numbers of referenc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from gcvae.numerics.generators import numpy_generator
 
 NO_ROW = -1
 """Row index of a missing reference."""
-MOST_BORROWED = 6
+_MOST_BORROWED = 6
 """Maximum number of columns of a referenced row that are modelled with the referring row."""
 _MOST_LEVELS = 60
 _CANDIDATES = 256
@@ -41,11 +40,6 @@ def without_blanks(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame
     CSV files have no other way to omit a key.
     """
     return {name: frame.replace({"": None}) for name, frame in tables.items()}
-
-
-def key_of(frame: pd.DataFrame) -> pd.MultiIndex | pd.Index[Any]:
-    """Returns the key of each row as an index. `frame` contains only the columns of the key."""
-    return pd.MultiIndex.from_frame(frame) if frame.shape[1] > 1 else pd.Index(frame.iloc[:, 0])
 
 
 def comparable(own: pd.Series[Any], other: pd.Series[Any]) -> tuple[pd.Series[Any], ...]:
@@ -78,8 +72,8 @@ def row_numbers(frame: pd.DataFrame, key: ForeignKey, parents: pd.DataFrame) -> 
         for own, other in zip(key.columns, key.references, strict=True)
     ]
     own, of_parents = (
-        key_of(pd.DataFrame({str(j): pair[side] for j, pair in enumerate(pairs)}))
-        for side in (0, 1)
+        pd.MultiIndex.from_arrays(cells) if len(pairs) > 1 else pd.Index(cells[0])
+        for cells in zip(*pairs, strict=True)
     )
     are_blank = frame[list(key.columns)].isna().to_numpy()
     is_missing = are_blank.all(axis=1)
@@ -90,11 +84,14 @@ def row_numbers(frame: pd.DataFrame, key: ForeignKey, parents: pd.DataFrame) -> 
 
 def all_row_numbers(
     tables: Mapping[str, pd.DataFrame], schema: DatabaseSchema
-) -> dict[str, list[Codes]]:
+) -> dict[str, dict[int, Codes]]:
     """Returns, for each foreign key of each table, the row index that each row references; -1 if
     none."""
     return {
-        name: [row_numbers(tables[name], key, tables[key.table])[0] for key in table.foreign_keys]
+        name: {
+            i: row_numbers(tables[name], key, tables[key.table])[0]
+            for i, key in enumerate(table.foreign_keys)
+        }
         for name, table in schema.tables.items()
     }
 
@@ -116,7 +113,6 @@ def checked_references(
         SchemaError: No value of a foreign key exists and `invalid_references` is not `refuse`.
     """
     tables = without_blanks(tables)
-    tables = dict(tables)
     keys: list[tuple[str, tuple[str, ...], tuple[str | int, ...]]] = [
         (name, table.primary_key, ("tables", name, "primary_key"))
         for name, table in schema.tables.items()
@@ -220,62 +216,54 @@ def borrowed_columns(parents: pd.DataFrame, rare_rows: int) -> list[str]:
         for c, n in n_levels.items()
         if n > most and pd.api.types.is_numeric_dtype(parents[c].dtype)
     ]
-    return [*few, *numbers][:MOST_BORROWED]
+    return [*few, *numbers][:_MOST_BORROWED]
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Chooses which rows of a table the generated rows of another table refer to.
+def chosen_rows(
+    target: Numbers,
+    features: Numbers,
+    capacity: Numbers,
+    paired: Sequence[Codes],
+    others: Sequence[Codes],
+    seed: int,
+) -> Codes:
+    """Chooses the row that each of n generated rows refers to, among m rows. Returns row indices.
+    Shape: (n,).
 
-    Attributes:
-        features: Encoding of the C columns by which the m rows are compared: C category indices,
-            then C normal scores. Shape: (m, 2 C).
-        capacity: Number of references that each row should still receive. Shape: (m,).
+    Args:
+        target: Features that the referenced row should have (`features_of`). Shape: (n, 2 C).
+        features: Features of the rows to choose from. Shape: (m, 2 C).
+        capacity: Number of references that each of them should receive. Shape: (m,).
+        paired: Row indices of another reference which together with this one forms a unique key: a
+            list of one array, or empty. Shape: (n,).
+        others: Row indices that must not be chosen: the row itself in a table that refers to
+            itself, and the rows of references that never lead to the same row. Shape: (n,) each.
     """
-
-    features: Numbers
-    capacity: Numbers
-
-    def assign(
-        self, target: Numbers, paired: Sequence[Codes], others: Sequence[Codes], seed: int
-    ) -> Codes:
-        """Chooses the row that each of n generated rows refers to. Returns row indices. Shape:
-        (n,).
-
-        Args:
-            target: Features that the referenced row should have: C category indices, then C normal
-                scores. Shape: (n, 2 C).
-            paired: Row indices of another reference which together with this one forms a unique
-                key: a list of one array, or empty. Shape: (n,).
-            others: Row indices that must not be chosen: the row itself in a table that refers to
-                itself, and the rows of references that never lead to the same row. Shape: (n,)
-                each.
-        """
-        rng, capacity = numpy_generator(seed, "references"), self.capacity.copy()
-        found = np.full(len(target), NO_ROW, dtype=np.int64)
-        chosen_by: dict[int, set[int]] = {}
-        order = rng.permutation(len(target))
-        for start in range(0, len(order), _CHUNK_ROWS):
-            rows = order[start : start + _CHUNK_ROWS]
-            weight = capacity.clip(min=1e-6)
-            n = min(_CANDIDATES, len(weight))
-            some = rng.choice(len(weight), n, replace=False, p=weight / weight.sum())
-            distance = _distance(target[rows], self.features[some])
-            distance += rng.random(distance.shape) * 1e-6
-            for i, row in enumerate(rows):
-                # The cost grows with the number of references beyond a row's capacity.
-                cost = distance[i] + 2.0 * (0.5 - capacity[some]).clip(min=0.0)
-                for other in others:
-                    cost = np.where(some == other[row], np.inf, cost)
-                if len(paired):
-                    group = chosen_by.setdefault(int(paired[0][row]), set())
-                    cost = np.where(np.isin(some, list(group)), 1e6, cost)
-                at = int(some[cost.argmin()])
-                found[row] = at
-                capacity[at] -= 1.0
-                if len(paired):
-                    group.add(at)
-        return found
+    rng, capacity = numpy_generator(seed, "references"), capacity.copy()
+    found = np.full(len(target), NO_ROW, dtype=np.int64)
+    chosen_by: dict[int, set[int]] = {}
+    order = rng.permutation(len(target))
+    for start in range(0, len(order), _CHUNK_ROWS):
+        rows = order[start : start + _CHUNK_ROWS]
+        weight = capacity.clip(min=1e-6)
+        n = min(_CANDIDATES, len(weight))
+        some = rng.choice(len(weight), n, replace=False, p=weight / weight.sum())
+        distance = _distance(target[rows], features[some])
+        distance += rng.random(distance.shape) * 1e-6
+        for i, row in enumerate(rows):
+            # The cost grows with the number of references beyond a row's capacity.
+            cost = distance[i] + 2.0 * (0.5 - capacity[some]).clip(min=0.0)
+            for other in others:
+                cost = np.where(some == other[row], np.inf, cost)
+            if len(paired):
+                group = chosen_by.setdefault(int(paired[0][row]), set())
+                cost = np.where(np.isin(some, list(group)), 1e6, cost)
+            at = int(some[cost.argmin()])
+            found[row] = at
+            capacity[at] -= 1.0
+            if len(paired):
+                group.add(at)
+    return found
 
 
 def _distance(target: Numbers, candidates: Numbers) -> Numbers:
@@ -286,11 +274,9 @@ def _distance(target: Numbers, candidates: Numbers) -> Numbers:
     c = target.shape[1] // 2
     differ = (target[:, None, :c] != candidates[None, :, :c]).sum(-1, dtype=np.float64)
     apart = np.abs(target[:, None, c:] - candidates[None, :, c:]).sum(-1)
-    found: Numbers = differ + apart
-    return found
+    return np.asarray(differ + apart)
 
 
 def features_of(frame: pd.DataFrame, codec: ContextCodec) -> Numbers:
     """Encodes C columns as C category indices, then C normal scores. Shape: (n, 2 C)."""
-    found: Numbers = codec.encode(frame).double().numpy()
-    return found
+    return np.asarray(codec.encode(frame).double().numpy())

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gcvae.arrays import DAY, TIMES, Codes, Numbers
+from gcvae.arrays import DAY, TIMES, Numbers
 
 _SECOND = 1_000_000
 
@@ -73,40 +73,3 @@ class Clock:
             if self.unit == _SECOND:
                 found[f"{name} hour"] = times.dt.hour + times.dt.minute / 60.0
         return pd.DataFrame(found)
-
-
-@dataclass(frozen=True)
-class Ranks:
-    """Ranks of rows among the rows of their parent, ordered by time.
-
-    The arrays `position`, `n_after` and `before` follow the sorted rows.
-
-    Attributes:
-        order: Row indices sorted by parent and time. Shape: (n,).
-        position: Number of the parent's rows before each row. Shape: (n,).
-        n_after: Number of the parent's rows after each row. Shape: (n,).
-        before: Index in `order` of the previous row; -1 for the first row of a parent. Shape: (n,).
-    """
-
-    order: Codes
-    position: Codes
-    n_after: Codes
-    before: Codes
-
-    @classmethod
-    def of(cls, parents: Codes, counts: Numbers) -> Ranks:
-        """Ranks rows by time within each parent.
-
-        Args:
-            parents: Parent index of each row. Shape: (n,).
-            counts: Time of each row as a number. Shape: (n,).
-        """
-        order = np.lexsort((counts, parents))
-        sorted_parents = parents[order]
-        is_first = np.r_[True, sorted_parents[1:] != sorted_parents[:-1]] if len(order) else []
-        starts = np.flatnonzero(is_first)
-        sizes = np.diff(np.r_[starts, len(order)])
-        position = np.arange(len(order)) - np.repeat(starts, sizes)
-        n_after = np.repeat(sizes, sizes) - 1 - position
-        before = np.where(position == 0, -1, np.arange(len(order)) - 1)
-        return cls(order, position, n_after, before)

@@ -10,25 +10,26 @@ table; in a sequence also the row's rank, its time and the previous row.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from gcvae.arrays import Codes, Mask, Numbers
+from gcvae.linked.model_checkpoints import ModelCheckpoints, digest_of
 from gcvae.linked.random_effect import RandomEffect
-from gcvae.linked.sequences import Clock, Ranks
+from gcvae.linked.sequences import Clock
 from gcvae.numerics.generators import numpy_generator
 from gcvae.numerics.seeds import derived_seed
 from gcvae.synthesizer import Synthesizer
+from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.preparation import Context
 from gcvae.training.progress.training_progress import Progress
 
 GAP = "gap"
 """Name of the column that contains the time since the previous row of a sequence."""
 _FILLER = "·"
-_MOST_CONTEXT = 60
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Fitting:
     seed: int
     device: str
     progress: Callable[[Progress], None] | bool | None
+    checkpoints: ModelCheckpoints | None
 
     def synthesizer(
         self,
@@ -65,17 +67,33 @@ class Fitting:
         if len(frame) == 1:  # of one row every column is constant
             frame = pd.concat([frame, frame], ignore_index=True)
             context = None if context is None else context.twice()
-        return Synthesizer.fit(
-            with_filler(frame, document),
-            schema=document,
-            preset=self.preset,
-            settings=self.settings,
-            seed=self.seed,
-            device=self.device,
-            progress=self.progress,
-            context=context,
-            held_out=held_out,
-        )
+        frame = with_filler(frame, document)
+
+        def train(checkpoints: CheckpointStore | None) -> Synthesizer:
+            return Synthesizer.fit(
+                frame,
+                schema=document,
+                preset=self.preset,
+                settings=self.settings,
+                seed=self.seed,
+                device=self.device,
+                progress=self.progress,
+                checkpoints=checkpoints,
+                context=context,
+                held_out=held_out,
+            )
+
+        if self.checkpoints is None:
+            return train(None)
+        frames = {"rows": frame}
+        if held_out is not None:
+            frames["held out"] = pd.DataFrame({"held out": held_out})
+        if context is not None:
+            frames["context"] = context.cells
+            frames["parents"] = pd.DataFrame({"parent": context.groups})
+            frames |= {} if context.parents is None else {"all parents": context.parents}
+        settings = {**self.settings, "preset": self.preset, "seed": self.seed, "schema": document}
+        return self.checkpoints.model(digest_of(frames, settings), train)
 
 
 def with_filler(frame: pd.DataFrame, document: Mapping[str, Any] | None) -> pd.DataFrame:
@@ -326,16 +344,19 @@ class Steps:
         """Computes the context of a table's rows, which may have any order; `columns` of the
         previous row are part of it. Shape: parents (n,), the parent index of each row."""
         counts = clock.count(times)
-        ranks = Ranks.of(parents, counts)
-        of_rows = np.argsort(ranks.order)
-        is_first = ranks.before[of_rows] < 0
-        before = ranks.order[ranks.before][of_rows]
+        order = np.lexsort((counts, parents))
+        firsts = np.flatnonzero(np.diff(parents[order], prepend=-1))
+        sizes = np.diff(np.r_[firsts, len(order)])
+        rank = np.arange(len(order)) - np.repeat(firsts, sizes)
+        n_after = np.repeat(sizes, sizes) - 1 - rank
+        place = np.argsort(order)  # of each row in `order`
+        is_first, before = rank[place] == 0, order[np.maximum(place - 1, 0)]
         previous = rows[list(columns)].iloc[before].reset_index(drop=True)
         name = str(times.name)
         return cls(
-            ranks.order,
+            order,
             np.where(is_first, np.nan, counts - counts[before]),
-            _rank_features(ranks.position[of_rows], ranks.n_after[of_rows]),
+            _rank_features(rank[place], n_after[place]),
             clock.features(counts, name),
             clock.features(counts[before], name),
             pd.DataFrame({f"before {c}": previous[c].mask(is_first) for c in columns}),
@@ -353,6 +374,14 @@ class Steps:
             for each in (self.ranks, self.at, self.at_before, self.before)
         )
         return Steps(self.order, self.gap[at], *frames)
+
+    def with_previous_rows(self, at: Codes, rows: pd.DataFrame) -> Steps:
+        """Returns a copy in which `rows` are the previous rows of the rows `at`."""
+        before = self.before.copy()
+        for column in before.columns:
+            cells = rows[column.removeprefix("before ")].set_axis(at)
+            before[column] = before[column].fillna(cells)
+        return replace(self, before=before)
 
     def context(self, base: pd.DataFrame) -> pd.DataFrame:
         """Returns the columns on which the model of rows depends: `base`, rank, time, time since
@@ -414,9 +443,9 @@ def fit_children(
     noise = numpy_generator(fitting.seed, "effect of rows")
     own = frame.drop(columns=[order]) if order is not None else frame
     seen = own[[feature.column for feature in effect.features]]
-    fresh = effect.draw_for_rows(
-        seen, parents, len(context), noise.standard_normal((len(frame), effect.n_directions))
-    )
+    # If siblings shared one draw, the model could infer cells from it better than u tells them.
+    standard = noise.standard_normal((len(frame), effect.n_directions))
+    fresh = effect.draw(seen, parents, len(context), standard, of=parents)
     rows = context.iloc[parents].reset_index(drop=True)
     for name, values in zip(effect_names, fresh.T, strict=True):
         rows[name] = values
@@ -462,9 +491,3 @@ def _fit_gaps(
 def _gap_frame(gaps: Numbers, clock: Clock) -> pd.DataFrame:
     """Returns gaps as a table of one column, of integers if all times are whole units."""
     return pd.DataFrame({GAP: gaps.astype(np.int64) if clock.is_whole else gaps})
-
-
-def limited_context(context: pd.DataFrame) -> pd.DataFrame:
-    """Returns the first 60 columns of a context (data on which rows depend); columns of distant
-    ancestors come last and are cut."""
-    return context.iloc[:, :_MOST_CONTEXT]

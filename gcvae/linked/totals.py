@@ -7,9 +7,9 @@ generation the column is recomputed from the children.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -56,16 +56,6 @@ class Total:
         """
         sums = np.bincount(parents, _product(children, self.factors), n)
         return pd.Series(np.round(sums, self.decimals))
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the total as a JSON document."""
-        return asdict(self) | {"factors": list(self.factors)}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Reads the total from a JSON document (`to_json`)."""
-        factors = tuple(document["factors"])
-        return cls(document["column"], document["child"], factors, document["decimals"])
 
 
 def _product(children: pd.DataFrame, factors: tuple[str, ...]) -> Numbers:
@@ -116,9 +106,9 @@ def _fitting(
 
 
 def _numbers(frame: pd.DataFrame) -> list[str]:
-    return [
-        str(c)
-        for c in frame.columns
-        if pd.api.types.is_numeric_dtype(frame[c].dtype)
-        and not pd.api.types.is_bool_dtype(frame[c].dtype)
-    ]
+    return [str(c) for c in frame.columns if is_number(frame[c].dtype)]
+
+
+def is_number(dtype: Any) -> bool:
+    """Returns whether a dtype holds numbers; truth values are none."""
+    return pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)

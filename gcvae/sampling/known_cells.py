@@ -92,6 +92,7 @@ class KnownRows:
         constrained: ConstrainedModel,
         kept: Collection[str],
         context: Tensor | None = None,
+        missing: Mapping[str, Mask] | None = None,
     ) -> KnownRows:
         """Reads rows whose missing cells are to be filled with values, except those of the `kept`
         columns, which are known to be missing.
@@ -105,13 +106,16 @@ class KnownRows:
             kept: Names of the columns whose missing cells are known to be missing.
             context: Encoded context of each row of a conditional model: C codes, then C values.
                 None for other models. Shape: (n, 2 C), C context columns.
+            missing: By column, a mask of further cells that are known to be missing. Shape: (n,)
+                each.
         """
         typed, codec = typed.reset_index(drop=True), constrained.codec
         rows = codec.encode(typed, blanks_unknown=True)
         own = {codec.copies.get(name, name) for name in kept}
         are_kept = torch.tensor([c.has_missing and c.name in own for c in codec.columns])
         are_kept = are_kept.repeat(len(rows), 1)
-        rows = with_missing(codec, rows, constrained.hard_rules.certain_blanks(typed))
+        certain = constrained.hard_rules.certain_blanks(typed)
+        rows = with_missing(codec, with_missing(codec, rows, certain), missing or {})
         are_blank = ~rows.observed & ~codec.hidden_cells(rows)
         observed = (rows.observed & (rows.codes >= 0)) | (are_blank & are_kept)
         rows = EncodedTable(rows.codes, rows.values, observed, context=context)

@@ -26,6 +26,7 @@ from gcvae.numerics.freed_memory import keep_freed_memory
 from gcvae.numerics.row_noise import RowNoise
 from gcvae.progress import Report, report_to_nobody
 from gcvae.sampling.constrained import Acceptance, ConstrainedModel
+from gcvae.sampling.known_cells import with_missing
 from gcvae.schema.columns import TableSchema
 from gcvae.scoring.anomalies import (
     ANOMALY,
@@ -183,20 +184,23 @@ class RowScorer:
         typed: pd.DataFrame,
         context: Tensor | None,
         unknown: Collection[str],
+        missing: Mapping[str, Mask],
         options: ScoreOptions,
     ) -> Numbers:
         """Returns log p(row | context) of each of n rows, in nats; densities are per unit of the
         table's columns. Shape: (n,).
 
         Args:
-            typed: Rows with cells of the columns' dtypes; a missing cell counts with its
-                probability of being missing.
+            typed: Rows with cells of the columns' dtypes; missing cells are integrated out.
             context: Encoded context of each row: C codes, then C values. None for a model without
                 context. Shape: (n, 2 C).
             unknown: Names of columns whose cells are integrated out.
+            missing: By column, the mask of the cells that are known to be missing, which count with
+                their probability of being missing. Shape: (n,) each.
             options: How to score.
         """
-        rows, impossible = self._given(typed, context, unknown), self._impossible(typed, options)
+        rows = replace(self._given(typed, unknown, missing), context=context)
+        impossible = self._impossible(typed, options)
         found = np.zeros(len(typed))
         for run in _runs(0, len(typed), _rows_at_once(self.constrained.model, options)):
             at, noise = torch.tensor(run), RowNoise.numbered(options.seed, "score", run)
@@ -208,8 +212,9 @@ class RowScorer:
     def tails_given(
         self,
         typed: pd.DataFrame,
-        context: Tensor | None,
+        contexts: Sequence[Tensor | None],
         unknown: Collection[str],
+        missing: Mapping[str, Mask],
         seed: int,
         trained: pd.DataFrame | None = None,
         table: pd.DataFrame | None = None,
@@ -222,27 +227,34 @@ class RowScorer:
         (n,), n.
 
         Args:
-            typed: Rows with cells of the columns' dtypes.
-            context: Encoded context of each row, C codes, then C values; None without context.
-                Shape: (n, 2 C).
+            typed: Rows with cells of the columns' dtypes; missing cells are integrated out.
+            contexts: Possible contexts of the rows, over which tail probabilities are averaged:
+                encoded, C codes, then C values; None without context. Shape: (n, 2 C) each.
             unknown: Names of columns whose cells are integrated out.
+            missing: By column, the mask of the cells that are known to be missing. Shape: (n,)
+                each.
             trained: Training rows, if the codec also knows levels of other rows; else None.
             table: All rows from which the codec was fitted, if `typed` is among them; else None.
 
         Raises:
             SettingError: The model is not autoregressive.
         """
-        rows = self._given(typed, context, unknown)
+        rows = self._given(typed, unknown, missing)
         n_known, are_new = rows.observed.sum(dim=1).numpy(), self._new_levels(rows, typed, trained)
         noise = RowNoise.numbered(seed, "score", range(len(rows)))
         # Beside a new level the other cells of its row are those of any level.
         known = replace(rows, observed=rows.observed & ~torch.from_numpy(are_new))
         counts = None if table is None else self.codec.encode(table).code_counts
-        tails = cell_tails(self.constrained.model, known, noise, counts)
-        if tails is None:
+        if not self.has_anomalies:
             raise SettingError(NO_ANOMALIES)
+        tails = np.zeros(rows.codes.shape)
+        for context in contexts:
+            given = replace(known, context=context)
+            of_context = cell_tails(self.constrained.model, given, noise, counts)
+            assert of_context is not None, "the model is autoregressive"
+            tails += of_context.numpy()
         masses = [getattr(column, "new_level_mass", 0.0) for column in self.codec.columns]
-        found = np.where(are_new, masses, tails.numpy())
+        found = np.where(are_new, masses, tails / len(contexts))
         cells = odd_cells(self.codec, found)
         for name, rules_out in self._impossible(typed, ScoreOptions(seed=seed)).items():
             found = np.where(rules_out[:, None], 0.0, found)
@@ -264,13 +276,14 @@ class RowScorer:
         return np.asarray(found & rows.observed.numpy())
 
     def _given(
-        self, typed: pd.DataFrame, context: Tensor | None, unknown: Collection[str]
+        self, typed: pd.DataFrame, unknown: Collection[str], missing: Mapping[str, Mask]
     ) -> EncodedTable:
-        """Encodes rows with their context; the columns `unknown` are unobserved."""
-        rows = self.codec.encode(typed)
+        """Encodes rows. Missing cells and those of the columns `unknown` are unobserved, except the
+        cells that are known to be `missing`."""
+        rows = with_missing(self.codec, partly_known(self.constrained, typed), missing)
         owners = self.codec.reduction.owners
         is_known = [owners.get(c.name, c.name) not in unknown for c in self.codec.columns]
-        return replace(rows, observed=rows.observed & torch.tensor(is_known), context=context)
+        return replace(rows, observed=rows.observed & torch.tensor(is_known))
 
     def _encoded(self, typed: pd.DataFrame, options: ScoreOptions) -> EncodedTable:
         """Encodes rows for scoring, with the regions of their unknown cells."""

@@ -10,11 +10,17 @@ from functools import cache
 from typing import Any
 
 from fastapi import FastAPI, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.routing import compile_path
 
+from catalog.errors import NotFoundError
+from catalog.records import DataKind
 from gcvae.errors import Problem
 from gcvae.schema.suggestions import unknown_name
 from service.errors import RequestError
+
+OF_DATABASES = "x-parameters-of-databases"
+"""Member of an OpenAPI operation: the query parameters that it supports for a database's model."""
 
 
 async def refuse_unknown_parameters(request: Request) -> None:
@@ -23,7 +29,25 @@ async def refuse_unknown_parameters(request: Request) -> None:
         return
     known = query_parameters(request.app, request.scope["path"], request.method)
     given = [name for name, _ in request.query_params.multi_items()]
+    if not set(given) <= set(known):
+        known = await run_in_threadpool(_offered, request, known)
     refuse_names(given, known, "parameter", "?")
+
+
+def _offered(request: Request, known: list[str]) -> list[str]:
+    """Returns the query parameters that an endpoint supports for the model in its path: `known`, or
+    fewer for a database."""
+    call = _calls_at(request.app, request.scope["path"]).get(request.method.lower(), {})
+    if OF_DATABASES not in call:
+        return known
+    catalog = request.app.state.resources.catalog
+    try:
+        model = catalog.workspace(request.state.workspace).models.get(
+            request.path_params["model_id"]
+        )
+    except NotFoundError:
+        return known
+    return list(call[OF_DATABASES]) if model.kind is DataKind.DATABASE else known
 
 
 def query_parameters(app: FastAPI, path: str, method: str) -> list[str]:

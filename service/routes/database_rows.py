@@ -67,6 +67,7 @@ async def enqueue_database(
         check = partial(
             check_tables_of_model,
             tables=drawn_tables(model),
+            schema=model.schema or {},
             encoding=upload.encoding,
             settings=settings,
         )

@@ -58,7 +58,7 @@ class NewImputationBody(RowsBody):
         200: {"content": TABLE_CONTENT},
         202: {"model": ResultBody},
     },
-    openapi_extra=documented(NewImputationBody),
+    openapi_extra=documented(NewImputationBody, ("seed", "format", "encoding", "priority")),
 )
 async def impute_rows(
     call: RowsCall,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Annotated
 from urllib.parse import quote
@@ -13,7 +13,7 @@ from fastapi.openapi.models import Example
 from pydantic import Field
 
 from catalog.job_kinds import JobKind, ReportSpec
-from catalog.records import DataKind, Dataset, Job, JobStatus, Model, ModelStatus, Result
+from catalog.records import DataKind, Dataset, Document, Job, JobStatus, Model, ModelStatus, Result
 from gcvae.errors import Problem, json_pointer
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.suggestions import unknown_name, unknown_names
@@ -286,16 +286,34 @@ def check_table(model: Model, dataset: Dataset, place: str) -> None:
         )
     if dataset.kind is DataKind.DATABASE:
         has = {table["name"] for table in dataset.tables or ()}
-        for name in {*drawn_tables(model)} ^ has:
+        tables = drawn_tables(model)
+        for name in {*tables} ^ has:
             message = f"table {name!r} is in one of model and dataset {dataset.id} alone"
             raise RequestError(Problem(message, place, expected="a database of the model's tables"))
+        for table in dataset.tables or ():
+            known = tables[table["name"]].get("names")  # not in records of an earlier version
+            if known is not None:
+                what = f"table {table['name']!r} of dataset {dataset.id}"
+                _check_names(what, table["schema"], known, known, place)
         return
-    has = {column["name"] for column in dataset.schema["columns"]}
     schema = schema_of(model)
-    lacks = [column.name for column in schema if column.is_modelled and column.name not in has]
-    others = sorted(has - set(schema.names))
+    needed = [column.name for column in schema if column.is_modelled]
+    _check_names(f"dataset {dataset.id}", dataset.schema, needed, schema.names, place)
+
+
+def _check_names(
+    table: str, schema: Document, needed: Collection[str], known: Collection[str], place: str
+) -> None:
+    """Checks that a table has the `needed` columns and only `known` ones.
+
+    Raises:
+        RequestError: A column is missing or unknown.
+    """
+    has = {column["name"] for column in schema["columns"]}
+    lacks = [name for name in needed if name not in has]
+    others = sorted(has.difference(known))
     problems = [
-        Problem(f"dataset {dataset.id} {what}", place, column=names[0], expected=expected)
+        Problem(f"{table} {what}", place, column=names[0], expected=expected)
         for what, names, expected in (
             (f"lacks {_listed(lacks)} of the model", lacks, "a table with the model's columns"),
             (

@@ -27,6 +27,7 @@ from service.http.downloads import attachment
 from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.http.json_bodies import JSON_TYPE, is_json, read_json
 from service.http.negotiation import choose_form
+from service.http.query_parameters import OF_DATABASES
 from service.http.uploads import (
     ENCODING,
     UPLOAD_TYPES,
@@ -54,8 +55,14 @@ _FORM = {
 }
 
 
-def documented(body: type[RowsBody]) -> dict[str, Any]:
-    """Returns the OpenAPI description of a request body with rows, as JSON or as a table."""
+def documented(body: type[RowsBody], of_databases: Sequence[str] | None = None) -> dict[str, Any]:
+    """Returns the OpenAPI description of a request body with rows, as JSON or as a table.
+
+    Args:
+        body: Members of a JSON body.
+        of_databases: Query parameters of the endpoint for the model of a database; None if they
+            are the same.
+    """
     content = {
         "application/json": {"schema": body.model_json_schema()},
         "multipart/form-data": {"schema": _FORM},
@@ -70,7 +77,8 @@ def documented(body: type[RowsBody]) -> dict[str, Any]:
         "schema": {"type": "string"},
         "description": f"{ENCODING}; if the body is the table itself",
     }
-    return {"requestBody": {"required": True, "content": content}, "parameters": [encoding]}
+    described = {"requestBody": {"required": True, "content": content}, "parameters": [encoding]}
+    return described | ({} if of_databases is None else {OF_DATABASES: [*of_databases]})
 
 
 def given(**options: Any) -> dict[str, Any]:

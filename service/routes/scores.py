@@ -69,7 +69,7 @@ class NewScoresBody(RowsBody):
         200: {"content": {"application/json": {"schema": {"type": "object"}}, "text/csv": _TABLE}},
         202: {"model": ResultBody},
     },
-    openapi_extra=documented(NewScoresBody),
+    openapi_extra=documented(NewScoresBody, ("draws", "seed", "format", "encoding", "priority")),
 )
 async def score_rows(
     call: RowsCall,

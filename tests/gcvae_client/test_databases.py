@@ -108,7 +108,9 @@ def test_a_folder_and_a_mixture_of_tables_are_databases(
         client.upload(empty)
 
 
-def test_what_a_database_can_not_do_is_said(model: Model, client: Client) -> None:
+def test_what_a_database_can_not_do_is_said(
+    model: Model, client: Client, frames: dict[str, pd.DataFrame]
+) -> None:
     with refuses(InvalidError):
         model.sample(100)
     with refuses(ProblemError) as raised:
@@ -118,17 +120,20 @@ def test_what_a_database_can_not_do_is_said(model: Model, client: Client) -> Non
     ]
     with refuses(InvalidError):
         model.sample(table="user")
+    with refuses(InvalidError):
+        model.impute(frames["users"])
 
 
 def test_households_are_scored_and_the_model_is_reported(
     model: Model, client: Client, service: Running, frames: dict[str, pd.DataFrame]
 ) -> None:
     with working(service):
-        blank = frames["visits"].copy()
+        blank = frames["visits"].set_axis(range(500, 680))
         blank.iloc[::3, -1] = None
         filled = model.impute({"users": frames["users"], "visits": blank}, seed=2)
         scores = model.score(frames, draws=4, seed=2)
     assert filled["visits"].notna().all(axis=None)
+    pd.testing.assert_index_equal(filled["visits"].index, blank.index)
     pd.testing.assert_frame_equal(filled["visits"].iloc[1::3], blank.iloc[1::3], check_dtype=False)
     with refuses(ProblemError):
         model.impute(frames, draws=2)

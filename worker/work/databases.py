@@ -19,6 +19,7 @@ from catalog.job_kinds import (
 from models_store.errors import MissingObjectError
 from worker.errors import DeletedTableError
 from worker.work.attempt import Attempt
+from worker.work.checkpoints import JobCheckpoints
 from worker.work.outputs import publish, publish_report
 from worker.work.tables import stored_database
 
@@ -36,8 +37,7 @@ def fit_database(
 ) -> DatabaseSynthesizer:
     """Trains and returns the model of a database.
 
-    There are no checkpoints; a repeated attempt starts from the beginning and gives the same
-    weights.
+    A repeated attempt continues from the checkpoint and gives the same weights.
 
     Args:
         dataset: Record of the database.
@@ -59,6 +59,7 @@ def fit_database(
         settings=settings,
         invalid_references=dataset.schema.get("invalid_references", "refuse"),
         progress=_reporting(attempt, dataset),
+        checkpoints=JobCheckpoints(attempt.catalog, attempt.store, attempt.claim, attempt.settings),
     )
 
 

@@ -80,6 +80,108 @@ def shares_of(tables: Tables) -> list[str]:
     return list(shares(tables).index)
 
 
+def distance(fitted: DatabaseSynthesizer, unknown: Tables, of_levels: list[Tables]) -> pd.DataFrame:
+    """How far log p of households is from that of the same with each level in their unknown cell,
+    and the most that the error of the draws explains."""
+    found, *each = (fitted.score(tables, draws=128)["parents"] for tables in (unknown, *of_levels))
+    apart = found["log_likelihood"] - np.logaddexp(*(one["log_likelihood"] for one in each))
+    error = sum(one["standard_error"] for one in (found, *each))
+    return pd.DataFrame({"apart": apart.abs(), "most": 4 * error + 0.1})
+
+
+def test_an_unknown_cell_has_the_masses_of_all_its_levels(pairs: Tables) -> None:
+    fitted = DatabaseSynthesizer.fit(pairs, preset="fast", progress=False)
+    households = all_households(2)
+    parents, children = households["parents"], households["children"]
+    are_first = ~children.duplicated("parent_id")
+    has_rows = parents["id"].isin(children["parent_id"])
+
+    def with_parent(level: str | None) -> Tables:
+        return households | {"parents": parents.assign(a=level)}
+
+    def with_child(column: str, level: str | None) -> Tables:
+        cells = children[column].mask(are_first, level)
+        return households | {"children": children.assign(**{column: cells})}
+
+    far = distance(fitted, with_parent(None), [with_parent("x"), with_parent("y")])
+    assert (far["apart"] < far["most"]).all(), far
+    assert far["apart"].median() < 0.1
+    for column, levels in (("c", "pq"), ("d", "kl")):
+        each = [with_child(column, level) for level in levels]
+        far = distance(fitted, with_child(column, None), each)[has_rows]
+        assert (far["apart"] < far["most"]).all(), far
+        assert far["apart"].median() < 0.15
+
+
+def test_an_unknown_cell_of_a_sequence_has_the_masses_of_all_its_levels() -> None:
+    """A row repeats the level of the row before it in nine of ten cases."""
+    rng = np.random.default_rng(0)
+    of, rank = np.repeat(np.arange(300), 3), np.tile(np.arange(3), 300)
+    turns = pd.Series(rng.random(900) < np.where(rank == 0, 0.5, 0.1))
+    is_p = turns.groupby(of).cumsum() % 2 == 0
+    seen = pd.Timestamp("2024-01-01") + pd.to_timedelta(7 * rank, unit="D")
+    parents = pd.DataFrame({"id": np.arange(300), "a": rng.choice(["x", "y"], 300)})
+    children = pd.DataFrame({"parent_id": of, "c": np.where(is_p, "p", "q"), "seen": seen})
+    tables = {"parents": parents, "children": children}
+    fitted = DatabaseSynthesizer.fit(tables, preset="fast", progress=False)
+    assert fitted.schema["children"].order == "seen"
+    few = children[of < 12]
+
+    def with_first(level: str | None) -> Tables:
+        cells = few["c"].mask(~few.duplicated("parent_id"), level)
+        return {"parents": parents[:12], "children": few.assign(c=cells)}
+
+    far = distance(fitted, with_first(None), [with_first("p"), with_first("q")])
+    assert (far["apart"] < far["most"]).all(), far
+    assert far["apart"].median() < 0.15
+
+
+def users_and_visits(n: int, seed: int) -> Tables:
+    """Users and their visits, which share an effect."""
+    rng = np.random.default_rng(seed)
+    u, of = rng.normal(size=n), np.repeat(np.arange(n), rng.poisson(3, n))
+    plan = np.where(u + rng.normal(size=n) > 0, "free", "paid")
+    x = u[of] + (plan[of] == "free") + rng.normal(size=len(of))
+    visits = {"user_id": of, "page": np.where(x > 0.5, "home", "shop")}
+    visits |= {"pages": np.exp(0.5 * u[of] + rng.normal(size=len(of))).round(1)}
+    users = {"id": np.arange(n), "plan": plan, "age": (40 + 8 * rng.normal(size=n)).round()}
+    return {"users": pd.DataFrame(users), "visits": pd.DataFrame(visits)}
+
+
+def test_p_values_of_households_with_unknown_cells_are_calibrated() -> None:
+    fitted = DatabaseSynthesizer.fit(
+        users_and_visits(800, 0), preset="fast", progress=False, settings={"held_out_share": 0.4}
+    )
+    rng, unseen = np.random.default_rng(2), users_and_visits(800, 1)
+    blank = {
+        name: frame.mask(
+            pd.DataFrame(rng.random(frame.shape) < 0.1).set_axis(frame.columns, axis=1)
+            & ~frame.columns.isin(["id", "user_id"])
+        )
+        for name, frame in unseen.items()
+    }
+    assert blank["visits"]["page"].isna().mean() > 0.05
+    found = fitted.score(blank, draws=2)["users"]
+    assert np.isfinite(found["log_likelihood"]).all()
+    whole = fitted.anomalies(unseen)["users"]["anomaly"]
+    for share in (0.05, 0.1, 0.3):
+        assert abs((found["anomaly"] <= share).mean() - share) < 0.06
+        assert abs((found["anomaly"] <= share).mean() - (whole <= share).mean()) < 0.03
+
+
+def test_an_unknown_cell_breaks_no_relation(model: DatabaseSynthesizer) -> None:
+    tables, whole = shop(), model.score(shop(), draws=2)["customers"]
+    of_ninth, of_seventh = (tables["orders"].index % n == 0 for n in (9, 7))
+    orders = tables["orders"].assign(
+        country=tables["orders"]["country"].mask(of_ninth),
+        total=tables["orders"]["total"].mask(of_seventh),
+    )
+    found = model.score(tables | {"orders": orders}, draws=2)["customers"]
+    apart = found["log_likelihood"] - whole["log_likelihood"]
+    assert apart.min() > np.log(0.01)  # a wrong total costs more, and a wrong copy
+    assert (found["anomaly"] > 0.01).all()
+
+
 def test_households_of_three_tables_have_scores_after_save_and_load(
     model: DatabaseSynthesizer, tmp_path: Any
 ) -> None:
@@ -152,6 +254,11 @@ def test_an_entity_with_two_countries_is_impossible() -> None:
     other = visits["country"].map({"DE": "FR", "FR": "DE"})
     is_wrong = np.arange(len(visits)) == 41
     wrong = visits.assign(country=np.where(is_wrong, other, visits["country"]))
+    blank = visits.assign(country=visits["country"].mask(is_wrong))
+    [whole], [scores] = (
+        fitted.log_likelihood({"visits": rows}).values() for rows in (visits, blank)
+    )
+    pd.testing.assert_series_equal(scores, whole)
     key = visits["customer_id"].iloc[41]
     [scores] = fitted.log_likelihood({"visits": wrong}).values()
     assert scores[scores == -np.inf].index.tolist() == [key]
@@ -176,6 +283,22 @@ def test_what_is_no_such_database_is_refused(
     change(tables)
     with pytest.raises(errors.TableError, match=message):
         model.log_likelihood(tables)
+
+
+@pytest.mark.parametrize("method", ["log_likelihood", "anomalies", "impute", "report"])
+@pytest.mark.parametrize("table", ["orders", "products"])
+def test_a_column_that_the_model_does_not_know_is_refused_by_table_and_name(
+    model: DatabaseSynthesizer, method: str, table: str
+) -> None:
+    tables = shop()
+    tables[table] = tables[table].assign(colours=1)
+    with pytest.raises(errors.UnknownColumnError) as caught:
+        getattr(model, method)(tables)
+    [problem] = caught.value.problems
+    assert (problem.pointer, problem.column) == (f"/tables/{table}", "colours")
+    assert problem.suggestion == ("colour" if table == "products" else None)
+    with pytest.raises(errors.TableError, match="the tables are DataFrame"):
+        getattr(model, method)(tables[table])
 
 
 def test_differential_privacy_by_row_is_refused() -> None:

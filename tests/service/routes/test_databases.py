@@ -20,6 +20,11 @@ from tests.running_service import Running, assert_problem, train, work
 from tests.wordings import same_wording
 
 ZIP = {"Content-Type": "application/zip"}
+OTHER_VISITS = (
+    VISITS.replace("user_id", "user"),
+    VISITS.replace("\n", ",1\n").replace("pages,1", "pages,page"),
+)
+"""Visits without the column of their key, and with a column that the model does not know."""
 PATCH = {"Content-Type": "application/merge-patch+json"}
 
 
@@ -520,6 +525,9 @@ def test_households_are_scored_by_a_job_as_the_library_scores_them(
         (USERS.encode(), {}, "invalid-table"),
         (zipped(), {"draws": "1000000"}, "limit-exceeded"),
         (zipped(), {"tolerance": "0.1"}, "not-offered"),
+        (zipped({**FILES, "visits.csv": OTHER_VISITS[0]}), {}, "invalid-table"),
+        (zipped({**FILES, "visits.csv": OTHER_VISITS[1]}), {}, "unknown-column"),
+        (zipped(), {"foo": "1"}, "invalid-request"),
     ],
 )
 def test_what_can_not_be_scored_is_refused_and_leaves_no_trace(
@@ -577,6 +585,14 @@ def test_the_report_of_a_database_is_made_and_read_table_by_table(
     asked = {"dataset_id": one_table.json()["id"]}
     problem = assert_problem(service.http.post(place, json=asked), 422, "invalid-request")
     assert problem["errors"][0]["pointer"] == "/dataset_id"
+    files = {**FILES, "users.csv": USERS.replace("plan", "tariff", 1)}
+    renamed = upload(service, zipped(files)).json()
+    answer = service.http.post(place, json={"dataset_id": renamed["id"]})
+    problems = assert_problem(answer, 422, "invalid-request")["errors"]
+    assert [(each["pointer"], each["column"]) for each in problems] == [
+        ("/dataset_id", "plan"),
+        ("/dataset_id", "tariff"),
+    ]
     queued = service.http.post(place, json={"seed": 1})
     assert queued.status_code == 202, queued.text
     work(service, queued.json()["job_id"])

@@ -65,12 +65,12 @@ def drawn(system: Any, job: Job) -> dict[str, bytes]:
 
 @pytest.mark.slow
 def test_a_killed_training_comes_to_the_rows_of_an_undisturbed_one(real_system: Any) -> None:
-    """The second attempt begins anew: there are no checkpoints, and nothing of the first stays."""
+    """The second attempt continues from a checkpoint, and nothing of the first stays."""
     long_enough = {"max_steps": 200, "patience_steps": 3000}
     undisturbed = real_system.finished(train(real_system, **long_enough))
     assert undisturbed.status is JobStatus.SUCCEEDED, undisturbed.error
     job = train(real_system, **long_enough)
-    real_system.wait(lambda: (real_system.job(job).progress.get("fraction") or 0.0) > 0.1)
+    real_system.wait(lambda: real_system.job(job).checkpoint_key is not None)
     real_system.child(job).kill()
     done = real_system.finished(job)
     assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 2), done.error
