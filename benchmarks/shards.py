@@ -28,8 +28,7 @@ import psutil
 
 from benchmarks.quality.tables import NoTableError, data_folder
 from catalog import Catalog, Job, JobKind, JobStatus, Trained, upgrade
-from catalog.dispatch.celery import CeleryDispatcher, make_celery
-from catalog.dispatch.port import send_soon
+from catalog.dispatch.celery import CeleryDispatcher, make_celery, send_soon
 from catalog.job_kinds import SampleSpec
 from catalog.object_keys import model_prefix
 from gcvae import Synthesizer, read_table

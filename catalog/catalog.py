@@ -11,7 +11,7 @@ from catalog.inventory import Inventory
 from catalog.jobs.all_jobs import AllJobs
 from catalog.jobs.leases import Leases
 from catalog.orphans import Orphans
-from catalog.retention import Retention
+from catalog.results import Retention
 from catalog.statistics import Statistics
 from catalog.workers import Workers
 from catalog.workspace import Workspace

@@ -9,10 +9,10 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from catalog.database.engine import Database
 from catalog.database.tables import DatasetRow, JobRow, ModelRow, OrphanRow, ResultRow
 from catalog.object_keys import checkpoint_prefix, input_prefix, output_prefix
 from catalog.records import JobStatus
+from catalog.rows import Records
 
 _OPEN = (JobStatus.QUEUED, JobStatus.RUNNING)
 
@@ -35,11 +35,8 @@ class Kept:
     is_manifest: bool = False
 
 
-class Inventory:
+class Inventory(Records):
     """Lists the bytes that the store should contain according to the records of all workspaces."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def kept(self) -> list[Kept]:
         """Returns all stored bytes that belong to a record; for a table in shards only its

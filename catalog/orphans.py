@@ -15,17 +15,14 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from catalog.database.clock import database_clock
-from catalog.database.engine import Database
 from catalog.database.tables import OrphanRow
 from catalog.errors import ReservationLostError
+from catalog.rows import Records
 
 
-class Orphans:
+class Orphans(Records):
     """Manages the list of key prefixes of the object store under which bytes lie that no record
     refers to, each with the time at which they may be deleted."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def reserve(self, prefix: str, seconds: float) -> None:
         """Reserves a key prefix in the object store for a new record; bytes under it are deleted
@@ -105,7 +102,7 @@ def drop_reservation(session: Session, prefix: str) -> None:
         delete(OrphanRow).where(OrphanRow.prefix == prefix, ~OrphanRow.being_swept)
     )
     if dropped.rowcount == 0:  # type: ignore[attr-defined]
-        raise ReservationLostError(prefix)
+        raise ReservationLostError
 
 
 def _prolong(session: Session, prefix: str, seconds: float) -> bool:
@@ -113,7 +110,7 @@ def _prolong(session: Session, prefix: str, seconds: float) -> bool:
     if row is None:
         return False
     if row.being_swept:
-        raise ReservationLostError(prefix)
+        raise ReservationLostError
     session.execute(
         update(OrphanRow).where(OrphanRow.prefix == prefix).values(sweep_at=database_clock(seconds))
     )

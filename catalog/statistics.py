@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from sqlalchemy import case, func, select
 
 from catalog.database.clock import database_clock
-from catalog.database.engine import Database
 from catalog.database.tables import CountRow, JobRow, OrphanRow
 from catalog.job_kinds import JobKind
 from catalog.records import JobStatus
+from catalog.rows import Records
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,8 @@ class KindState:
     rows_per_second: float = 0.0
 
 
-class Statistics:
+class Statistics(Records):
     """Computes statistics of jobs and stored bytes in all workspaces, for monitoring."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def counts(self) -> list[Count]:
         """Returns the current values of all counters, ordered by name and labels."""
@@ -86,13 +83,13 @@ class Statistics:
         progress = select(JobRow.kind, JobRow.progress).where(is_running)
         speeds = dict.fromkeys(JobKind, 0.0)
         with self._database.reading() as session:
-            found = {kind: (n, age, m, k) for kind, n, age, m, k in session.execute(query)}
+            found = {
+                kind: (queued, max(float(age), 0.0), running, abandoned)
+                for kind, queued, age, running, abandoned in session.execute(query)
+            }
             for kind, document in session.execute(progress):
                 speeds[kind] += document.get("rows_per_second") or 0.0
-        return [
-            KindState(kind, *_whole(found.get(kind, (0, 0.0, 0, 0))), speeds[kind])
-            for kind in JobKind
-        ]
+        return [KindState(kind, *found.get(kind, (0, 0.0, 0, 0)), speeds[kind]) for kind in JobKind]
 
     def n_orphans(self) -> int:
         """Returns the number of key prefixes in the object store whose bytes have no record and are
@@ -100,8 +97,3 @@ class Statistics:
         due = select(func.count()).where(OrphanRow.sweep_at <= database_clock())
         with self._database.reading() as session:
             return int(session.scalar(due) or 0)
-
-
-def _whole(figures: tuple[int, float, int, int]) -> tuple[int, float, int, int]:
-    queued, oldest_seconds, running, abandoned = figures
-    return queued, max(float(oldest_seconds), 0.0), running, abandoned

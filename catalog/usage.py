@@ -5,17 +5,13 @@ from __future__ import annotations
 from sqlalchemy import func, select
 
 from catalog.database.clock import database_clock
-from catalog.database.engine import Database
 from catalog.database.tables import DatasetRow, JobRow, ModelRow, ResultRow
 from catalog.job_kinds import JobKind
+from catalog.rows import WorkspaceRecords
 
 
-class Usage:
+class Usage(WorkspaceRecords):
     """Measures the storage and training time that a workspace uses."""
-
-    def __init__(self, database: Database, workspace: str) -> None:
-        self._database = database
-        self._workspace = workspace
 
     def stored_bytes(self) -> int:
         """Returns the total size in bytes of the workspace's tables, models and results.

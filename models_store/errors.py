@@ -1,13 +1,4 @@
-"""The errors of the models store.
-
-StoreError
-├── StoreUrlError        a store address that is neither a folder nor S3
-├── MissingObjectError   nothing is stored under the key
-├── ExistsError          something is stored under the key already; nothing was changed
-├── CorruptedError       the bytes do not have the published checksum
-├── ShardsLostError      shards of a table are missing or corrupted
-└── UnavailableError     the store does not respond, or rejects the request
-"""
+"""The errors of the models store."""
 
 from __future__ import annotations
 
@@ -48,7 +39,6 @@ class CorruptedError(StoreError):
             f"the bytes under {key!r} have sha256 {found_sha256}, published was {expected_sha256}"
         )
         self.key = key
-        self.expected_sha256 = expected_sha256
         self.found_sha256 = found_sha256
 
 

@@ -1,9 +1,4 @@
-"""The errors of setting up a process.
-
-RuntimeSetupError
-├── ParentGoneError     the parent process has ended
-└── MissingExtraError   a setting needs a package that is not installed
-"""
+"""The errors of setting up a process."""
 
 from __future__ import annotations
 

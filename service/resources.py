@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Request
 
 from catalog.catalog import Catalog
-from catalog.dispatch.port import Dispatcher
+from catalog.dispatch.celery import CeleryDispatcher
 from models_store import Store
 from runtime.traces import Traces, make_traces
 from service.inline.pool import InlinePool
@@ -39,7 +39,7 @@ class Resources:
     settings: ServiceSettings
     catalog: Catalog
     store: Store
-    dispatcher: Dispatcher
+    dispatcher: CeleryDispatcher
     tables: WorkPool
     inline: InlinePool
     metrics: Metrics
@@ -59,7 +59,7 @@ class Resources:
 
 
 def make_resources(
-    settings: ServiceSettings, catalog: Catalog, store: Store, dispatcher: Dispatcher
+    settings: ServiceSettings, catalog: Catalog, store: Store, dispatcher: CeleryDispatcher
 ) -> Resources:
     """Creates the pools, caches, metrics and traces of an application around its connections.
 

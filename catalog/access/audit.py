@@ -14,13 +14,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 
-from sqlalchemy import select, text
+from sqlalchemy import select
 
-from catalog.database.engine import Database
+from catalog.database.engine import serialize
 from catalog.database.tables import AuditRow
 from catalog.ids import new_id
-from catalog.pages import Page, copy_row, read_page
+from catalog.pages import Page, read_page
 from catalog.records import AuditEntry
+from catalog.rows import Records, WorkspaceRecords, copy_row
 
 _CHAIN_LOCK = 7_203_120  # any number, the same in every process
 _NO_DIGEST = "0" * 64
@@ -59,19 +60,14 @@ class Deed:
     request_id: str | None = None
 
 
-class Audit:
+class Audit(Records):
     """Reads and extends the audit log of all workspaces."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def append(self, deed: Deed) -> AuditEntry:
         """Appends an entry for an action to the audit log and returns it. Its digest depends on all
         earlier entries, so that later changes are detected."""
         with self._database.writing() as session:
-            if session.get_bind().dialect.name == "postgresql":  # SQLite has a single writer
-                lock = text("SELECT pg_advisory_xact_lock(:number)")
-                session.execute(lock, {"number": _CHAIN_LOCK})
+            serialize(session, _CHAIN_LOCK)
             last = session.scalar(_LAST)
             entry = AuditEntry(
                 number=1 if last is None else last.number + 1,
@@ -114,12 +110,8 @@ class Audit:
             return session.scalars(query.limit(_READ_AT_ONCE)).all()
 
 
-class WorkspaceAudit:
+class WorkspaceAudit(WorkspaceRecords):
     """Reads the audit log of one workspace."""
-
-    def __init__(self, database: Database, workspace: str) -> None:
-        self._database = database
-        self._workspace = workspace
 
     def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[AuditEntry]:
         """Returns one page of the workspace's audit log entries, the newest first; `cursor` is the

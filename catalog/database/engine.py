@@ -68,6 +68,15 @@ class Database:
         self.engine.dispose()
 
 
+def serialize(session: Session, number: int) -> None:
+    """Makes other transactions that call this with the same number wait until this one ends.
+
+    SQLite's BEGIN IMMEDIATE has waited already; PostgreSQL needs an advisory lock.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
+
+
 def parse_database_url(database_url: str) -> URL:
     """Parses a database URL and adds the driver for PostgreSQL.
 

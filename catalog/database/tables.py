@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, column_property, mapped_column
 
-from catalog.database.clock import Timestamp
+from catalog.database.clock import Timestamp, database_clock
 from catalog.job_kinds import JobKind, Queue
 from catalog.records import DataKind, Document, JobStatus, ModelStatus, Scoring
 
@@ -85,7 +85,7 @@ class DatasetRow(Base):
     warnings: Mapped[list[str]]
     encoding: Mapped[str | None] = mapped_column(String(40))
     privacy_cap: Mapped[Document | None]
-    created_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(default=database_clock())
 
 
 class SpendingRow(Base):
@@ -110,7 +110,7 @@ class SpendingRow(Base):
     threshold_delta: Mapped[float] = mapped_column(Double)
     caps: Mapped[list[Document]] = mapped_column(JSON)
     begun_at: Mapped[datetime | None]
-    created_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(default=database_clock())
 
 
 class UnboundedRow(Base):
@@ -123,7 +123,7 @@ class UnboundedRow(Base):
     model_id: Mapped[str] = mapped_column(String(_ID), primary_key=True)
     workspace: Mapped[str] = mapped_column(String(_NAME))
     sha256: Mapped[str] = mapped_column(String(_SHA256))
-    created_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(default=database_clock())
 
 
 class ModelRow(Base):
@@ -149,7 +149,7 @@ class ModelRow(Base):
     artifact_sha256: Mapped[str | None] = mapped_column(String(_SHA256))
     artifact_bytes: Mapped[int | None] = mapped_column(BigInteger)
     scoring: Mapped[Scoring]
-    created_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(default=database_clock())
 
 
 class JobRow(Base):
@@ -179,31 +179,31 @@ class JobRow(Base):
     )
     result_id: Mapped[str | None] = mapped_column(String(_ID))
     parent_id: Mapped[str | None] = mapped_column(String(_ID), index=True)
-    n_shards: Mapped[int] = mapped_column(Integer)
-    open_shards: Mapped[int] = mapped_column(Integer)
+    n_shards: Mapped[int] = mapped_column(Integer, default=0)
+    open_shards: Mapped[int] = mapped_column(Integer, default=0)
     part: Mapped[Document | None]
     queue: Mapped[Queue]
-    priority: Mapped[int] = mapped_column(Integer)
+    priority: Mapped[int] = mapped_column(Integer, default=0)
     estimate: Mapped[Document | None]
-    smaller_batch: Mapped[bool]
-    status: Mapped[JobStatus]
-    attempt: Mapped[int] = mapped_column(Integer)
-    attempts_since_checkpoint: Mapped[int] = mapped_column(Integer)
-    sends: Mapped[int] = mapped_column(Integer)
+    smaller_batch: Mapped[bool] = mapped_column(default=False)
+    status: Mapped[JobStatus] = mapped_column(default=JobStatus.QUEUED)
+    attempt: Mapped[int] = mapped_column(Integer, default=0)
+    attempts_since_checkpoint: Mapped[int] = mapped_column(Integer, default=0)
+    sends: Mapped[int] = mapped_column(Integer, default=0)
     lease_owner: Mapped[str | None] = mapped_column(String(_NAME))
     lease_expires_at: Mapped[datetime | None]
-    cancel_requested: Mapped[bool]
-    progress: Mapped[Document]
+    cancel_requested: Mapped[bool] = mapped_column(default=False)
+    progress: Mapped[Document] = mapped_column(default=dict)
     error: Mapped[Document | None]
     checkpoint_key: Mapped[str | None] = mapped_column(String(_KEY))
     checkpoint_sha256: Mapped[str | None] = mapped_column(String(_SHA256))
-    version: Mapped[int] = mapped_column(Integer)
+    version: Mapped[int] = mapped_column(Integer, default=1)
     next_dispatch_at: Mapped[datetime | None]
-    queued_at: Mapped[datetime]
+    queued_at: Mapped[datetime] = mapped_column(default=database_clock())
     request_id: Mapped[str | None] = mapped_column(String(128))
     traceparent: Mapped[str | None] = mapped_column(String(55))
     rests_until: Mapped[datetime | None]
-    created_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(default=database_clock())
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
 
@@ -256,7 +256,7 @@ class ResultRow(Base):
     rows: Mapped[int] = mapped_column(BigInteger)
     summary: Mapped[Document]
     manifest_sha256: Mapped[str | None] = mapped_column(String(_SHA256))
-    created_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(default=database_clock())
 
 
 class OrphanRow(Base):
@@ -295,7 +295,7 @@ class IdempotencyRow(Base):
     key: Mapped[str] = mapped_column(String(_NAME), primary_key=True)
     request_sha256: Mapped[str] = mapped_column(String(_SHA256))
     response: Mapped[Document | None]
-    created_at: Mapped[datetime] = mapped_column(index=True)
+    created_at: Mapped[datetime] = mapped_column(default=database_clock(), index=True)
 
 
 class KeyRow(Base):
@@ -308,7 +308,7 @@ class KeyRow(Base):
     name: Mapped[str] = mapped_column(String(_NAME))
     scopes: Mapped[list[str]]
     secret_hash: Mapped[str] = mapped_column(String(_NAME))
-    created_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(default=database_clock())
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]

@@ -8,12 +8,11 @@ from datetime import datetime
 
 from sqlalchemy import case, func, select
 
-from catalog.database.engine import Database
 from catalog.database.tables import JobRow
 from catalog.job_kinds import Queue
 from catalog.jobs.shards import shard_rows
-from catalog.pages import copy_row
 from catalog.records import Job, JobStatus
+from catalog.rows import Records, copy_row
 
 
 @dataclass(frozen=True)
@@ -33,11 +32,8 @@ class QueueState:
     oldest_queued_at: datetime | None
 
 
-class AllJobs:
+class AllJobs(Records):
     """Reads the jobs of all workspaces; the caller checks who may see them."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get_many(self, job_ids: Collection[str]) -> dict[str, Job]:
         """Returns the jobs with these ids, by id; ids without a job are omitted."""

@@ -11,25 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import ColumnElement, Select, func, select, text
+from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
 from catalog.database.clock import database_clock
 from catalog.database.tables import FairShareRow, JobRow
 from catalog.job_kinds import Queue
 from catalog.records import Job, JobStatus
-
-_CLAIM_LOCK = 7_203_119  # any number, the same in every process
-
-
-def serialize_claims(session: Session) -> None:
-    """Makes other transactions that claim jobs wait until this one ends, so that each sees the
-    earlier claims.
-
-    SQLite's BEGIN IMMEDIATE has waited already; PostgreSQL needs an advisory lock.
-    """
-    if session.get_bind().dialect.name == "postgresql":
-        session.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _CLAIM_LOCK})
 
 
 def next_job(

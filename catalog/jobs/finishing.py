@@ -11,9 +11,7 @@ from catalog.database.tables import JobRow, ModelRow, ResultRow
 from catalog.ids import new_id
 from catalog.job_kinds import JobKind, TrainSpec
 from catalog.jobs.privacy_ledger import note_unbounded, release
-from catalog.jobs.queued_rows import queued_row
 from catalog.jobs.shards import count_shard, let_join, shard_prefixes
-from catalog.model_rows import make_ready
 from catalog.object_keys import checkpoint_prefix, input_prefix, output_prefix, result_prefix
 from catalog.orphans import add_orphans
 from catalog.records import (
@@ -24,6 +22,7 @@ from catalog.records import (
     ModelStatus,
     Outcome,
     Produced,
+    Scoring,
     Trained,
 )
 
@@ -51,7 +50,7 @@ def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
     row.version += 1
     add_orphans(session, _prefixes_over(session, row, outcome))
     if row.parent_id is not None:
-        _close_shard(session, row, outcome)
+        close_where_shards_are(session, count_shard(session, row, outcome))
         return
     if row.kind == JobKind.TRAIN:
         release(session, row.id)
@@ -76,8 +75,19 @@ def close_where_shards_are(session: Session, job: JobRow) -> None:
         let_join(job)
 
 
-def _close_shard(session: Session, row: JobRow, outcome: Outcome) -> None:
-    close_where_shards_are(session, count_shard(session, row, outcome))
+def make_ready(row: ModelRow, trained: Trained) -> None:
+    """Marks a model as ready and copies the outcome of training into its database row.
+
+    If the limit on scores that the model's file contains is stricter, it becomes that of the model.
+    """
+    row.status = ModelStatus.READY
+    row.schema = trained.schema
+    row.record = trained.record
+    row.artifact_key = trained.artifact_key
+    row.artifact_sha256 = trained.artifact_sha256
+    row.artifact_bytes = trained.artifact_bytes
+    if row.scoring.is_looser_than(Scoring(trained.scoring)):
+        row.scoring = Scoring(trained.scoring)
 
 
 def _count_outcome(session: Session, row: JobRow, outcome: Outcome) -> None:
@@ -115,7 +125,7 @@ def _queue_next(session: Session, row: JobRow, next_job: Document) -> None:
     """Queues a follow-up job on the model that this job has trained."""
     kind = next(kind for kind in JobKind if kind == next_job["kind"])
     session.add(
-        queued_row(
+        JobRow(
             id=new_id("job"),
             workspace=row.workspace,
             kind=kind,
@@ -158,7 +168,6 @@ def _result_row(row: JobRow, produced: Produced) -> ResultRow:
         rows=produced.rows,
         summary=produced.summary,
         manifest_sha256=produced.manifest_sha256,
-        created_at=database_clock(),
     )
 
 

@@ -10,21 +10,18 @@ from sqlalchemy.orm import Session
 from catalog.database.clock import database_clock
 from catalog.database.counts import Counted, count
 from catalog.database.engine import Database
-from catalog.database.tables import JobRow, ModelRow
-from catalog.datasets import find_dataset
+from catalog.database.tables import DatasetRow, JobRow, ModelRow
 from catalog.errors import ConflictError, ModelNotReadyError, NotFoundError
 from catalog.idempotency import note_made
 from catalog.ids import new_id
 from catalog.job_kinds import JobKind, TrainSpec
 from catalog.jobs.finishing import close_job, close_where_shards_are
 from catalog.jobs.privacy_ledger import PrivacyRequest, reserve
-from catalog.jobs.queued_rows import queued_row
 from catalog.jobs.request_context import request_context
 from catalog.jobs.shards import add_shards, reset_shards, stop_shards
-from catalog.model_rows import find_model, new_model_row
 from catalog.object_keys import input_prefix
 from catalog.orphans import drop_reservation
-from catalog.pages import Page, RecordT, copy_row, read_page
+from catalog.pages import Page, read_page
 from catalog.records import (
     Cancelled,
     Document,
@@ -34,17 +31,17 @@ from catalog.records import (
     ModelStatus,
     Scoring,
 )
+from catalog.rows import WorkspaceRecords, copy_row, find_row, written
 
 
-class Jobs:
+class Jobs(WorkspaceRecords):
     """Creates, reads, cancels and retries the jobs of one workspace.
 
     A job is stored in the database, so it is not lost if the message broker fails.
     """
 
     def __init__(self, database: Database, workspace: str, resend_seconds: float) -> None:
-        self._database = database
-        self._workspace = workspace
+        super().__init__(database, workspace)
         self._resend_seconds = resend_seconds
 
     def new_id(self) -> str:
@@ -78,20 +75,28 @@ class Jobs:
             IdempotencyBusyError: Another request took over the idempotency key.
         """
         with self._database.writing() as session:
-            dataset = find_dataset(session, dataset_id, self._workspace, lock=privacy is None)
-            about = name, dataset_id, training, scoring, dataset.kind
-            model = new_model_row(new_id("mdl"), self._workspace, *about)
-            spec = TrainSpec(training).to_json()
-            job = self._new_row(new_id("job"), JobKind.TRAIN, spec)
-            job.model_id, job.dataset_id, model.job_id = model.id, dataset_id, job.id
+            dataset = find_row(
+                session, DatasetRow, dataset_id, self._workspace, lock=privacy is None
+            )
+            job = self._new_row(new_id("job"), JobKind.TRAIN, TrainSpec(training).to_json())
+            model = ModelRow(
+                id=new_id("mdl"),
+                workspace=self._workspace,
+                name=name,
+                kind=dataset.kind,
+                dataset_id=dataset_id,
+                status=ModelStatus.TRAINING,
+                job_id=job.id,
+                training=training,
+                scoring=scoring,
+            )
+            job.model_id, job.dataset_id = model.id, dataset_id
             job.priority, job.estimate = priority, estimate
             if privacy is not None:  # this locks the dataset, with others of the same table
                 reserve(session, dataset_id, job, privacy)
-            session.add(model)
-            session.flush()
             count(session, Counted.CREATED, kind=job.kind)
             note_made(session, job.id)
-            return _added(session, model, Model), _added(session, job, Job)
+            return written(session, model, Model), written(session, job, Job)
 
     def enqueue(
         self,
@@ -122,11 +127,11 @@ class Jobs:
             IdempotencyBusyError: Another request took over the idempotency key.
         """
         with self._database.writing() as session:
-            model = find_model(session, model_id, self._workspace, lock=True)
+            model = find_row(session, ModelRow, model_id, self._workspace, lock=True)
             if model.status != ModelStatus.READY:
                 raise ModelNotReadyError(model_id, model.status)
             if dataset_id is not None:
-                find_dataset(session, dataset_id, self._workspace, lock=True)
+                find_row(session, DatasetRow, dataset_id, self._workspace, lock=True)
             if job_id is not None:
                 drop_reservation(session, input_prefix(job_id))
             row = self._new_row(job_id or new_id("job"), kind, spec)
@@ -136,7 +141,7 @@ class Jobs:
             add_shards(session, row, shards)
             count(session, Counted.CREATED, kind=kind)
             note_made(session, row.id)
-            return _added(session, row, Job)
+            return written(session, row, Job)
 
     def get(self, job_id: str) -> Job:
         """Returns the job or shard with this id.
@@ -145,7 +150,7 @@ class Jobs:
             NotFoundError: The workspace contains no such job.
         """
         with self._database.reading() as session:
-            return copy_row(Job, self._find(session, job_id))
+            return copy_row(Job, find_row(session, JobRow, job_id, self._workspace))
 
     def find_by_result(self, result_id: str) -> Job:
         """Returns the job whose result has, or will have, this id.
@@ -218,7 +223,7 @@ class Jobs:
                 if row.open_shards:
                     stop_shards(session, row)
                     close_where_shards_are(session, row)
-            return _refreshed(session, row, Job)
+            return written(session, row, Job)
 
     def retry(self, job_id: str, privacy: PrivacyRequest | None = None) -> Job:
         """Queues a failed or cancelled job again; the caller then notifies workers.
@@ -237,14 +242,14 @@ class Jobs:
             _refuse_retry(row)
             if row.kind == JobKind.TRAIN:
                 dataset_id = str(row.dataset_id)
-                find_dataset(session, dataset_id, self._workspace, lock=privacy is None)
+                find_row(session, DatasetRow, dataset_id, self._workspace, lock=privacy is None)
                 if privacy is not None:
                     reserve(session, dataset_id, row, privacy)
-                model = find_model(session, str(row.model_id), self._workspace, lock=True)
+                model = find_row(session, ModelRow, str(row.model_id), self._workspace, lock=True)
                 model.status = ModelStatus.TRAINING
             self._queue_again(row)
             reset_shards(session, row)
-            return _refreshed(session, row, Job)
+            return written(session, row, Job)
 
     def _queue_again(self, row: JobRow) -> None:
         row.status = JobStatus.QUEUED
@@ -261,13 +266,12 @@ class Jobs:
 
     def _new_row(self, job_id: str, kind: JobKind, spec: Document) -> JobRow:
         context = request_context()
-        return queued_row(
+        return JobRow(
             id=job_id,
             workspace=self._workspace,
             kind=kind,
             spec=spec,
             queue=kind.queue,
-            priority=0,
             next_dispatch_at=database_clock(self._resend_seconds),
             request_id=context.request_id,
             traceparent=context.traceparent,
@@ -278,14 +282,12 @@ class Jobs:
         ours = JobRow.workspace == self._workspace
         return select(JobRow).where(ours, JobRow.parent_id.is_(None))
 
-    def _find(self, session: Session, job_id: str) -> JobRow:
-        ours = JobRow.workspace == self._workspace
-        return _found(session.scalar(select(JobRow).where(ours, JobRow.id == job_id)), job_id)
-
     def _find_seen(self, session: Session, job_id: str) -> JobRow:
         """Returns the locked database row of a job. Shards are not found."""
-        query = self._seen().where(JobRow.id == job_id)
-        return _found(session.scalar(query.with_for_update()), job_id)
+        row = session.scalar(self._seen().where(JobRow.id == job_id).with_for_update())
+        if row is None:
+            raise NotFoundError("job", job_id)
+        return row
 
 
 def _refuse_retry(row: JobRow) -> None:
@@ -298,20 +300,3 @@ def _refuse_retry(row: JobRow) -> None:
     reads_dataset = row.kind == JobKind.TRAIN or "dataset_id" in row.spec
     if reads_dataset and row.dataset_id is None:
         raise ConflictError(f"the dataset of job {row.id} is deleted; it cannot be retried")
-
-
-def _found(row: JobRow | None, job_id: str) -> JobRow:
-    if row is None:
-        raise NotFoundError("job", job_id)
-    return row
-
-
-def _added(session: Session, row: JobRow | ModelRow, record_type: type[RecordT]) -> RecordT:
-    session.add(row)
-    return _refreshed(session, row, record_type)
-
-
-def _refreshed(session: Session, row: JobRow | ModelRow, record_type: type[RecordT]) -> RecordT:
-    session.flush()
-    session.refresh(row)
-    return copy_row(record_type, row)

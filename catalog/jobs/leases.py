@@ -18,18 +18,19 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from catalog.database.clock import database_clock
 from catalog.database.counts import Counted, count, observe
-from catalog.database.engine import Database
+from catalog.database.engine import Database, serialize
 from catalog.database.tables import JobRow
 from catalog.errors import LeaseLostError
 from catalog.job_kinds import Queue
-from catalog.jobs.fair_share import next_job, note_claim, serialize_claims
+from catalog.jobs.fair_share import next_job, note_claim
 from catalog.jobs.finishing import close_job
 from catalog.jobs.privacy_ledger import Admits, begin_spending
 from catalog.jobs.shards import begin, lock_parent, redraw_shards, report_progress
 from catalog.orphans import add_orphans
-from catalog.pages import copy_row
 from catalog.records import Cancelled, Claim, Document, Failed, Job, JobStatus, Outcome, Promise
+from catalog.rows import Records, copy_row
 
+_CLAIM_LOCK = 7_203_119  # any number, the same in every process
 _PATIENCE = 10
 """Factor of the limit of attempts for jobs whose attempts do not count."""
 
@@ -47,7 +48,7 @@ class HeartbeatAnswer:
     cancel_requested: bool
 
 
-class Leases:
+class Leases(Records):
     """Gives jobs of all workspaces to workers as leases (temporary ownership), renews the leases,
     and records how jobs end.
 
@@ -68,7 +69,7 @@ class Leases:
         resend_limit_seconds: float,
         running_jobs_limit: int | None = None,
     ) -> None:
-        self._database = database
+        super().__init__(database)
         self._attempts_limit = attempts_limit
         self._resend_seconds = resend_seconds
         self._resend_limit_seconds = resend_limit_seconds
@@ -94,7 +95,7 @@ class Leases:
             if session.scalar(query) is None:
                 return None
         with self._database.writing() as session:
-            serialize_claims(session)
+            serialize(session, _CLAIM_LOCK)
             while (job_id := session.scalar(query)) is not None:
                 claim = self._take(session, job_id, owner, lease_seconds)
                 if claim is not None:  # otherwise it was cancelled between the two statements

@@ -16,12 +16,10 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from catalog.database.clock import database_clock
-from catalog.database.engine import Database
 from catalog.database.tables import DatasetRow, JobRow, SpendingRow, UnboundedRow
-from catalog.errors import NotFoundError
 from catalog.ids import new_id
-from catalog.pages import copy_row
 from catalog.records import Dataset, Document, Promise, Spending
+from catalog.rows import WorkspaceRecords, copy_row, find_row, written
 
 Admits = Callable[[Sequence[Document], Document | None, int], None]
 """Function that raises an exception if a training would exceed a cap.
@@ -48,12 +46,8 @@ class PrivacyRequest:
     admits: Admits
 
 
-class PrivacyLedgers:
+class PrivacyLedgers(WorkspaceRecords):
     """Reads and changes the privacy budgets of the tables of one workspace."""
-
-    def __init__(self, database: Database, workspace: str) -> None:
-        self._database = database
-        self._workspace = workspace
 
     def spendings(self, sha256s: Iterable[str]) -> dict[str, list[Spending]]:
         """Returns the spent and reserved privacy costs of each table, the oldest first, by the
@@ -100,9 +94,7 @@ class PrivacyLedgers:
         with self._database.writing() as session:
             row = _locked(session, self._workspace, dataset_id)
             row.privacy_cap = cap
-            session.flush()
-            session.refresh(row)
-            return copy_row(Dataset, row)
+            return written(session, row, Dataset)
 
 
 def reserve(session: Session, dataset_id: str, job: JobRow, asked: PrivacyRequest) -> None:
@@ -134,7 +126,6 @@ def note_unbounded(session: Session, job: JobRow) -> None:
             model_id=str(job.model_id),
             workspace=job.workspace,
             sha256=dataset.sha256,
-            created_at=database_clock(),
         )
     )
 
@@ -210,27 +201,12 @@ def _spending(
         nano_rho=promise.nano_rho,
         threshold_delta=promise.threshold_delta,
         caps=[*caps],
-        created_at=database_clock(),
     )
 
 
 def _rows(session: Session, workspace: str, sha256s: Sequence[str]) -> Sequence[SpendingRow]:
     ours = (SpendingRow.workspace == workspace, SpendingRow.sha256.in_(sha256s))
     return session.scalars(select(SpendingRow).where(*ours).order_by(SpendingRow.id)).all()
-
-
-def _dataset(session: Session, workspace: str, dataset_id: str) -> DatasetRow:
-    """Returns the current database row of a dataset.
-
-    Raises:
-        NotFoundError: The workspace contains no such dataset.
-    """
-    ours = (DatasetRow.id == dataset_id, DatasetRow.workspace == workspace)
-    query = select(DatasetRow).where(*ours).execution_options(populate_existing=True)
-    row = session.scalar(query)
-    if row is None:
-        raise NotFoundError("dataset", dataset_id)
-    return row
 
 
 def _locked(session: Session, workspace: str, dataset_id: str) -> DatasetRow:
@@ -242,8 +218,8 @@ def _locked(session: Session, workspace: str, dataset_id: str) -> DatasetRow:
     Raises:
         NotFoundError: The workspace contains no such dataset (any more).
     """
-    sha256 = _dataset(session, workspace, dataset_id).sha256
+    sha256 = find_row(session, DatasetRow, dataset_id, workspace).sha256
     same = (DatasetRow.workspace == workspace, DatasetRow.sha256 == sha256)
     query = select(DatasetRow.id).where(*same).order_by(DatasetRow.id).with_for_update()
     session.scalars(query).all()
-    return _dataset(session, workspace, dataset_id)
+    return find_row(session, DatasetRow, dataset_id, workspace)

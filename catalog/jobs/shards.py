@@ -22,7 +22,6 @@ from catalog.database.counts import Counted, count, observe
 from catalog.database.tables import JobRow
 from catalog.ids import new_id
 from catalog.job_kinds import ShardSpec
-from catalog.jobs.queued_rows import queued_row
 from catalog.object_keys import output_prefix
 from catalog.orphans import add_orphans
 from catalog.records import Document, Failed, JobStatus, Outcome, Produced
@@ -39,7 +38,7 @@ def add_shards(session: Session, job: JobRow, shards: Sequence[range]) -> None:
     for number, rows in enumerate(shards):
         spec = ShardSpec(number, len(shards), rows.start, rows.stop)
         session.add(
-            queued_row(
+            JobRow(
                 id=new_id("job"),
                 parent_id=job.id,
                 workspace=job.workspace,

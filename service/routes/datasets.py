@@ -10,8 +10,8 @@ from typing import Annotated, Any, BinaryIO
 from fastapi import APIRouter, Body, Header, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from catalog.datasets import dataset_prefix
 from catalog.errors import SchemaChangedError
+from catalog.object_keys import dataset_prefix
 from catalog.pages import Order
 from catalog.records import DataKind, Dataset, Document, ModelStatus
 from gcvae.errors import Problem, SchemaError

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Response
 from fastapi.responses import StreamingResponse
 
-from catalog.dispatch.port import send_soon
+from catalog.dispatch.celery import send_soon
 from catalog.job_kinds import JobKind, TrainSpec
 from catalog.records import Job, JobStatus
 from service.access import Workspace
@@ -75,7 +75,7 @@ def retry_job(job_id: str, response: Response, resources: Shared, workspace: Wor
         require_training_time(resources, workspace)
         privacy = privacy_request(resources, TrainSpec.from_json(job.spec).training)
     job = workspace.jobs.retry(job_id, privacy)
-    send_soon(resources.dispatcher, job)
+    send_soon(resources.dispatcher, job, max(1, job.n_shards))
     response.headers["Location"] = job_path(job)
     return job_body(job)
 

@@ -10,7 +10,7 @@ from anyio import from_thread
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from catalog.dispatch.port import send_soon
+from catalog.dispatch.celery import send_soon
 from catalog.errors import LooserScoringError, NotFoundError
 from catalog.job_kinds import TrainSpec
 from catalog.pages import Order

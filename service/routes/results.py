@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fastapi import APIRouter, Request, Response
 
-from catalog.dispatch.port import send_soon
+from catalog.dispatch.celery import send_soon
 from catalog.errors import NotFoundError
 from catalog.job_kinds import JobKind, JobSpec
 from catalog.records import Document, Job, JobStatus, Model, Result, Scoring
@@ -64,7 +64,7 @@ def enqueue(
         priority=priority,
         estimate=estimate,
     )
-    send_soon(resources.dispatcher, job)
+    send_soon(resources.dispatcher, job, max(1, len(shards)))
     return result_body(job, None, content_path(job))
 
 
