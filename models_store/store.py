@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -26,7 +27,6 @@ from models_store.errors import (
     MissingObjectError,
     UnavailableError,
 )
-from models_store.folders import remove_folder, sync_file
 
 _PART_BYTES = 8 * 1024 * 1024
 _READ_BYTES = 1024 * 1024
@@ -92,7 +92,7 @@ class Store:
                 raise
         if self._folder is not None:
             with _translated(key):
-                sync_file(self._folder / key)
+                _sync_file(self._folder / key)
         return Published(key, counted.size_bytes, counted.sha256)
 
     def read(self, key: str, sha256: str) -> bytes:
@@ -183,8 +183,8 @@ class Store:
         self._delete_keys([entry.key for entry in self.list(prefix)])
         if self._folder is not None:
             # Listings omit unfinished files of killed processes.
-            with _translated(prefix):
-                remove_folder(self._folder / prefix)
+            with _translated(prefix), suppress(FileNotFoundError):
+                shutil.rmtree(self._folder / prefix)
 
     def ping(self) -> None:
         """Checks that the object store responds.
@@ -282,6 +282,17 @@ def _regroup(chunks: Iterable[bytes]) -> Iterator[bytes]:
             part = bytearray()
     if part:
         yield bytes(part)
+
+
+def _sync_file(path: Path) -> None:
+    """Writes a new file and its directory entry from the system's cache to the disk, so that
+    database records never refer to a file that a power failure removes."""
+    for target in (path, path.parent):
+        descriptor = os.open(target, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,8 @@ from pydantic_settings import (
     SettingsConfigDict,
     SettingsError,
 )
+
+from runtime.errors import MissingExtraError
 
 PREFIX = "GCVAE_"
 USUAL = "usual"
@@ -119,6 +122,26 @@ def variable(field: str) -> str:
     'GCVAE_LOG_LEVEL'
     """
     return f"{PREFIX}{field}".upper()
+
+
+def require_extra(setting: str, extra: str, name: str, *packages: str) -> None:
+    """Checks that the optional packages for a setting are installed.
+
+    Args:
+        setting: Field name of the setting that needs the packages.
+        extra: pip extra that installs the packages.
+        name: Name of the packages for people, in the error message.
+        *packages: Names of the modules to look for.
+
+    Raises:
+        MissingExtraError: One of the modules is not installed.
+    """
+    try:
+        is_installed = all(importlib.util.find_spec(package) for package in packages)
+    except ModuleNotFoundError:  # the parent package is missing
+        is_installed = False
+    if not is_installed:
+        raise MissingExtraError(variable(setting), name, extra)
 
 
 def temporary_folder() -> Path:

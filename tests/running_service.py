@@ -22,7 +22,7 @@ from catalog import Catalog, Claim, Queue, upgrade
 from gcvae import Synthesizer
 from models_store import Store
 from runtime.processes import ForkServer
-from runtime.traces import NoTraces, Traces
+from runtime.traces import Traces
 from service.app import create_app
 from service.http.head_limits import head_protocol
 from service.resources import Resources
@@ -178,7 +178,7 @@ def attempt_by_child(service: Running, job_id: str, traces: Traces | None = None
         assert claim is not None
         parts = (service.catalog, service.store, jobs, threading.Event())
         with closing(ForkServer(JOB_IMPORTS)) as server:
-            run_attempt(claim, *parts, server, traces or NoTraces())
+            run_attempt(claim, *parts, server, traces or Traces())
 
 
 def train(service: Running, table: bytes, **training: object) -> dict[str, Any]:

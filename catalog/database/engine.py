@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from catalog.database.counts import write_counts
 from catalog.errors import DatabaseUrlError
-from runtime.extras import require_extra
+from runtime.settings import require_extra
 
 ANSWER_SECONDS = 10.0
 """Time limit in seconds of a statement, and of waiting for a pooled connection."""

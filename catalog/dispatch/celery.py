@@ -19,7 +19,7 @@ from catalog.dispatch.filesystem_transport import Transport
 from catalog.errors import DispatchError
 from catalog.job_kinds import Queue
 from catalog.records import Job
-from runtime.extras import require_extra
+from runtime.settings import require_extra
 
 RUN_JOBS = "gcvae.run_jobs"
 

@@ -10,7 +10,9 @@ import os
 import signal
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict
+from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -18,7 +20,7 @@ import structlog
 from setproctitle import setproctitle
 from sqlalchemy.exc import SQLAlchemyError
 
-from catalog import Cancelled, Catalog, Claim, Failed, Outcome
+from catalog import Cancelled, Catalog, Claim, Failed, JobKind, Outcome
 from catalog.errors import LeaseLostError, NotFoundError
 from gcvae.errors import CancelledError, GcvaeError, InputError
 from models_store import open_store_of
@@ -28,7 +30,7 @@ from runtime.priority import step_back_as_before
 from worker.errors import DeletedTableError, GpuMemoryError
 from worker.settings import WorkerSettings, read_settings
 from worker.work.attempt import Attempt
-from worker.work.kinds import work_of
+from worker.work.joining import join_shards
 from worker.work.messages import SERVER_AWAY, LastMessage, TryAgain, finite
 
 _log = structlog.get_logger(__name__)
@@ -97,6 +99,20 @@ def do_work(attempt: Attempt) -> LastMessage | None:
         return TryAgain(Failed("trouble", f"{type(error).__name__}: {error}"))
     except Exception as error:
         return finite(_final_outcome(error))
+
+
+def work_of(kind: JobKind, *, joins: bool) -> Callable[[Attempt], Outcome]:
+    """Returns the function that does the work of an attempt at a job.
+
+    Args:
+        kind: Kind of the job; the function is `<kind>` in `worker/work/<kind>.py`.
+        joins: Whether all shards have succeeded and are to be joined; the function is then `join`
+            of that module if it exists, otherwise `join_shards`.
+    """
+    module = import_module(f"worker.work.{kind}")
+    work: Callable[[Attempt], Outcome]
+    work = getattr(module, "join", join_shards) if joins else getattr(module, kind)
+    return work
 
 
 def _server_away(error: Exception) -> TryAgain:

@@ -21,7 +21,7 @@ from catalog.object_keys import checkpoint_prefix, output_prefix
 from models_store import Store
 from runtime.logs import log_context
 from runtime.processes import ForkServer, Process
-from runtime.traces import NoTraces, Span, Traces
+from runtime.traces import Span, Traces
 from worker.garbage_collection import collect_garbage
 from worker.processes.child import do_job
 from worker.settings import JobSettings
@@ -37,7 +37,7 @@ T = TypeVar("T")  # result of a write
 _KEEPING = (JobStatus.SUCCEEDED, JobStatus.RUNNING, JobStatus.QUEUED)
 
 
-_NO_TRACES = NoTraces()
+_NO_TRACES = Traces()
 
 
 def run_jobs(

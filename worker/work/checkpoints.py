@@ -101,12 +101,9 @@ class JobCheckpoints:
         except LeaseLostError:
             self._store.delete(published.key)
             raise
-        self._drop(self._newest_key)
+        if self._newest_key is not None:
+            self._store.delete(self._newest_key)
+            self._catalog.orphans.forget(self._newest_key)
         self._newest_key = published.key
         self.interval_seconds = self._later_seconds
         _log.info("checkpoint", key=published.key, size_bytes=published.size_bytes)
-
-    def _drop(self, key: str | None) -> None:
-        if key is not None:
-            self._store.delete(key)
-            self._catalog.orphans.forget(key)

@@ -19,7 +19,7 @@ from catalog.job_kinds import (
 from models_store.errors import MissingObjectError
 from worker.errors import DeletedTableError
 from worker.work.attempt import Attempt
-from worker.work.outputs import publish, publish_report
+from worker.work.outputs import publish, publish_report, written
 from worker.work.tables import stored_database
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _publish_tables(
     from gcvae.linked.database_archive import schemas_of_texts, write_database
 
     typed = schemas_of_texts(attempt.model().record or {}, synthesizer.schemas)
-    path = attempt.folder / "tables"
+    path = attempt.folder / ("tables.zip" if only is None else f"rows.{format}")
     with path.open("w+b") as file:
         packed = write_database(file, tables, format, typed=typed, escape_formulas=escape_formulas)
         if only is not None:
@@ -126,7 +126,6 @@ def _publish_tables(
     told = {name: {"rows": len(frame), **vars(packed[name])} for name, frame in tables.items()}
     return publish(
         attempt,
-        "tables.zip" if only is None else f"rows.{format}",
         path,
         media_type=MEDIA_TYPE if only is None else MEDIA_TYPES[format],
         rows=sum(len(frame) for frame in tables.values()),
@@ -166,12 +165,10 @@ def score_database(attempt: Attempt, spec: ScoreSpec) -> Produced:
     }
     totals = ScoreTotals()
     blocks = (pd.DataFrame(block).astype({"anomaly": float}) for block in lines)
-    file = attempt.folder / "scores"
-    with file.open("wb") as target:
-        target.writelines(stream_scores(blocks, spec.format, heading, totals))
+    chunks = stream_scores(blocks, spec.format, heading, totals)
+    file = written(attempt, f"scores.{spec.format}", chunks)
     return publish(
         attempt,
-        f"scores.{spec.format}",
         file,
         media_type=MEDIA_TYPES[spec.format],
         rows=totals.rows,

@@ -6,7 +6,7 @@ from catalog import Produced
 from catalog.job_kinds import ImputeSpec
 from worker.work.attempt import Attempt
 from worker.work.databases import impute_database
-from worker.work.outputs import fraction_of_table, publish, reporting
+from worker.work.outputs import fraction_of_table, publish, reporting, written
 from worker.work.shards import Shard
 from worker.work.tables import table_of
 
@@ -34,12 +34,10 @@ def impute(attempt: Attempt) -> Produced:
     )
     fraction_of = fraction_of_table(table, among, spec.draws)
     blocks = reporting(attempt, "imputing", completed, fraction_of)
-    file = attempt.folder / "completed"
-    with file.open("wb") as target:
-        target.writelines(stream_completed(blocks, synthesizer.schema, spec.format, shard.of_file))
+    chunks = stream_completed(blocks, synthesizer.schema, spec.format, shard.of_file)
+    file = written(attempt, f"completed.{spec.format}", chunks)
     return publish(
         attempt,
-        f"completed.{spec.format}",
         file,
         media_type=MEDIA_TYPES[spec.format],
         rows=(table.rows if among is None else len(among)) * spec.draws,

@@ -8,7 +8,7 @@ from catalog import Produced
 from catalog.job_kinds import SampleSpec
 from worker.work.attempt import Attempt
 from worker.work.databases import sample_database
-from worker.work.outputs import fraction_of_rows, publish, reporting
+from worker.work.outputs import fraction_of_rows, publish, reporting, written
 from worker.work.shards import Shard
 
 if TYPE_CHECKING:
@@ -36,23 +36,20 @@ def sample(attempt: Attempt) -> Produced:
     if shard.is_first and (notes := synthesizer.notes(spec.rows)):
         summary["notes"] = notes
     blocks = synthesizer.sample_blocks(spec.rows, seed=spec.seed, among=among)
-    file = attempt.folder / "rows"
-    with pointing("/given_rows"), file.open("wb") as target:
+    with pointing("/given_rows"):
         if conditions := _conditions(spec):
             sampler = synthesizer.sampler(spec.seed, **conditions)
             if shard.is_first:
                 summary |= sampler.summary(spec.rows)
             blocks = sampler.blocks(spec.rows, among)
         blocks = reporting(attempt, "sampling", blocks, fraction_of_rows(len(among)))
-        target.writelines(
-            stream_table(
-                *(blocks, synthesizer.schema, spec.format, shard.of_file),
-                escape_formulas=spec.escape_formulas,
-            )
+        chunks = stream_table(
+            *(blocks, synthesizer.schema, spec.format, shard.of_file),
+            escape_formulas=spec.escape_formulas,
         )
+        file = written(attempt, f"rows.{spec.format}", chunks)
     return publish(
         attempt,
-        f"rows.{spec.format}",
         file,
         media_type=MEDIA_TYPES[spec.format],
         rows=len(among),

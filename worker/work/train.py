@@ -41,7 +41,7 @@ def train(attempt: Attempt) -> Trained:
     synthesizer = _fit(attempt, dataset, spec)
     artifact = attempt.folder / "model.gcvae"
     synthesizer.save(artifact)
-    published = attempt.publish("model.gcvae", artifact)
+    published = attempt.publish(artifact)
     record = synthesizer.training_record
     return Trained(
         artifact_key=published.key,
