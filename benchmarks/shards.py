@@ -34,7 +34,7 @@ from catalog.object_keys import model_prefix
 from gcvae import Synthesizer, read_table
 from models_store import Store, open_store
 from models_store.manifests import Manifest
-from service.shards import cut_rows
+from service.routes.results import cut_rows
 
 _ROOT = Path(__file__).parents[1]
 _LIMIT_SECONDS = 3600.0

@@ -121,18 +121,21 @@ class Store:
             answer = obstore.get(self._objects, key)
         return self._checked(key, sha256, answer)
 
-    def stream_range(self, key: str, start: int, end: int) -> Iterator[bytes]:
+    def stream_range(
+        self, key: str, start: int, end: int, sha256: str | None = None
+    ) -> Iterator[bytes]:
         """Returns an iterator over the bytes stored under `key` from index `start` up to, but
-        excluding, `end`, without checking a checksum.
+        excluding, `end`.
+
+        Args:
+            sha256: Checksum of these bytes, compared after the last chunk; None for no check.
 
         Raises:
-            MissingObjectError: Nothing is stored under the key (raised by the call, before the
-                first chunk).
-            UnavailableError: The store does not respond.
+            MissingObjectError, CorruptedError, UnavailableError: As for `stream`.
         """
         with _translated(key):
             answer = obstore.get(self._objects, key, options={"range": (start, end)})
-        return self._chunks(key, answer)
+        return self._chunks(key, answer) if sha256 is None else self._checked(key, sha256, answer)
 
     def fetch(self, key: str, sha256: str, destination: Path) -> None:
         """Copies the bytes stored under `key` into the file `destination`.

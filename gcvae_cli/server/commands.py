@@ -66,7 +66,7 @@ def api(
     gc.disable()  # imported modules stay in memory; `service.server` enables it once the API runs
     _tie_to(parent)
     with server_errors():
-        from service import run
+        from service.server import run
 
         run(read_server_settings(host=host, port=port, home_dir=data_dir))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -43,23 +41,22 @@ class Gate:
             return
         request = Request(scope)
         try:
-            admitted = await self._authorise(request)
+            key, allowance = await self._authorise(request)
         except Exception as error:  # `answer_before_routes` raises unexpected ones again
             await answer_before_routes(request, error)(scope, receive, send)
             return
-        key = admitted.key
         scope["state"] |= {
             "workspace": DEFAULT_WORKSPACE if key is None else key.workspace,
             "actor": ANYONE if key is None else key.id,
             "key": key,
         }
-        allowance = admitted.allowance
         await self.app(
             scope, receive, send if allowance is None else _with_rate_headers(allowance, send)
         )
 
-    async def _authorise(self, request: Request) -> _Authorised:
-        """Returns the API key of the request and how many requests the key may still send.
+    async def _authorise(self, request: Request) -> tuple[Key | None, Allowance | None]:
+        """Returns the API key of the request and how many requests it may still send; both are None
+        without a key.
 
         Raises:
             UnauthorizedError: The request has no valid key or session.
@@ -73,13 +70,13 @@ class Gate:
             # so that they are answered even if the database does not respond.
             if not (is_address(request) or await self._ring.keys_exist()):
                 refuse_foreign_host(request, self._settings)
-            return _Authorised()
+            return None, None
         written, session = request.headers.get("Authorization"), session_of(request)
         key = await self._ring.authenticate(written, session)
         if key is None:
             refuse_foreign_host(request, self._settings)
             refuse_foreign_page(request)
-            return _Authorised()
+            return None, None
         is_read = request.method in SAFE_METHODS
         brings_file = not is_read and is_file(request.headers.get("Content-Type", ""))
         allowance = self._rates.count(key.id, FILE_COST if brings_file else 1)
@@ -87,16 +84,10 @@ class Gate:
         if written is None:
             refuse_forged(request)
         if request.scope["path"] != SESSION_PATH:  # any key may sign out
-            _require(needed_scope(request.method, request.scope["path"]), key)
-        return _Authorised(key, allowance)
-
-
-@dataclass(frozen=True)
-class _Authorised:
-    """API key of an accepted request and its remaining requests; both are None without a key."""
-
-    key: Key | None = None
-    allowance: Allowance | None = None
+            needed = needed_scope(request.method, request.scope["path"])
+            if needed.value not in key.scopes:
+                raise MissingScopeError(needed.value, list(key.scopes))
+        return key, allowance
 
 
 def _with_rate_headers(allowance: Allowance, send: Send) -> Send:
@@ -124,9 +115,3 @@ def needed_scope(method: str, path: str) -> KeyScope:
 def _is_guarded(path: str) -> bool:
     """Returns whether calls to a path require a key if the service has keys."""
     return path.startswith("/v1/") or path in ("/v1", "/metrics")
-
-
-def _require(scope: KeyScope, key: Key) -> None:
-    """Raises MissingScopeError unless the key has the scope."""
-    if scope.value not in key.scopes:
-        raise MissingScopeError(scope.value, list(key.scopes))

@@ -9,8 +9,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.errors import HeadTooLongError
 from service.http.problems import answer_known
-from service.http.request_ids import HEADER, choose_request_id
-from service.http.security_headers import HEADERS
+from service.http.response_headers import REQUEST_ID, SECURITY, choose_request_id
 from service.settings import ServiceSettings
 
 
@@ -77,7 +76,7 @@ class _LimitedHeads(HttpToolsProtocol):
         scope["state"] = {"request_id": choose_request_id(None)}
         answer = answer_known(Request(scope), HeadTooLongError(self.limit))
         # This response bypasses the middleware, so the headers that they would add are added here.
-        own = {HEADER: scope["state"]["request_id"], "Connection": "close", **HEADERS}
+        own = {REQUEST_ID: scope["state"]["request_id"], "Connection": "close", **SECURITY}
         answer.headers.update(own)
         lines = [b"HTTP/1.1 431 Request Header Fields Too Large"]
         lines += [name + b": " + value for name, value in answer.raw_headers]

@@ -26,7 +26,7 @@ _OFTEN = ("/healthz", "/readyz", "/metrics")
 class Observations:
     """Middleware that logs, counts and times each request, and traces it as a span.
 
-    It must run around all other middleware except `AuditTrail`, `RequestIds` and `SecurityHeaders`.
+    It must run around all other middleware except `AuditTrail` and `ResponseHeaders`.
     Jobs that a request creates store its request id and trace id.
     """
 

@@ -27,7 +27,7 @@ from gcvae.errors import Problem, json_pointer
 from service import errors
 from service.bodies import UNKNOWN_MEMBER
 from service.http.query_parameters import methods_at
-from service.http.security_headers import HEADERS
+from service.http.response_headers import REQUEST_ID, SECURITY
 
 MEDIA_TYPE = "application/problem+json"
 _BUSY_SECONDS = 1
@@ -236,7 +236,7 @@ def answer_unknown(request: Request, error: Exception) -> Response:
     kind = Kind("internal-error", 500, "The service failed")
     detail = f"the log has the reason under request id {request_id(request)}"
     # This response bypasses the middleware, so the headers that they would add are added here.
-    headers = {"X-Request-ID": request_id(request), **HEADERS}
+    headers = {REQUEST_ID: request_id(request), **SECURITY}
     return problem_response(request, kind, detail, headers=headers)
 
 

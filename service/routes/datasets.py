@@ -38,6 +38,7 @@ from service.errors import PreconditionError, RequestError, StateError
 from service.http.etags import entity_tag, satisfies_if_match, tag_of, tagged, tagged_json
 from service.http.idempotency import Answer, IdempotencyKey, created, fingerprint, once
 from service.http.json_bodies import JsonRoute
+from service.http.negotiation import form_or_file, query_parameter
 from service.http.pages import Cursor, Limit, Search, Sort, page_body
 from service.http.query_parameters import checked_name
 from service.http.uploads import DATASET_TYPES, ENCODING, Upload, received
@@ -66,46 +67,25 @@ router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=JsonRou
 MOST_FIRST_ROWS = 100
 """Maximum number of rows that a call for the first rows of a table returns."""
 
-_TABLE = {"schema": {"type": "string", "format": "binary"}}
-_UPLOAD = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["file"],
-                    "properties": {
-                        "file": {
-                            "description": "CSV, gzipped CSV or Parquet; for a database several "
-                            "files or a ZIP file of them, each a table with the name of its file",
-                            "oneOf": [
-                                {"type": "string", "format": "binary"},
-                                {
-                                    "type": "array",
-                                    "items": {"type": "string", "format": "binary"},
-                                },
-                            ],
-                        },
-                        "schema": {"type": "string", "description": "schema document, JSON"},
-                        "name": {"type": "string"},
-                        "encoding": {"type": "string", "description": ENCODING},
-                    },
-                }
-            },
-            "text/csv": _TABLE,
-            "application/gzip": _TABLE,
-            "application/zip": _TABLE,
-            "application/vnd.apache.parquet": _TABLE,
-        },
+_FILE = {"type": "string", "format": "binary"}
+_FIELDS = {
+    "file": {
+        "description": "CSV, gzipped CSV or Parquet; for a database several files or a ZIP file of "
+        "them, each a table with the name of its file",
+        "oneOf": [_FILE, {"type": "array", "items": _FILE}],
     },
+    "schema": {"type": "string", "description": "schema document, JSON"},
+    "name": {"type": "string"},
+    "encoding": {"type": "string", "description": ENCODING},
+}
+_FILE_TYPES = ("text/csv", "application/gzip", "application/zip", "application/vnd.apache.parquet")
+_UPLOAD = {
+    "requestBody": {"required": True, "content": form_or_file(_FIELDS, _FILE_TYPES)},
     "parameters": [
-        {"name": name, "in": "query", "required": False, "schema": {"type": "string"},
-         "description": f"{what}, if the body is the table itself"}
+        query_parameter(name, f"{what}, if the body is the table itself")
         for name, what in (("name", "name"), ("schema", "schema"), ("encoding", ENCODING))
     ],
-}  # fmt: skip
-
+}
 
 _PATCH_DESCRIPTION = (
     "JSON merge patch (RFC 7396) of the given schema: columns by name; null resets a member to the "
@@ -113,40 +93,23 @@ _PATCH_DESCRIPTION = (
     "tables by name, "
     "whose lists are replaced as a whole"
 )
-_PATCH = {
-    "requestBody": {
-        "content": {
-            "application/merge-patch+json": {
-                "schema": {
-                    "type": "object",
-                    "description": _PATCH_DESCRIPTION,
-                    "properties": {
-                        "columns": {
-                            "type": ["object", "null"],
-                            "additionalProperties": {"type": ["object", "null"]},
-                        },
-                        "find_rules": {"type": ["boolean", "null"]},
-                        "rules": {"type": ["array", "null"], "items": {"type": "object"}},
-                        "tables": {
-                            "type": ["object", "null"],
-                            "additionalProperties": {"type": ["object", "null"]},
-                        },
-                        "invalid_references": {
-                            "type": ["string", "null"],
-                            "enum": [*INVALID_REFERENCES, None],
-                        },
-                    },
-                    "example": {
-                        "columns": {
-                            "note": {"drop": True},
-                            "age": {"kind": "ordinal", "levels": None},
-                        }
-                    },
-                }
-            }
-        }
-    }
+_BY_NAME = {
+    "type": ["object", "null"],
+    "additionalProperties": {"type": ["object", "null"]},
 }
+_PATCH_SCHEMA = {
+    "type": "object",
+    "description": _PATCH_DESCRIPTION,
+    "properties": {
+        "columns": _BY_NAME,
+        "find_rules": {"type": ["boolean", "null"]},
+        "rules": {"type": ["array", "null"], "items": {"type": "object"}},
+        "tables": _BY_NAME,
+        "invalid_references": {"type": ["string", "null"], "enum": [*INVALID_REFERENCES, None]},
+    },
+    "example": {"columns": {"note": {"drop": True}, "age": {"kind": "ordinal", "levels": None}}},
+}
+_PATCH = {"requestBody": {"content": {"application/merge-patch+json": {"schema": _PATCH_SCHEMA}}}}
 TableName = Annotated[str | None, Query(description="of a database: one of its tables")]
 IfMatch = Annotated[
     str | None,

@@ -19,6 +19,7 @@ from service.errors import InvalidModelError
 from service.http.body_limits import MODEL_TYPES
 from service.http.idempotency import Answer, IdempotencyKey, created, fingerprint, once
 from service.http.json_bodies import JsonRoute
+from service.http.negotiation import form_or_file, query_parameter
 from service.http.query_parameters import checked_name
 from service.http.uploads import Upload, received_model
 from service.ingestion import check_levels, check_size
@@ -29,26 +30,13 @@ from service.resources import Resources, Shared
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=JsonRoute)
 
-_BYTES = {"type": "string", "format": "binary"}
+_FIELDS = {"file": {"type": "string", "format": "binary"}, "name": {"type": "string"}}
 _FILE = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["file"],
-                    "properties": {"file": _BYTES, "name": {"type": "string"}},
-                }
-            },
-            **{media_type: {"schema": _BYTES} for media_type in MODEL_TYPES},
-        },
-    },
+    "requestBody": {"required": True, "content": form_or_file(_FIELDS, MODEL_TYPES)},
     "parameters": [
-        {"name": "name", "in": "query", "required": False, "schema": {"type": "string"},
-         "description": "name of the model, if the body is the model file itself"}
+        query_parameter("name", "name of the model, if the body is the model file itself")
     ],
-}  # fmt: skip
+}
 
 
 @router.post("/import", status_code=201, response_model=ModelBody, openapi_extra=_FILE)

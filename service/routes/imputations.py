@@ -26,10 +26,9 @@ from service.ingestion import check_size
 from service.inline.synthesizers import schema_of
 from service.inline.work import complete_rows
 from service.routes.database_rows import enqueue_database
-from service.routes.results import result_routes
+from service.routes.results import cut_rows, result_routes
 from service.routes.row_requests import RowsCall, documented, given, received_rows
 from service.settings import ServiceSettings
-from service.shards import cut_rows
 
 router = APIRouter(tags=["imputations"])
 

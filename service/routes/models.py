@@ -15,7 +15,7 @@ from catalog.errors import LooserScoringError, NotFoundError
 from catalog.job_kinds import TrainSpec
 from catalog.pages import Order
 from catalog.records import DataKind, Dataset, Document, Model, ModelStatus, Scoring
-from gcvae.errors import Problem, SettingError
+from gcvae.errors import SettingError
 from gcvae.training.costs import Cost, reporting_cost, training_cost
 from gcvae.training.settings import configure, settle
 from service.access import Workspace
@@ -28,7 +28,7 @@ from service.bodies import (
     model_body,
 )
 from service.http.body_limits import ARTIFACT_TYPE
-from service.http.downloads import Content, GeneratedFile, StoredFile, download
+from service.http.downloads import Content, download, generated_file, stored_file
 from service.http.etags import tagged_json
 from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.http.json_bodies import JsonRoute
@@ -162,12 +162,12 @@ def _artifact(
                 "this option is not available for models of databases", place, expected=expected
             )
         work = partial(export_model, model=model, minimal=minimal, scoring=scoring)
-        return GeneratedFile(from_thread.run(resources.inline.run, work))
+        return generated_file(from_thread.run(resources.inline.run, work))
     assert model.artifact_key is not None
     assert model.artifact_sha256 is not None
     assert model.artifact_bytes is not None
     stored = model.artifact_key, model.artifact_bytes, model.artifact_sha256
-    return StoredFile(resources.store, *stored)
+    return stored_file(resources.store, *stored)
 
 
 @router.patch("/{model_id}", response_model=ModelBody)
@@ -249,7 +249,8 @@ def checked_training(training: TrainingBody) -> Document:
     try:
         configure(training.preset, settings)
     except SettingError as error:
-        raise SettingError(*(_within_training(problem) for problem in error.problems)) from None
+        problems = (replace(p, pointer=f"/training{p.pointer or ''}") for p in error.problems)
+        raise SettingError(*problems) from None
     return document
 
 
@@ -330,8 +331,3 @@ def _known_schema(training: Document, dataset: Dataset) -> Document:
     For a private model it contains only what users have set, because the rest depends on the rows.
     """
     return dataset.given_schema if TrainSpec(training).is_private else dataset.schema
-
-
-def _within_training(problem: Problem) -> Problem:
-    """Returns the problem with `/training` put before its pointer."""
-    return replace(problem, pointer=f"/training{problem.pointer or ''}")

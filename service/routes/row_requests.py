@@ -26,7 +26,7 @@ from service.errors import RequestError
 from service.http.downloads import attachment
 from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.http.json_bodies import JSON_TYPE, is_json, read_json
-from service.http.negotiation import choose_form
+from service.http.negotiation import choose_form, form_or_file, query_parameter
 from service.http.uploads import (
     ENCODING,
     UPLOAD_TYPES,
@@ -43,33 +43,18 @@ from service.routes.jobs import require_room
 from service.routes.results import enqueue, find_queued
 from service.table_process import read_isolated
 
-_TABLE = {"schema": {"type": "string", "format": "binary"}}
-_FORM = {
-    "type": "object",
-    "required": ["file"],
-    "properties": {
-        "file": {"type": "string", "format": "binary"},
-        "encoding": {"type": "string", "description": ENCODING},
-    },
+_FIELDS = {
+    "file": {"type": "string", "format": "binary"},
+    "encoding": {"type": "string", "description": ENCODING},
 }
+_FILE_TYPES = ("text/csv", "application/gzip", "application/vnd.apache.parquet")
 
 
 def documented(body: type[RowsBody]) -> dict[str, Any]:
     """Returns the OpenAPI description of a request body with rows, as JSON or as a table."""
-    content = {
-        "application/json": {"schema": body.model_json_schema()},
-        "multipart/form-data": {"schema": _FORM},
-        "text/csv": _TABLE,
-        "application/gzip": _TABLE,
-        "application/vnd.apache.parquet": _TABLE,
-    }
-    encoding = {
-        "name": "encoding",
-        "in": "query",
-        "required": False,
-        "schema": {"type": "string"},
-        "description": f"{ENCODING}; if the body is the table itself",
-    }
+    rows = {"application/json": {"schema": body.model_json_schema()}}
+    content = rows | form_or_file(_FIELDS, _FILE_TYPES)
+    encoding = query_parameter("encoding", f"{ENCODING}; if the body is the table itself")
     return {"requestBody": {"required": True, "content": content}, "parameters": [encoding]}
 
 

@@ -29,7 +29,6 @@ from service.bodies import (
 )
 from service.database_samples import checked_spec, cost_of, expected_rows
 from service.errors import RequestError, TableLimitError
-from service.estimates import estimate
 from service.http.body_limits import ARCHIVE_TYPE
 from service.http.downloads import attachment
 from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
@@ -40,8 +39,7 @@ from service.inline.synthesizers import require_ready, schema_of
 from service.inline.work import check_conditions, draw_database, draw_sample
 from service.resources import Resources, Shared
 from service.routes.jobs import require_room
-from service.routes.results import enqueue, find_queued, result_routes
-from service.shards import cut_rows
+from service.routes.results import cut_rows, enqueue, estimate, find_queued, result_routes
 
 router = APIRouter(tags=["samples"], route_class=JsonRoute)
 

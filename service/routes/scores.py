@@ -20,18 +20,14 @@ from gcvae.scoring.served_scores import require_plain, require_scores
 from gcvae.training.costs import scoring_cost
 from service.bodies import ResultBody, RowsBody, Seed, Whole
 from service.errors import RequestError, TableLimitError
-from service.estimates import estimate
-from service.http.negotiation import ListFormat
+from service.http.negotiation import LIST_CONTENT, ListFormat
 from service.inline import work as inline_work
 from service.routes.database_rows import enqueue_database
-from service.routes.results import result_routes
+from service.routes.results import cut_rows, estimate, result_routes
 from service.routes.row_requests import RowsCall, documented, given, received_rows
 from service.settings import ServiceSettings
-from service.shards import cut_rows
 
 router = APIRouter(tags=["scores"])
-
-_TABLE = {"schema": {"type": "string", "format": "binary"}}
 
 
 class NewScoresBody(RowsBody):
@@ -66,7 +62,7 @@ class NewScoresBody(RowsBody):
     "/v1/models/{model_id}/scores",
     response_class=Response,
     responses={
-        200: {"content": {"application/json": {"schema": {"type": "object"}}, "text/csv": _TABLE}},
+        200: {"content": LIST_CONTENT},
         202: {"model": ResultBody},
     },
     openapi_extra=documented(NewScoresBody),
