@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -86,15 +85,11 @@ def _bytes_of_jobs(session: Session) -> Iterator[Kept]:
     rows = session.execute(select(*of_job, *of_checkpoint)).all()
     open_ids = {row.id for row in rows if row.status in _OPEN}
     for row in rows:
-        yield from _bytes_of_job(row, open_ids)
-
-
-def _bytes_of_job(row: Any, open_ids: set[str]) -> Iterator[Kept]:
-    if row.checkpoint_key is not None:
-        yield Kept(row.id, row.checkpoint_key, row.checkpoint_sha256)
-    if row.part is not None and row.parent_id in open_ids:
-        yield Kept(row.id, row.part["object_key"], row.part["sha256"])
-    key = row.spec.get("table_key", "")
-    # A failed or cancelled job keeps its input table for a retry; a succeeded one does not.
-    if key.startswith(input_prefix(row.id)) and row.status != JobStatus.SUCCEEDED:
-        yield Kept(row.id, key, row.spec["table_sha256"])
+        if row.checkpoint_key is not None:
+            yield Kept(row.id, row.checkpoint_key, row.checkpoint_sha256)
+        if row.part is not None and row.parent_id in open_ids:
+            yield Kept(row.id, row.part["object_key"], row.part["sha256"])
+        key = row.spec.get("table_key", "")
+        # A failed or cancelled job keeps its input table for a retry; a succeeded one does not.
+        if key.startswith(input_prefix(row.id)) and row.status != JobStatus.SUCCEEDED:
+            yield Kept(row.id, key, row.spec["table_sha256"])

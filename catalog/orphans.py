@@ -34,8 +34,13 @@ class Orphans(Records):
             ReservationLostError: The bytes under the prefix are already being deleted.
         """
         with self._database.writing() as session:
-            if not _prolong(session, prefix, seconds):
-                _insert(session, prefix, seconds)
+            row = session.get(OrphanRow, prefix, with_for_update=True)
+            if row is None:
+                row = OrphanRow(prefix=prefix, being_swept=False)
+                session.add(row)
+            elif row.being_swept:
+                raise ReservationLostError
+            row.sweep_at = database_clock(seconds)
 
     def abandon(self, prefix: str) -> bool:
         """Ends the reservation of a key prefix of the object store now, so that bytes under it are
@@ -83,7 +88,8 @@ def add_orphans(session: Session, prefixes: Iterable[str]) -> None:
     caller's transaction."""
     for prefix in prefixes:
         if session.get(OrphanRow, prefix) is None:
-            _insert(session, prefix, 0.0)
+            session.add(OrphanRow(prefix=prefix, sweep_at=database_clock(), being_swept=False))
+            session.flush()
         session.execute(
             update(OrphanRow)
             .where(OrphanRow.prefix == prefix)
@@ -103,20 +109,3 @@ def drop_reservation(session: Session, prefix: str) -> None:
     )
     if dropped.rowcount == 0:  # type: ignore[attr-defined]
         raise ReservationLostError
-
-
-def _prolong(session: Session, prefix: str, seconds: float) -> bool:
-    row = session.get(OrphanRow, prefix, with_for_update=True)
-    if row is None:
-        return False
-    if row.being_swept:
-        raise ReservationLostError
-    session.execute(
-        update(OrphanRow).where(OrphanRow.prefix == prefix).values(sweep_at=database_clock(seconds))
-    )
-    return True
-
-
-def _insert(session: Session, prefix: str, seconds: float) -> None:
-    session.add(OrphanRow(prefix=prefix, sweep_at=database_clock(seconds), being_swept=False))
-    session.flush()

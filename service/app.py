@@ -12,11 +12,7 @@ from typing import Any
 
 from fastapi import Depends, FastAPI
 
-from catalog.catalog import Catalog
-from catalog.dispatch.celery import CeleryDispatcher, make_celery
 from catalog.job_kinds import JobKind
-from catalog.settings import CatalogSettings
-from models_store import open_store
 from service.access import get_workspace
 from service.errors import ProcessDiedError
 from service.http import documentation, problems
@@ -50,13 +46,9 @@ _LAG_INTERVAL_SECONDS = 0.1
 log = logging.getLogger("service")
 
 
-def create_app(settings: ServiceSettings, resources: Resources | None = None) -> FastAPI:
-    """Returns the application, which closes its resources when it shuts down.
-
-    Args:
-        resources: Database, store, queue and pools; created from `settings` if None.
-    """
-    shared = connect(settings) if resources is None else resources
+def create_app(settings: ServiceSettings) -> FastAPI:
+    """Returns the application, which closes its resources when it shuts down."""
+    shared = make_resources(settings)
     app = FastAPI(
         title="gcvae",
         version=version("gcvae"),
@@ -93,20 +85,6 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
     app.add_middleware(AuditTrail, audit=shared.catalog.audit)
     app.add_middleware(ResponseHeaders)
     return app
-
-
-def connect(settings: ServiceSettings) -> Resources:
-    """Returns resources that are connected to the database, store and queue in `settings`."""
-    urls = {"database_url": settings.database(), "broker_url": settings.broker()}
-    records = CatalogSettings.model_validate(urls)
-    catalog = Catalog(
-        records.database_url,
-        resend_seconds=records.resend_seconds,
-        answer_seconds=settings.database_seconds,
-    )
-    dispatcher = CeleryDispatcher(make_celery(records.broker_url))
-    store = open_store(settings.store(), settings.store_access_key, settings.store_secret_key)
-    return make_resources(settings, catalog, store, dispatcher)
 
 
 @asynccontextmanager

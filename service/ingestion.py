@@ -20,7 +20,6 @@ from gcvae.errors import Problem, TableError
 from gcvae.files.row_documents import numbered, pointing
 from gcvae.files.table_archives import is_archive
 from gcvae.schema.columns import TableSchema
-from gcvae.schema.inferred_schema import InferredSchema
 from models_store import Store
 from service.errors import TableLimitError, TooLargeError
 from service.settings import ServiceSettings
@@ -31,16 +30,6 @@ if TYPE_CHECKING:
 
 
 _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
-
-
-@dataclass(frozen=True)
-class CheckedTable:
-    """Format, size and inferred schema of an uploaded table that was read without errors."""
-
-    format: str
-    rows: int
-    columns: int
-    inferred: InferredSchema
 
 
 @dataclass(frozen=True)
@@ -58,8 +47,11 @@ class CheckedRows:
 
 def check_table(
     file: BinaryIO, schema: dict[str, Any] | None, encoding: str | None, settings: ServiceSettings
-) -> CheckedTable:
-    """Reads a table. Returns its format, its size and its schema, with missing members inferred.
+) -> dict[str, Any]:
+    """Reads a table, and infers what the schema does not specify.
+
+    Returns:
+        `format`, `rows`, `columns`, `schema` and `warnings` of the dataset's record.
 
     Args:
         schema: Schema members that the user has specified; None for none.
@@ -77,7 +69,13 @@ def check_table(
     with checked_columns(file, settings, encoding) as source:
         inferred = complete_schema(source, schema)
         check_levels(inferred.schema, settings)
-        return CheckedTable(table_format(file), len(source), len(source.names), inferred)
+        return {
+            "format": table_format(file),
+            "rows": len(source),
+            "columns": len(source.names),
+            "schema": inferred.schema.to_json(),
+            "warnings": [*inferred.warnings],
+        }
 
 
 def profile_of(
@@ -242,12 +240,6 @@ def check_levels(schema: TableSchema, settings: ServiceSettings) -> None:
 
 
 def _check_read(read: ReadSoFar, settings: ServiceSettings) -> None:
-    """Checks the part of a text file that has been read so far.
-
-    Raises:
-        TableLimitError: There are too many rows, columns or cells, or a cell is too long.
-        TooLargeError: There are too many bytes.
-    """
     if read.n_bytes > settings.max_table_bytes:
         what = f"the table has more than {settings.max_table_bytes} bytes after decompression"
         raise TooLargeError(what, settings.max_table_bytes, "max_table_bytes")

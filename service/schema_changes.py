@@ -91,11 +91,7 @@ def pointed_at_patch(error: SchemaError, document: Document, patch: Document) ->
 
 
 def _pointed_at_patch(problem: Problem, names: list[str], patch: Document) -> Problem:
-    """Returns a problem with its pointer changed to point into the patch.
-
-    Args:
-        names: Column names in the order of the patched schema.
-    """
+    """Returns a problem with its pointer changed to point into the patch."""
     if problem.pointer is None:
         return problem
     steps = _steps(problem.pointer)
@@ -191,11 +187,7 @@ def _described_rules(rules: list[Document], schema: Document) -> list[str]:
 
 
 def _check_columns(columns: Any) -> None:
-    """Checks that `columns` of a patch is missing, null, or an object of objects by column name.
-
-    Raises:
-        RequestError: It is something else, or would rename a column.
-    """
+    """Checks that `columns` of a patch is missing, null, or an object of objects by column name."""
     if columns is None:
         return
     if not isinstance(columns, Mapping):
@@ -219,12 +211,10 @@ def _check_columns(columns: Any) -> None:
 
 
 def _given(column: Document) -> Document:
-    """Returns the members of a column's schema that are not null."""
     return {member: value for member, value in column.items() if value is not None}
 
 
 def _without_name(column: Document) -> Document:
-    """Returns the members of a column's schema except `name`."""
     return {member: value for member, value in column.items() if member != "name"}
 
 
@@ -239,7 +229,6 @@ def _different(old: Document, new: Document) -> dict[str, ChangeBody]:
 
 
 def _described_change(name: str, different: Mapping[str, ChangeBody]) -> str:
-    """Returns the changes of a column in words."""
     dropped = different.get("drop")
     if dropped is not None and dropped.after:
         return f"column {name!r} is dropped"
@@ -249,7 +238,6 @@ def _described_change(name: str, different: Mapping[str, ChangeBody]) -> str:
 
 
 def _described_member(member: str, change: ChangeBody) -> str:
-    """Returns the change of one member in words."""
     if change.before is None:
         return f"{member} is {_shown(change.after)}"
     if change.after is None:
@@ -258,6 +246,5 @@ def _described_member(member: str, change: ChangeBody) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Returns a value as text of at most 60 characters."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 3]}..."

@@ -77,7 +77,6 @@ def _death(exit_code: int | None, settings: ServiceSettings) -> ServiceError:
 
 
 def _out_of_memory(settings: ServiceSettings) -> TableLimitError:
-    """Returns the error for a process that exceeded its memory limit."""
     problem = Problem("reading it takes too much memory", expected=_EXPECTED)
     what = "the table took too much memory"
     return TableLimitError(what, settings.table_memory_bytes, "table_memory_bytes", problem)
@@ -94,11 +93,7 @@ def _serve(pipe: Connection, settings: ServiceSettings) -> None:
 def _answer(
     file: BinaryIO, question: tuple[Callable[[BinaryIO], Any], dict[str, Any]]
 ) -> tuple[Any, Raised | None]:
-    """Calls the work in the request's log context. Returns (result, None) or (None, exception).
-
-    Args:
-        question: (work, ids for log lines).
-    """
+    """Calls the work in the request's log context. Returns (result, None) or (None, exception)."""
     work, ids = question
     with log_context(**ids):
         try:

@@ -29,10 +29,10 @@ from service.resources import Resources
 from service.server import Server, bind
 from service.settings import ServiceSettings
 from tests.claims import claim_job
-from worker.garbage_collection import collect_garbage
 from worker.processes.child import do_work
 from worker.processes.supervisor import JOB_IMPORTS, new_owner, run_attempt
 from worker.settings import JobSettings
+from worker.upkeep import collect_garbage
 from worker.work.attempt import Attempt
 from worker.work.messages import Message, TryAgain
 

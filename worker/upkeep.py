@@ -1,5 +1,4 @@
-"""Maintenance of the object store: compares the database's records with the stored bytes, and
-deletes bytes without a record."""
+"""Maintenance of the object store: compares records with stored bytes, and deletes garbage."""
 
 from __future__ import annotations
 
@@ -8,13 +7,31 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import structlog
+
 from catalog import Catalog
 from catalog.inventory import Kept
 from models_store import Store, StoredObject
-from models_store.errors import CorruptedError, MissingObjectError
+from models_store.errors import CorruptedError, MissingObjectError, UnavailableError
 from models_store.manifests import Manifest
 
 GRACE_SECONDS = 24 * 3600.0
+
+_log = structlog.get_logger(__name__)
+
+
+def collect_garbage(catalog: Catalog, store: Store) -> None:
+    """Deletes the stored bytes that have no record and are due for deletion (`catalog.orphans`).
+
+    Bytes that cannot be deleted because the store is unavailable remain due.
+    """
+    for prefix in catalog.orphans.take_due():
+        try:
+            store.delete(prefix)
+        except UnavailableError as error:
+            _log.warning("prefix could not be swept", prefix=prefix, error=str(error))
+            continue
+        catalog.orphans.forget(prefix)
 
 
 @dataclass(frozen=True)
@@ -117,11 +134,7 @@ def _keys(store: Store, kept: Kept) -> Iterator[str]:
 
 
 def _check(store: Store, kept: Kept) -> int:
-    """Checks the stored bytes of a record and returns the number of objects that contain them.
-
-    Raises:
-        MissingObjectError, CorruptedError: The bytes are missing or damaged.
-    """
+    """Checks the stored bytes of a record and returns the number of objects that contain them."""
     for _ in store.stream(kept.key, kept.sha256):
         pass
     if not kept.is_manifest:

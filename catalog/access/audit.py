@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
 from sqlalchemy import select
@@ -20,7 +20,7 @@ from catalog.database.engine import serialize
 from catalog.database.tables import AuditRow
 from catalog.ids import new_id
 from catalog.pages import Page, read_page
-from catalog.records import AuditEntry
+from catalog.records import AuditEntry, Deed
 from catalog.rows import Records, WorkspaceRecords, copy_row
 
 _CHAIN_LOCK = 7_203_120  # any number, the same in every process
@@ -33,31 +33,6 @@ OPERATOR = "operator"
 """Actor of commands that are run on the server."""
 ANYONE = "anyone"
 """Actor of requests to a service that requires no API keys."""
-
-
-@dataclass(frozen=True)
-class Deed:
-    """An action, or an attempt at one, to be written to the audit log.
-
-    Attributes:
-        actor: Id of an API key, `operator` for a command, or `anyone` if the service requires no
-            keys.
-        action: HTTP method and route, or the command.
-        subject: Path of the request, with its ids.
-        made: Path of the created resource; None if nothing was created.
-        address: IP address of the client; None if unknown.
-        status: HTTP status code of the response; 0 for a command.
-        request_id: Id of the request; None for a command.
-    """
-
-    workspace: str
-    actor: str
-    action: str
-    subject: str
-    made: str | None = None
-    address: str | None = None
-    status: int = 0
-    request_id: str | None = None
 
 
 class Audit(Records):

@@ -40,6 +40,7 @@ def next_job(
         .subquery()
     )
     n_running = func.coalesce(running.c.n, 0)
+    has_rested = JobRow.rests_until.is_(None) | (JobRow.rests_until <= database_clock())
     query = (
         select(JobRow.id)
         .outerjoin(
@@ -50,7 +51,7 @@ def next_job(
             FairShareRow,
             (FairShareRow.workspace == JobRow.workspace) & (FairShareRow.queue == JobRow.queue),
         )
-        .where(JobRow.queue.in_(queues), claimable, _has_rested())
+        .where(JobRow.queue.in_(queues), claimable, has_rested)
         .order_by(n_running, func.coalesce(FairShareRow.taken_at, 0.0))
         .order_by(JobRow.priority.desc(), JobRow.id)
         .limit(1)
@@ -65,8 +66,3 @@ def note_claim(session: Session, job: Job) -> None:
         share = FairShareRow(workspace=job.workspace, queue=job.queue)
         session.add(share)
     share.taken_at = database_clock()
-
-
-def _has_rested() -> ColumnElement[bool]:
-    """Returns the SQL condition that the pause after a failed attempt is over."""
-    return JobRow.rests_until.is_(None) | (JobRow.rests_until <= database_clock())

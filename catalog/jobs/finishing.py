@@ -145,7 +145,6 @@ def _queue_next(session: Session, row: JobRow, next_job: Document) -> None:
 
 
 def _delete_earlier(session: Session, row: JobRow) -> None:
-    """Deletes earlier results of the same kind for the same model."""
     earlier = select(ResultRow).where(
         ResultRow.model_id == row.model_id, ResultRow.kind == row.kind
     )
@@ -161,13 +160,7 @@ def _result_row(row: JobRow, produced: Produced) -> ResultRow:
         kind=row.kind,
         model_id=row.model_id,
         job_id=row.id,
-        object_key=produced.object_key,
-        sha256=produced.sha256,
-        size_bytes=produced.size_bytes,
-        media_type=produced.media_type,
-        rows=produced.rows,
-        summary=produced.summary,
-        manifest_sha256=produced.manifest_sha256,
+        **produced.to_json(),
     )
 
 

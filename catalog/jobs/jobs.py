@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
@@ -17,7 +20,6 @@ from catalog.ids import new_id
 from catalog.job_kinds import JobKind, TrainSpec
 from catalog.jobs.finishing import close_job, close_where_shards_are
 from catalog.jobs.privacy_ledger import PrivacyRequest, reserve
-from catalog.jobs.request_context import request_context
 from catalog.jobs.shards import add_shards, reset_shards, stop_shards
 from catalog.object_keys import input_prefix
 from catalog.orphans import drop_reservation
@@ -32,6 +34,33 @@ from catalog.records import (
     Scoring,
 )
 from catalog.rows import WorkspaceRecords, copy_row, find_row, written
+
+
+@dataclass(frozen=True)
+class RequestContext:
+    """Identity of an HTTP request in logs and traces; both members are None outside of requests.
+
+    Attributes:
+        request_id: The X-Request-ID of the response.
+        traceparent: The request's trace span (W3C Trace Context); None if it is not traced.
+    """
+
+    request_id: str | None = None
+    traceparent: str | None = None
+
+
+_OUTSIDE = RequestContext()
+_context: ContextVar[RequestContext] = ContextVar("request context", default=_OUTSIDE)
+
+
+@contextmanager
+def in_request(context: RequestContext) -> Iterator[None]:
+    """Context manager: jobs that are queued within the block refer to this HTTP request."""
+    token = _context.set(context)
+    try:
+        yield
+    finally:
+        _context.reset(token)
 
 
 class Jobs(WorkspaceRecords):
@@ -259,13 +288,13 @@ class Jobs(WorkspaceRecords):
         row.finished_at = row.rests_until = None
         row.smaller_batch = False
         row.queued_at = database_clock()
-        context = request_context()
+        context = _context.get()
         row.request_id, row.traceparent = context.request_id, context.traceparent
         row.next_dispatch_at = database_clock(self._resend_seconds)
         row.version += 1
 
     def _new_row(self, job_id: str, kind: JobKind, spec: Document) -> JobRow:
-        context = request_context()
+        context = _context.get()
         return JobRow(
             id=job_id,
             workspace=self._workspace,

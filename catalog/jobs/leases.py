@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, and_, case, or_, select, update
+from sqlalchemy import and_, case, or_, select, update
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.elements import ColumnElement
 
@@ -267,11 +267,17 @@ class Leases(Records):
             else:
                 # During an outage the number of all attempts indicates its length.
                 earlier = row.attempts_since_checkpoint if is_counted else row.attempt
-                self._queue_again(row, error, self._pause_seconds(earlier - 1))
+                _unlease(row)
+                row.error = error.to_json()
+                row.sends = 0
+                pause = database_clock(self._pause_seconds(earlier - 1))
+                row.next_dispatch_at = row.rests_until = pause
                 count(session, Counted.RETRIES, kind=row.kind, reason=error.code)
             if smaller_batch and not row.status.is_final:
                 row.smaller_batch = True
-                _forget_checkpoint(session, row)
+                if row.checkpoint_key is not None:
+                    add_orphans(session, [row.checkpoint_key])
+                row.checkpoint_key = row.checkpoint_sha256 = None
             return row.status
 
     def hand_back(self, claim: Claim) -> None:
@@ -295,9 +301,11 @@ class Leases(Records):
         running job whose lease has expired. The pause between messages doubles each time, up to a
         maximum.
         """
-        query = select(JobRow).where(self._due()).order_by(JobRow.id).limit(limit)
-        if not self._any(query):
-            return []
+        is_due = and_(self._claimable(), JobRow.next_dispatch_at <= database_clock())
+        query = select(JobRow).where(is_due).order_by(JobRow.id).limit(limit)
+        with self._database.reading() as session:
+            if session.scalar(query.with_only_columns(JobRow.id).limit(1)) is None:
+                return []
         with self._database.writing() as session:
             rows = session.scalars(query.with_for_update(skip_locked=True)).all()
             jobs = [copy_row(Job, row) for row in rows]
@@ -346,12 +354,6 @@ class Leases(Records):
             close_job(session, row, Cancelled() if row.cancel_requested else hopeless)
             return True
 
-    def _queue_again(self, row: JobRow, error: Failed, pause_seconds: float) -> None:
-        _unlease(row)
-        row.error = error.to_json()
-        row.sends = 0
-        row.next_dispatch_at = row.rests_until = database_clock(pause_seconds)
-
     def _pause_seconds(self, earlier: int) -> float:
         doublings = min(max(earlier, 0), 30)
         return min(self._resend_seconds * 2.0**doublings, self._resend_limit_seconds)
@@ -363,13 +365,6 @@ class Leases(Records):
 
     def _claimable(self) -> ColumnElement[bool]:
         return and_(_abandoned(), self._allowed())
-
-    def _due(self) -> ColumnElement[bool]:
-        return and_(self._claimable(), JobRow.next_dispatch_at <= database_clock())
-
-    def _any(self, query: Select[Any]) -> bool:
-        with self._database.reading() as session:
-            return session.scalar(query.with_only_columns(JobRow.id).limit(1)) is not None
 
 
 def _abandoned() -> ColumnElement[bool]:
@@ -423,12 +418,6 @@ def _count_claim(
     elif was == JobStatus.QUEUED and job.parent_id is None and job.lease_expires_at is not None:
         waited = (job.lease_expires_at - job.queued_at).total_seconds() - lease_seconds
         observe(session, Counted.WAIT, waited, kind=job.kind)
-
-
-def _forget_checkpoint(session: Session, row: JobRow) -> None:
-    if row.checkpoint_key is not None:
-        add_orphans(session, [row.checkpoint_key])
-    row.checkpoint_key = row.checkpoint_sha256 = None
 
 
 def _given_up(row: JobRow, last: str) -> Failed:

@@ -10,7 +10,7 @@ without a privacy guarantee are recorded when they are made.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
@@ -196,10 +196,7 @@ def _spending(
         sha256=dataset.sha256,
         model_id=str(job.model_id),
         job_id=job.id,
-        epsilon=promise.epsilon,
-        delta=promise.delta,
-        nano_rho=promise.nano_rho,
-        threshold_delta=promise.threshold_delta,
+        **asdict(promise),
         caps=[*caps],
     )
 
@@ -213,11 +210,7 @@ def _locked(session: Session, workspace: str, dataset_id: str) -> DatasetRow:
     """Returns the database row of a dataset after locking the privacy ledger of its table.
 
     All datasets of one table are locked in a fixed order, so that concurrent trainings wait for
-    each other.
-
-    Raises:
-        NotFoundError: The workspace contains no such dataset (any more).
-    """
+    each other."""
     sha256 = find_row(session, DatasetRow, dataset_id, workspace).sha256
     same = (DatasetRow.workspace == workspace, DatasetRow.sha256 == sha256)
     query = select(DatasetRow.id).where(*same).order_by(DatasetRow.id).with_for_update()

@@ -180,9 +180,9 @@ def _url(host: str, port: int) -> str:
 
 
 def _check_connections(settings: ServiceSettings) -> None:
-    from service.app import connect
+    from service.resources import make_resources
 
-    resources = connect(settings)
+    resources = make_resources(settings)
     try:
         resources.catalog.ping()
         resources.store.ping()

@@ -11,7 +11,8 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from catalog.access.audit import Audit, Deed
+from catalog.access.audit import Audit
+from catalog.records import Deed
 from service.access import SAFE_METHODS
 from service.http.observations import UNMATCHED, route_of
 from service.http.problems import request_id
@@ -69,11 +70,6 @@ class AuditTrail:
 
 
 def _deed(request: Request, status: int, made: str | None) -> Deed:
-    """Returns the audit line of a request.
-
-    Args:
-        made: Path of the created resource, from the Location header; None if there is none.
-    """
     return Deed(
         workspace=request.state.workspace,
         actor=request.state.actor,

@@ -56,15 +56,7 @@ class Gate:
 
     async def _authorise(self, request: Request) -> tuple[Key | None, Allowance | None]:
         """Returns the API key of the request and how many requests it may still send; both are None
-        without a key.
-
-        Raises:
-            UnauthorizedError: The request has no valid key or session.
-            TooManyRequestsError: The key has sent too many requests.
-            MissingScopeError: The key lacks the scope (permission) that the call requires.
-            ForeignSiteError: The host name or origin is that of another site, or a request with a
-                session lacks the header that only our pages send.
-        """
+        without a key."""
         if not _is_guarded(request.scope["path"]):
             # DNS rebinding needs a host name. Health checks by IP address skip the query for keys,
             # so that they are answered even if the database does not respond.
@@ -91,7 +83,6 @@ class Gate:
 
 
 def _with_rate_headers(allowance: Allowance, send: Send) -> Send:
-    """Returns a `send` function that adds rate-limit headers to the response."""
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -71,7 +71,6 @@ class _LimitedHeads(HttpToolsProtocol):
             super().send_400_response(msg)
 
     def _refuse(self) -> None:
-        """Responds with 431 and closes the connection."""
         scope: dict[str, Any] = {"type": "http", "path": "/", "headers": [], "query_string": b""}
         scope["state"] = {"request_id": choose_request_id(None)}
         answer = answer_known(Request(scope), HeadTooLongError(self.limit))

@@ -10,7 +10,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from catalog.jobs.request_context import RequestContext, in_request
+from catalog.jobs.jobs import RequestContext, in_request
 from runtime.logs import log_context
 from runtime.traces import Span, Traces
 from service.errors import CutOffError, ServiceError, StoppingError
@@ -54,11 +54,6 @@ class Observations:
                 self._record(seen, span, request_id)
 
     async def _answer(self, seen: _ObservedAnswer, receive: Receive) -> None:
-        """Passes the request to the application.
-
-        Raises:
-            CutOffError: An error occurred after the response had started.
-        """
         try:
             await self.app(seen.scope, receive, seen.send)
         except asyncio.CancelledError as error:  # raised when the shutdown time is over
@@ -72,7 +67,6 @@ class Observations:
             raise seen.cut_off_by(error) from error
 
     def _record(self, seen: _ObservedAnswer, span: Span, request_id: str) -> None:
-        """Records a finished response in the metrics, the span and the log."""
         method, route = seen.scope["method"], route_of(seen.scope)
         self.metrics.answered(method, route, seen.status, seen.seconds_to_answer())
         span.rename(f"{method} {route}")

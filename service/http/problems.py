@@ -311,12 +311,10 @@ def _advice(error: Exception) -> str | None:
 
 
 def _stated(problem: Problem) -> dict[str, Any]:
-    """Returns the attributes of a problem that are not None."""
     return {name: value for name, value in asdict(problem).items() if value is not None}
 
 
 def _headers(error: Exception) -> dict[str, str]:
-    """Returns the additional headers of an error's response, such as Retry-After."""
     if isinstance(error, errors.UnauthorizedError):
         return {"WWW-Authenticate": "Bearer"}
     if isinstance(

@@ -205,11 +205,7 @@ class InlinePool:
                 waiter.assigned.set_result(process)
 
     def _acquire_slot(self) -> _Slot:
-        """Returns a place in the pool, which the request occupies until it releases it.
-
-        Raises:
-            PoolFullError: No place is free.
-        """
+        """Returns a place in the pool, which the request occupies until it releases it."""
         if self.n_free == 0:
             what = "all inline-work processes are busy and the queue of waiting requests is full"
             raise PoolFullError(what, self._settings.inline_waiting, "inline_waiting")
@@ -217,7 +213,6 @@ class InlinePool:
         return _Slot(self._release_slot)
 
     def _release_slot(self) -> None:
-        """Makes a place in the pool free again."""
         self.n_free += 1
 
 
@@ -303,7 +298,6 @@ class InlineProcess:
             self._end()
 
     def _end(self) -> None:
-        """Kills the process, if there is one."""
         if self._process is not None:
             self._process.kill()
             if self._is_closed:
@@ -321,8 +315,6 @@ class _Waiter:
 
 
 class _Slot:
-    """A place in the pool, which a request occupies."""
-
     def __init__(self, on_release: Callable[[], None]) -> None:
         self._release_slot = on_release
         self.is_released = False

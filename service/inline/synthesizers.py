@@ -61,7 +61,6 @@ class Synthesizers:
         return found
 
     def _get(self, model: Model) -> Any:
-        """Returns the synthesizer of a model from memory, or loads it."""
         require_ready(model)
         was_loaded = True
 

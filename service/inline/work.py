@@ -227,7 +227,6 @@ def draw_manifold(context: InlineContext, model: Model, steps: int, form: str) -
 
 
 def _sampler(context: InlineContext, model: Model, spec: SampleSpec) -> Sampler:
-    """Returns the sampler that generates rows under the conditions of a request."""
     from gcvae.files.tables import read_table
 
     table = spec.given_rows
@@ -244,7 +243,6 @@ def _pointing(place: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _in_form(found: DependencyMap, form: str, order: list[int] | None = None) -> bytes:
-    """Encodes a dependency map in the response format."""
     return _json(found.to_json(order)) if form == "json" else found.picture(form, order)
 
 

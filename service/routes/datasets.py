@@ -308,45 +308,17 @@ def add_dataset(resources: Resources, workspace: Workspace, upload: Upload, sha2
 def _checked(
     resources: Resources, file: BinaryIO, schema: Document, encoding: str | None
 ) -> dict[str, Any]:
-    """Checks a table or a ZIP file of tables, and infers its schema. Returns members of its record.
-
-    Args:
-        schema: JSON schema that the user has specified.
-        encoding: Encoding of text files; None for UTF-8.
-
-    Raises as `check_table` or `check_database`, and as `read_isolated`.
-    """
+    """Checks a table or a ZIP file of tables and returns the members of its record."""
     settings = resources.settings
-    file_format = table_format(file)
-    options: dict[str, Any] = {"schema": schema, "encoding": encoding, "settings": settings}
-    if file_format == "zip":
-        found = read_isolated(partial(check_database, **options), file, settings)
-        return {
-            "format": file_format,
-            "rows": found.total("rows"),
-            "columns": found.total("columns"),
-            "tables": found.tables,
-            "schema": found.schema,
-            "given_schema": stated_database_schema(schema),
-            "warnings": [*found.warnings],
-        }
-    table = read_isolated(partial(check_table, **options), file, settings)
-    return {
-        "format": file_format,
-        "rows": table.rows,
-        "columns": table.columns,
-        "schema": table.inferred.schema.to_json(),
-        "given_schema": stated_schema(schema),
-        "warnings": [*table.inferred.warnings],
-    }
+    is_database = table_format(file) == "zip"
+    check = check_database if is_database else check_table
+    work = partial(check, schema=schema, encoding=encoding, settings=settings)
+    stated = stated_database_schema(schema) if is_database else stated_schema(schema)
+    return read_isolated(work, file, settings) | {"given_schema": stated}
 
 
 def _requested_table(dataset: Dataset, name: str | None) -> Document | None:
-    """Returns the description of table `name` of a database; None for a dataset of one table.
-
-    Raises:
-        RequestError: The name is unknown, or is missing although the dataset is a database.
-    """
+    """Returns the description of table `name` of a database; None for a dataset of one table."""
     tables = {table["name"]: table for table in dataset.tables or ()}
     if name in tables:
         return tables[name]
@@ -411,12 +383,7 @@ def _change_schema(resources: Resources, change: _Change) -> tuple[Dataset, Data
 def _completed(
     resources: Resources, dataset: Dataset, document: Document, patch: Document | None
 ) -> dict[str, Any]:
-    """Checks a schema against the stored table. Returns the members of the record, some inferred.
-
-    Args:
-        document: Schema members that users have set.
-        patch: Patch in the request, to which errors point; None if the request has no patch.
-    """
+    """Checks a schema against the stored table and returns the members of its record."""
     try:
         with stored_table(resources.store, dataset) as file:
             return _checked(resources, file, document, dataset.encoding)

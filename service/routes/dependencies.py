@@ -131,17 +131,7 @@ async def map_manifold(
 async def _pictured_model(
     model_id: str, request: Request, workspace: Workspace, format: str | None, what: str
 ) -> tuple[str, Model]:
-    """Returns (response format, model) for a request for a dependency map or manifold.
-
-    Args:
-        format: Query parameter `format`; None if it is missing.
-        what: Name of the requested operation in the plural, for errors.
-
-    Raises:
-        RequestError, NotAcceptableError: The requested response format is not supported.
-        NotFoundError: The model does not exist.
-        ModelNotReadyError, NotOfferedError: The model is not ready, or is a model of a database.
-    """
+    """Returns (response format, model) for a request for a dependency map or manifold."""
     form = choose_form(format, request.headers.get("Accept"), PICTURE_MEDIA_TYPES)
     model = await run_in_threadpool(workspace.models.get, model_id)
     require_table(model, what)
@@ -149,14 +139,7 @@ async def _pictured_model(
 
 
 def _check_kind(kind: str, place: str = "?kind") -> None:
-    """Checks that this kind of dependency map exists and describes a model, not a single row.
-
-    Args:
-        place: Location of the kind in the request, for errors.
-
-    Raises:
-        RequestError: The kind is unknown, or is "local".
-    """
+    """Checks that this kind of dependency map exists and describes a model, not a single row."""
     if kind in MAPS_OF_MODEL:
         return
     if kind == "local":

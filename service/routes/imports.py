@@ -94,11 +94,7 @@ def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Mod
 def _refuse_other_files(upload: Upload) -> None:
     """Checks that a file begins like a model: eight bytes that contain the length of a JSON header.
 
-    This refuses most other files before they are stored.
-
-    Raises:
-        InvalidModelError: The file begins differently.
-    """
+    This refuses most other files before they are stored."""
     size_bytes = upload.size_bytes()
     upload.file.seek(0)
     length, start = int.from_bytes(upload.file.read(8), "little"), upload.file.read(1)

@@ -116,18 +116,6 @@ def _check_options(
     settings: ServiceSettings,
     in_query: Collection[str],
 ) -> None:
-    """Checks the options of an imputation.
-
-    Args:
-        options: Keyword arguments of `Synthesizer.impute_blocks`.
-        in_query: Names of options that were given in the query instead of the body, for errors.
-
-    Raises:
-        UnknownColumnError: A column is not in the model.
-        RequestError: A column cannot be imputed, or the table has a column named like that of
-            draws.
-        TableLimitError: There are too many draws.
-    """
     limit, draws = settings.max_imputation_draws, options["draws"]
     place = "?draws" if "draws" in in_query else "/draws"
     if draws > limit:

@@ -138,11 +138,7 @@ def _seen_version(last_event_id: str | None, job: Job) -> int:
 
 async def _follow(resources: Resources, job: Job, seen: int) -> AsyncIterator[bytes]:
     """Yields the bytes of a server-sent event for each change of the job, and of comments that keep
-    the connection open, until the job ends or is deleted.
-
-    Args:
-        seen: Version of the job that the client knows; 0 for none.
-    """
+    the connection open, until the job ends or is deleted."""
     sent_at = time.monotonic()
     while not resources.closing.is_set():
         if job.version > seen:

@@ -143,13 +143,7 @@ def download_artifact(
 def _artifact(
     resources: Resources, model: Model, minimal: bool, scoring: Scoring | None
 ) -> Content:
-    """Returns the stored model file, or a minimal or restricted file made from it.
-
-    Raises:
-        LooserScoringError: `scoring` is less restrictive than the model's own scoring.
-        NotOfferedError: A minimal or restricted file of a database's model is requested.
-        PoolFullError: Too many requests wait for a child process.
-    """
+    """Returns the stored model file, or a minimal or restricted file made from it."""
     if scoring is not None and scoring.is_looser_than(model.scoring):
         raise LooserScoringError(model.id, model.scoring, scoring)
     if minimal or {model.scoring, scoring} - {None, Scoring.FULL}:
@@ -308,11 +302,7 @@ def with_schema(workspace: Workspace, model: Model) -> Model:
 
 
 def _refuse_of_database(asked_of: Dataset | Model, training: Document, scoring: Scoring) -> None:
-    """Checks that a training or change of a database's model uses no option for single tables.
-
-    Raises:
-        NotOfferedError: It uses differential privacy, a report share, or restricted scoring.
-    """
+    """Checks that a training or change of a database's model uses no option for single tables."""
     if asked_of.kind is not DataKind.DATABASE:
         return
     options = {

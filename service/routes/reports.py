@@ -240,11 +240,7 @@ def enqueue_report(
 
 
 def _dataset_id(model: Model, body: NewReportBody) -> str:
-    """Returns the id of the dataset with the real rows for a report.
-
-    Raises:
-        RequestError: There is none, or it is also the holdout.
-    """
+    """Returns the id of the dataset with the real rows for a report."""
     dataset_id = model.dataset_id if body.dataset_id is None else body.dataset_id
     if dataset_id is None:
         why = "was imported" if model.job_id is None else "has no dataset, because it was deleted"
@@ -307,12 +303,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _check_columns(model: Model, body: NewReportBody) -> None:
-    """Checks that the requested target columns are modelled columns.
-
-    Raises:
-        RequestError: The model does not have a column.
-        NotOfferedError: Columns are requested for the model of a database.
-    """
+    """Checks that the requested target columns are modelled columns."""
     if model.kind is DataKind.DATABASE:
         if body.columns is not None:
             message = "columns are of reports of single tables"

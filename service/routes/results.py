@@ -176,11 +176,7 @@ def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) ->
 def _download_table(
     request: Request, resources: Resources, job: Job, result: Result, name: str
 ) -> Response:
-    """Returns a response with one table of a generated or completed database.
-
-    Raises:
-        RequestError: The table is unknown, or the result is a single table.
-    """
+    """Returns a response with one table of a generated or completed database."""
     tables = result.summary.get("tables", {})
     if not tables:
         message = "the result is a single table"

@@ -188,12 +188,7 @@ class Rows:
         shards: Sequence[range],
         estimate: Document | None,
     ) -> ResultBody:
-        """Stores the rows and queues the job. Returns the response body.
-
-        Raises:
-            QueueFullError: Too many jobs are waiting.
-            ModelNotReadyError: The model is not ready (any more).
-        """
+        """Stores the rows and queues the job. Returns the response body."""
         resources, workspace = self.call.resources, self.call.workspace
         require_room(resources, workspace)
         job_id = workspace.jobs.new_id()

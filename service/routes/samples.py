@@ -191,27 +191,14 @@ def _seed(body: NewSampleBody, key: str | None, request_sha256: str) -> int:
     """Returns the requested seed; without one a random seed, or one derived from `key` if there is
     one.
 
-    A repeated request with the same Idempotency-Key `key` therefore gets the same rows.
-
-    Args:
-        request_sha256: Checksum of the request, from `fingerprint`.
-    """
+    A repeated request with the same Idempotency-Key `key` therefore gets the same rows."""
     if body.seed is not None:
         return body.seed
     return fresh_seed() if key is None else derived_seed(key, request_sha256)
 
 
 def _spec(model: Model, body: NewSampleBody, seed: int, table_name: str | None) -> SampleSpec:
-    """Returns the validated specification of a sample, as a job stores it.
-
-    Args:
-        table_name: Only table of a database to return; None for all.
-
-    Raises:
-        RequestError: An option is only for databases, or is missing, or is invalid.
-        NotOfferedError: As for `checked_spec`.
-        UnknownColumnError: A row of `given_rows` has a column that the model does not have.
-    """
+    """Returns the validated specification of a sample, as a job stores it."""
     of_database: dict[str, Any] = {
         "scale": body.scale,
         "parents": body.parents,

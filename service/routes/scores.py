@@ -153,14 +153,7 @@ result_routes(router, JobKind.SCORE)
 
 
 def _options(members: Mapping[str, Any], scoring: str) -> ScoreOptions:
-    """Returns the scoring options of a request.
-
-    Args:
-        scoring: Scoring that the model allows: "full" or "flag".
-
-    Raises:
-        RequestError: The options exclude each other, or the model's scoring forbids them.
-    """
+    """Returns the scoring options of a request."""
     try:
         options = ScoreOptions(**members)
         require_plain(scoring, options)
@@ -174,14 +167,7 @@ def _check_draws(
 ) -> None:
     """Checks that the number of draws, times jitters, does not exceed `max_score_draws`.
 
-    If a tolerance determines the draws, the library limits them, and only jitters are checked.
-
-    Args:
-        query: Options that were given in the query instead of the body, for errors.
-
-    Raises:
-        TableLimitError: There are too many draws.
-    """
+    If a tolerance determines the draws, the library limits them, and only jitters are checked."""
     limit = settings.max_score_draws
     by_need = options.draws is None
     draws = options.most_draws * max(1, options.jitters)

@@ -68,7 +68,6 @@ def _is_for_people(request: Request) -> bool:
 
 
 async def _page(request: Request) -> Response:
-    """Returns the HTML document of the web pages."""
     return page_document()
 
 

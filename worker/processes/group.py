@@ -32,11 +32,11 @@ from models_store.errors import StoreError
 from runtime.deadline import end_within
 from runtime.logs import set_up_logs
 from runtime.traces import make_traces
-from worker.garbage_collection import collect_garbage
 from worker.processes.app import open_catalog
 from worker.processes.metrics import MetricsServer, WorkerMetrics
 from worker.processes.slots import Slot, find_gpus, make_slots
 from worker.settings import WorkerSettings
+from worker.upkeep import collect_garbage
 
 _log = structlog.get_logger(__name__)
 

@@ -22,9 +22,9 @@ from models_store import Store
 from runtime.logs import log_context
 from runtime.processes import ForkServer, Process
 from runtime.traces import Span, Traces
-from worker.garbage_collection import collect_garbage
 from worker.processes.child import do_job
 from worker.settings import JobSettings
+from worker.upkeep import collect_garbage
 from worker.work.messages import SERVER_AWAY, LastMessage, Message, TryAgain
 
 JOB_IMPORTS = "worker.processes.imports"
@@ -215,12 +215,7 @@ class Supervisor:
 
     def _insist(self, write: Callable[[], T]) -> T:
         """Calls `write`, and retries while the database is unavailable; no one else can take the
-        job meanwhile.
-
-        Raises:
-            LeaseLostError: Another attempt owns the job, or the job has ended.
-            SQLAlchemyError: The worker shuts down before the database is available again.
-        """
+        job meanwhile."""
         while True:
             try:
                 return write()
@@ -231,11 +226,7 @@ class Supervisor:
             time.sleep(self._settings.heartbeat_seconds)
 
     def _conclude(self, exit_code: int | None) -> str:
-        """Records the outcome of the attempt; returns it as in `run`.
-
-        Raises:
-            LeaseLostError: Another attempt owns the job; nothing was written.
-        """
+        """Records the outcome of the attempt; returns it as in `run`."""
         leases, last = self._catalog.leases, self._last
         if self._lost:
             raise LeaseLostError(self._claim.job_id, self._claim.attempt)

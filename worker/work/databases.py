@@ -209,11 +209,7 @@ def report_database(attempt: Attempt, spec: ReportSpec) -> Produced:
 
 
 def _clean_database(attempt: Attempt, dataset_id: str) -> dict[str, pd.DataFrame]:
-    """Returns the tables of a dataset without invalid references, as in training.
-
-    Raises:
-        DeletedTableError: The dataset was deleted.
-    """
+    """Returns the tables of a dataset without invalid references, as in training."""
     from gcvae.linked.infer_links import infer_database
     from gcvae.linked.references import checked_references
 

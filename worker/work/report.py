@@ -63,12 +63,7 @@ def next_report(trained: TrainSpec, dataset: Dataset) -> Document | None:
 
 
 def _dataset(attempt: Attempt, dataset_id: str, name: str) -> TableReader:
-    """Fetches a dataset to a local file with this name and returns a reader of it.
-
-    Raises:
-        DeletedTableError: The dataset was deleted.
-        CorruptedError: The bytes are not those that were uploaded.
-    """
+    """Fetches a dataset to a local file with this name and returns a reader of it."""
     try:
         dataset = attempt.workspace.datasets.get(dataset_id)
         place = dataset.object_key, dataset.sha256, dataset.encoding
@@ -78,7 +73,6 @@ def _dataset(attempt: Attempt, dataset_id: str, name: str) -> TableReader:
 
 
 def _summary(document: Document) -> Document:
-    """Returns the summary of a report for the model's record."""
     decisions = {found["of"]: found["verdict"] for found in document["decisions"]}
     return {"decisions": decisions} | {
         f"{member}s": {part: document[part][member] for part in _PARTS}

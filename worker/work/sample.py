@@ -58,7 +58,6 @@ def sample(attempt: Attempt) -> Produced:
 
 
 def _conditions(spec: SampleSpec) -> dict[str, Any]:
-    """Returns the conditions of the specification that are not None, by name."""
     conditions = {
         "given": spec.given,
         "distribution": spec.distribution,

@@ -54,11 +54,7 @@ def train(attempt: Attempt) -> Trained:
 
 
 def _require_device(device: str) -> None:
-    """Checks that this worker has the requested device, which the service cannot know.
-
-    Raises:
-        SettingError: CUDA is requested, and this worker has no GPU.
-    """
+    """Checks that this worker has the requested device, which the service cannot know."""
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():
