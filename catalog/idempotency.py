@@ -93,7 +93,12 @@ class Idempotency(WorkspaceRecords):
 
     def _begin(self, key: str, request_sha256: str) -> Document | Made | None:
         with self._database.writing() as session:
-            self._drop_abandoned(session)
+            # A process that died during its request never releases its key, which must not block
+            # long.
+            expired = IdempotencyRow.created_at < database_clock(-_ANSWERING_SECONDS)
+            session.execute(
+                delete(IdempotencyRow).where(IdempotencyRow.response.is_(None), expired)
+            )
             row = session.get(IdempotencyRow, (self._workspace, key), with_for_update=True)
             if row is None:
                 row = IdempotencyRow(
@@ -136,15 +141,6 @@ class Idempotency(WorkspaceRecords):
         created a record."""
         with self._database.writing() as session:
             session.execute(delete(IdempotencyRow).where(_unanswered(self._workspace, key)))
-
-    def _drop_abandoned(self, session: Session) -> None:
-        # A process that died during its request never releases its key, which must not block long.
-        session.execute(
-            delete(IdempotencyRow).where(
-                IdempotencyRow.response.is_(None),
-                IdempotencyRow.created_at < database_clock(-_ANSWERING_SECONDS),
-            )
-        )
 
 
 def _unanswered(workspace: str, key: str) -> ColumnElement[bool]:

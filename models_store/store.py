@@ -262,16 +262,15 @@ class _Counted:
         return self._digest.hexdigest()
 
 
-def _chunks_of(data: bytes | Path | Iterable[bytes]) -> Iterable[bytes]:
+def _chunks_of(data: bytes | Path | Iterable[bytes]) -> Iterator[bytes]:
     if isinstance(data, Path):
-        return _chunks_of_file(data)
-    return [data] if isinstance(data, bytes) else data
-
-
-def _chunks_of_file(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while chunk := file.read(_PART_BYTES):
-            yield chunk
+        with data.open("rb") as file:
+            while chunk := file.read(_PART_BYTES):
+                yield chunk
+    elif isinstance(data, bytes):
+        yield data
+    else:
+        yield from data
 
 
 def _regroup(chunks: Iterable[bytes]) -> Iterator[bytes]:

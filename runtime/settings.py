@@ -162,11 +162,11 @@ def environment_of(values: Mapping[str, object]) -> dict[str, str]:
     Args:
         values: Values by field name; None values are omitted.
     """
-    ours = {
-        variable(name): _text(value)
-        for name, value in values.items()
-        if value is not None and not _is_given(variable(name))
-    }
+    ours = {}
+    for field, value in values.items():
+        name = variable(field)
+        if value is not None and name not in os.environ and f"{name}_FILE" not in os.environ:
+            ours[name] = ",".join(value) if isinstance(value, tuple) else str(value)
     return os.environ | ours
 
 
@@ -187,11 +187,3 @@ def with_password(url: str, password: str | None) -> str:
     user = parts.username or ""
     address = parts.netloc.rpartition("@")[2]
     return urlunsplit(parts._replace(netloc=f"{user}:{quote(password, safe='')}@{address}"))
-
-
-def _is_given(name: str) -> bool:
-    return name in os.environ or f"{name}_FILE" in os.environ
-
-
-def _text(value: object) -> str:
-    return ",".join(value) if isinstance(value, tuple) else str(value)

@@ -123,10 +123,6 @@ class InvalidModelError(ServiceError):
         super().__init__(why)
 
 
-class StateError(ServiceError):
-    """The current state of the resource does not allow this request."""
-
-
 class NoReportError(ServiceError):
     """The model has no quality report.
 

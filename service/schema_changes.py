@@ -25,10 +25,10 @@ def stated_schema(document: Document) -> Document:
 
     Members that are null are left out; of dropped columns, only `name` and `drop` are kept.
     """
-    columns = [
-        {"name": column["name"], "drop": True} if column.get("drop") else _given(column)
-        for column in document.get("columns") or []
-    ]
+    columns = []
+    for column in document.get("columns") or []:
+        stated = {member: value for member, value in column.items() if value is not None}
+        columns.append({"name": column["name"], "drop": True} if column.get("drop") else stated)
     others = {m: document.get(m) for m in ("rules", "find_rules", "separator", "constraints")}
     given = {member: value for member, value in others.items() if value is not None}
     return {"columns": columns} | given
@@ -53,7 +53,10 @@ def patched(stated: Document, patch: Document) -> Document:
         of_database: Document = merge(stated, patch)
         return of_database
     _check_columns(patch.get("columns"))
-    by_name = {column["name"]: _without_name(column) for column in stated.get("columns", ())}
+    by_name = {
+        column["name"]: {member: value for member, value in column.items() if member != "name"}
+        for column in stated.get("columns", ())
+    }
     merged: Document = merge(stated | {"columns": by_name}, patch)
     columns = [{"name": name, **column} for name, column in (merged.get("columns") or {}).items()]
     return merged | {"columns": columns}
@@ -94,7 +97,8 @@ def _pointed_at_patch(problem: Problem, names: list[str], patch: Document) -> Pr
     """Returns a problem with its pointer changed to point into the patch."""
     if problem.pointer is None:
         return problem
-    steps = _steps(problem.pointer)
+    parts = problem.pointer.split("/")[1:]
+    steps = [part.replace("~1", "/").replace("~0", "~") for part in parts]
     if steps[0] == "columns" and len(steps) > 1:
         steps[1] = names[int(steps[1])]
         steps = steps[:2] if steps[2:] == ["name"] else steps
@@ -109,11 +113,6 @@ def _pointed_at_patch(problem: Problem, names: list[str], patch: Document) -> Pr
             return replace(problem, message=message, pointer=place or None)
         place, found = place + json_pointer(step), found[step]
     return replace(problem, pointer=place)
-
-
-def _steps(pointer: str) -> list[str]:
-    """Returns the parts of a JSON pointer; the inverse of `json_pointer`."""
-    return [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
 
 
 def changes(before: Document, after: Document) -> SchemaChangesBody:
@@ -208,14 +207,6 @@ def _check_columns(columns: Any) -> None:
             problems.append(Problem(message, f"{place}/name", column=name, expected="no name"))
     if problems:
         raise RequestError(*problems)
-
-
-def _given(column: Document) -> Document:
-    return {member: value for member, value in column.items() if value is not None}
-
-
-def _without_name(column: Document) -> Document:
-    return {member: value for member, value in column.items() if member != "name"}
 
 
 def _different(old: Document, new: Document) -> dict[str, ChangeBody]:

@@ -119,11 +119,6 @@ def _limit(settings: ServiceSettings) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + _KILL_AFTER_SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":  # other systems lack this limit or do not enforce it
-        most = _data_bytes() + settings.table_memory_bytes
+        *_, data_pages, _ = Path("/proc/self/statm").read_text().split()
+        most = int(data_pages) * os.sysconf("SC_PAGE_SIZE") + settings.table_memory_bytes
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-
-
-def _data_bytes() -> int:
-    """Returns the size in bytes of this process's data segment, which RLIMIT_DATA limits."""
-    *_, data, _ = Path("/proc/self/statm").read_text().split()
-    return int(data) * os.sysconf("SC_PAGE_SIZE")

@@ -58,7 +58,16 @@ def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
     elif isinstance(outcome, Produced):
         if row.kind.spec.is_of_model:
             _delete_earlier(session, row)
-        session.add(_result_row(row, outcome))
+        session.add(
+            ResultRow(
+                id=row.result_id,
+                workspace=row.workspace,
+                kind=row.kind,
+                model_id=row.model_id,
+                job_id=row.id,
+                **outcome.to_json(),
+            )
+        )
     _count_outcome(session, row, outcome)
 
 
@@ -151,17 +160,6 @@ def _delete_earlier(session: Session, row: JobRow) -> None:
     for result in session.scalars(earlier.with_for_update()).all():
         session.delete(result)
         add_orphans(session, [result_prefix(result.id)])
-
-
-def _result_row(row: JobRow, produced: Produced) -> ResultRow:
-    return ResultRow(
-        id=row.result_id,
-        workspace=row.workspace,
-        kind=row.kind,
-        model_id=row.model_id,
-        job_id=row.id,
-        **produced.to_json(),
-    )
 
 
 def _prefixes_over(session: Session, row: JobRow, outcome: Outcome) -> list[str]:

@@ -57,7 +57,8 @@ class Gate:
     async def _authorise(self, request: Request) -> tuple[Key | None, Allowance | None]:
         """Returns the API key of the request and how many requests it may still send; both are None
         without a key."""
-        if not _is_guarded(request.scope["path"]):
+        path = request.scope["path"]
+        if not (path.startswith("/v1/") or path in ("/v1", "/metrics")):
             # DNS rebinding needs a host name. Health checks by IP address skip the query for keys,
             # so that they are answered even if the database does not respond.
             if not (is_address(request) or await self._ring.keys_exist()):
@@ -75,8 +76,8 @@ class Gate:
         refuse_foreign_page(request)
         if written is None:
             refuse_forged(request)
-        if request.scope["path"] != SESSION_PATH:  # any key may sign out
-            needed = needed_scope(request.method, request.scope["path"])
+        if path != SESSION_PATH:  # any key may sign out
+            needed = needed_scope(request.method, path)
             if needed.value not in key.scopes:
                 raise MissingScopeError(needed.value, list(key.scopes))
         return key, allowance
@@ -101,8 +102,3 @@ def needed_scope(method: str, path: str) -> KeyScope:
     if path in _ADMIN_PATHS:
         return KeyScope.ADMIN
     return KeyScope.READ if method in SAFE_METHODS else KeyScope.WRITE
-
-
-def _is_guarded(path: str) -> bool:
-    """Returns whether calls to a path require a key if the service has keys."""
-    return path.startswith("/v1/") or path in ("/v1", "/metrics")

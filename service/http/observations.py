@@ -128,7 +128,9 @@ class _ObservedAnswer:
 
     def cut_off_by(self, error: Exception) -> CutOffError:
         """Records why the response is cut off. Returns the exception that closes the connection."""
-        known = _known(error)
+        causes = (error, error.__cause__ if isinstance(error, RuntimeError) else None)
+        documented: tuple[type[Exception], ...] = (ServiceError, *problems.KINDS)
+        known = next((cause for cause in causes if isinstance(cause, documented)), None)
         self.unexpected_error = error if known is None else None
         lines = str(known or error).splitlines()
         self._reason = lines[0] if known and lines else f"{type(error).__name__}: {error}"
@@ -147,10 +149,3 @@ class _ObservedAnswer:
 def route_of(scope: Scope) -> str:
     """Returns the path template of the request's route (`/v1/jobs/{job_id}`), or "unmatched"."""
     return getattr(scope.get("route"), "path", None) or UNMATCHED
-
-
-def _known(error: Exception) -> Exception | None:
-    """Returns the error or its cause if it has a documented error type; None otherwise."""
-    causes = (error, error.__cause__ if isinstance(error, RuntimeError) else None)
-    named: tuple[type[Exception], ...] = (ServiceError, *problems.KINDS)
-    return next((cause for cause in causes if isinstance(cause, named)), None)

@@ -77,7 +77,6 @@ KINDS: dict[type[Exception], Kind] = {
     errors.TooManyRequestsError: Kind("too-many-requests", 429, "Too many requests with this key"),
     errors.InvalidModelError: Kind("invalid-model", 422, "The file is not a usable model"),
     errors.PreconditionError: Kind("precondition-failed", 412, "The resource has changed"),
-    errors.StateError: Kind("conflict", 409, "The state of the resource does not allow this"),
     errors.UnauthorizedError: Kind("unauthorized", 401, "An API key is required"),
     errors.MissingScopeError: Kind("missing-scope", 403, "The key lacks the required scope"),
     errors.NoReportError: Kind("no-report", 404, "The model has no report"),

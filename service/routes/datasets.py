@@ -10,7 +10,7 @@ from typing import Annotated, Any, BinaryIO
 from fastapi import APIRouter, Body, Header, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from catalog.errors import SchemaChangedError
+from catalog.errors import ConflictError, SchemaChangedError
 from catalog.object_keys import dataset_prefix
 from catalog.pages import Order
 from catalog.records import DataKind, Dataset, Document, ModelStatus
@@ -34,9 +34,9 @@ from service.databases import (
     first_rows_of_table,
     profile_of_table,
 )
-from service.errors import PreconditionError, RequestError, StateError
+from service.errors import PreconditionError, RequestError
 from service.http.etags import entity_tag, satisfies_if_match, tag_of, tagged, tagged_json
-from service.http.idempotency import Answer, IdempotencyKey, created, fingerprint, once
+from service.http.idempotency import IdempotencyKey, fingerprint, once
 from service.http.json_bodies import JsonRoute
 from service.http.negotiation import form_or_file, query_parameter
 from service.http.pages import Cursor, Limit, Search, Sort, page_body
@@ -130,21 +130,16 @@ async def upload(
         contents = (sha256, table.name, table.schema, table.encoding)
         request_sha256 = fingerprint(request, *contents)
 
-        def answer(dataset: Dataset) -> Answer:
-            return created(
-                201, dataset_with_privacy(workspace, dataset), f"/v1/datasets/{dataset.id}"
-            )
+        def keep() -> DatasetBody:
+            dataset = add_dataset(resources, workspace, table, sha256)
+            return dataset_with_privacy(workspace, dataset)
 
-        def keep() -> Answer:
-            return answer(add_dataset(resources, workspace, table, sha256))
+        def find(dataset_id: str) -> DatasetBody:
+            return dataset_with_privacy(workspace, workspace.datasets.get(dataset_id))
 
-        async def make() -> Answer:
-            return await resources.tables.run(keep)
-
-        def find(dataset_id: str) -> Answer:
-            return answer(workspace.datasets.get(dataset_id))
-
-        return await once(workspace, key, request_sha256, make, find)
+        make = partial(resources.tables.run, keep)
+        asked = workspace, key, request_sha256
+        return await once(*asked, make, find, 201, lambda made: f"/v1/datasets/{made.id}")
 
 
 @router.get("")
@@ -394,10 +389,10 @@ def _completed(
 
 
 def _refuse_while_training(workspace: Workspace, dataset_id: str) -> None:
-    """Raises StateError while a model is being trained on the dataset; it needs the schema."""
+    """Raises ConflictError while a model is being trained on the dataset; it needs the schema."""
     page = workspace.models.list(limit=1, dataset_id=dataset_id, status=ModelStatus.TRAINING)
     for model in page.items:
-        raise StateError(
+        raise ConflictError(
             f"model {model.id} is being trained with this schema; wait, or cancel its job first"
         )
 

@@ -129,15 +129,13 @@ def _check_options(
     try:
         filled_columns(schema, options.get("columns"), options.get("keep_missing"))
     except InputError as error:
-        problems = [_placed(problem, in_query) for problem in error.problems]
+        problems = []
+        for problem in error.problems:
+            option = (problem.pointer or "").split("/")[1]
+            is_in_query = option in in_query
+            problems.append(replace(problem, pointer=f"?{option}") if is_in_query else problem)
         kind = UnknownColumnError if isinstance(error, UnknownColumnError) else RequestError
         raise kind(*problems) from None
-
-
-def _placed(problem: Problem, in_query: Collection[str]) -> Problem:
-    """Returns a problem that points to the query parameter, if its option was given there."""
-    option = (problem.pointer or "").split("/")[1]
-    return replace(problem, pointer=f"?{option}") if option in in_query else problem
 
 
 def _named(**lists: str | None) -> dict[str, list[str]]:

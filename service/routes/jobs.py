@@ -142,7 +142,9 @@ async def _follow(resources: Resources, job: Job, seen: int) -> AsyncIterator[by
     sent_at = time.monotonic()
     while not resources.closing.is_set():
         if job.version > seen:
-            yield _format_event(job)
+            # The sentence `estimate.accuracy` is left out, because it does not change.
+            data = job_body(job).model_dump_json(by_alias=True, exclude={"estimate": {"accuracy"}})
+            yield format_sse_event(data_str=data, event="job", id=str(job.version))
             seen, sent_at = job.version, time.monotonic()
         if job.status.is_final:
             return
@@ -154,16 +156,6 @@ async def _follow(resources: Resources, job: Job, seen: int) -> AsyncIterator[by
             job = await resources.job_reads.get(job.id, workspace=job.workspace)
         except NotFoundError:
             return
-
-
-def _format_event(job: Job) -> bytes:
-    """Returns a server-sent event `job` whose data is the job's current state as JSON.
-
-    The sentence `estimate.accuracy` is left out, because it does not change.
-    """
-    said_once = {"estimate": {"accuracy"}}
-    data = job_body(job).model_dump_json(by_alias=True, exclude=said_once)
-    return format_sse_event(data_str=data, event="job", id=str(job.version))
 
 
 def require_room(resources: Resources, workspace: Workspace) -> None:

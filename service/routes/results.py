@@ -8,9 +8,9 @@ from dataclasses import replace
 from fastapi import APIRouter, Request, Response
 
 from catalog.dispatch.celery import send_soon
-from catalog.errors import NotFoundError
+from catalog.errors import ConflictError, NotFoundError
 from catalog.job_kinds import JobKind, JobSpec
-from catalog.records import Document, Job, JobStatus, Model, Result, Scoring
+from catalog.records import DataKind, Document, Job, JobStatus, Model, Result, Scoring
 from gcvae.errors import Problem, ScoringError
 from gcvae.files.shards import SHARD_UNIT_ROWS
 from gcvae.schema.suggestions import unknown_name
@@ -18,7 +18,7 @@ from gcvae.training.costs import Cost
 from gcvae.training.settings import PRESETS
 from service.access import Workspace
 from service.bodies import ResultBody, result_body
-from service.errors import RequestError, StateError
+from service.errors import RequestError
 from service.http.body_limits import ARCHIVE_TYPE
 from service.http.downloads import download, stored_part, stored_result
 from service.http.etags import tagged_json
@@ -85,9 +85,14 @@ def estimate(model: Model, cost: Callable[..., Cost]) -> Document | None:
         cost: Function that is called as `cost(preset, columns=n_columns)` and returns time and
             memory.
     """
-    preset = (model.record or {}).get("preset")
+    record = model.record or {}
+    preset = record.get("preset")
     if preset not in PRESETS:
         return None
+    if model.kind is DataKind.DATABASE:
+        sizes = [(table["rows"], table["columns"]) for table in record["tables"].values()]
+        n_cells, n_rows = sum(rows * columns for rows, columns in sizes), sum(n for n, _ in sizes)
+        return cost(preset, columns=round(n_cells / max(n_rows, 1))).to_json()
     return cost(preset, columns=len((model.schema or {"columns": []})["columns"])).to_json()
 
 
@@ -150,7 +155,7 @@ def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) ->
         """Download a result, or a range of its bytes."""
         job, result = find_result(workspace, kind, result_id)
         if result is None:
-            raise StateError(
+            raise ConflictError(
                 f"job {job.id} is {job.status}; its result is available once it has succeeded"
             )
         require_permitted(workspace.models.get(result.model_id), result)
@@ -169,7 +174,7 @@ def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) ->
         """Delete a result. Before it exists, cancel its job instead."""
         job, result = find_result(workspace, kind, result_id)
         if result is None:
-            raise StateError(f"job {job.id} is {job.status}; it has no result to delete")
+            raise ConflictError(f"job {job.id} is {job.status}; it has no result to delete")
         collect_garbage(resources, workspace.results.delete(result_id))
 
 

@@ -27,7 +27,7 @@ from service.bodies import (
     TableFormat,
     Whole,
 )
-from service.database_samples import checked_spec, cost_of, expected_rows
+from service.database_samples import checked_spec, expected_rows
 from service.errors import RequestError, TableLimitError
 from service.http.body_limits import ARCHIVE_TYPE
 from service.http.downloads import attachment
@@ -173,14 +173,12 @@ def enqueue_sample(
         ModelNotReadyError: The model is not ready (any more).
     """
     require_room(resources, workspace)
-    job = resources, workspace, JobKind.SAMPLE, model, spec
-    if spec.rows is None:
-        costs = cost_of(model, expected_rows(model, spec))
-        return enqueue(*job, shards=(), priority=priority, estimate=costs)
-    cost = partial(sampling_cost, rows=spec.rows)
+    n_rows = expected_rows(model, spec) if spec.rows is None else spec.rows
+    shard_rows = resources.settings.sample_shard_rows
+    cost = partial(sampling_cost, rows=n_rows)
     return enqueue(
-        *job,
-        shards=cut_rows(spec.rows, resources.settings.sample_shard_rows),
+        *(resources, workspace, JobKind.SAMPLE, model, spec),
+        shards=() if spec.rows is None else cut_rows(n_rows, shard_rows),
         priority=priority,
         # The cost of conditions is unknown.
         estimate=None if spec.is_conditional else estimate(model, cost),

@@ -109,25 +109,18 @@ class WorkerGroup:
         self._catalog.close()
 
     def _tick(self) -> None:
-        self._give_sign_of_life()
+        if time.monotonic() >= self._seen_at:
+            self._catalog.workers.seen(self._name, version("gcvae"), self._slot_names)
+            self._seen_at = time.monotonic() + _SEEN_SECONDS
         self._reconciler.run_once()
         collect_garbage(self._catalog, self._store)
         if time.monotonic() >= self._forget_at:
             self._reconciler.forget_old_keys()
-            self._forget_old_results()
+            seconds = self._settings.jobs.keep_results_seconds
+            retention = self._catalog.retention
+            if seconds is not None and (n := retention.delete_results_older_than(seconds)):
+                _log.info("old results are deleted", results=n)
             self._forget_at = time.monotonic() + _FORGET_SECONDS
-
-    def _give_sign_of_life(self) -> None:
-        if time.monotonic() >= self._seen_at:
-            self._catalog.workers.seen(self._name, version("gcvae"), self._slot_names)
-            self._seen_at = time.monotonic() + _SEEN_SECONDS
-
-    def _forget_old_results(self) -> None:
-        seconds = self._settings.jobs.keep_results_seconds
-        if seconds is None:
-            return
-        if n_deleted := self._catalog.retention.delete_results_older_than(seconds):
-            _log.info("old results are deleted", results=n_deleted)
 
     def _try(self, action: Callable[[], object]) -> None:
         """Runs an action and logs errors of unavailable servers instead of raising them."""
@@ -167,9 +160,14 @@ class SlotProcess:
             self._celery.terminate()
 
     def stop(self) -> None:
-        """Waits until the Celery process has ended, and kills processes that it has left."""
+        """Waits until the Celery process has ended, and kills what it has left in its session.
+
+        A job's process is in a separate session, and ends with its parent.
+        """
         if self._celery is not None:
-            _end_session(self._celery)
+            self._celery.wait()
+            with suppress(ProcessLookupError):
+                os.killpg(self._celery.pid, signal.SIGKILL)
 
     def _start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "worker.processes.app", "--parent", str(os.getpid())]
@@ -181,17 +179,6 @@ class SlotProcess:
         return subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True
         )
-
-
-def _end_session(celery: subprocess.Popen[bytes]) -> None:
-    """Waits for a stopping Celery process, then kills what is left of its session.
-
-    A job's process is in a separate session, and ends with its parent.
-    """
-    celery.wait()
-    with suppress(ProcessLookupError):
-        os.killpg(celery.pid, signal.SIGKILL)
-    celery.wait()
 
 
 def _stop_on_signals(stop: threading.Event, limit_seconds: float) -> None:

@@ -10,18 +10,19 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from catalog import Cancelled, Catalog, Claim, Document, Failed, Job, JobStatus
+from catalog import Cancelled, Catalog, Claim, Document, Failed, JobStatus
 from catalog.errors import LeaseLostError, NotFoundError
 from catalog.object_keys import checkpoint_prefix, output_prefix
 from models_store import Store
 from runtime.logs import log_context
 from runtime.processes import ForkServer, Process
-from runtime.traces import Span, Traces
+from runtime.traces import Traces
 from worker.processes.child import do_job
 from worker.settings import JobSettings
 from worker.upkeep import collect_garbage
@@ -97,7 +98,9 @@ def run_attempt(
         span.describe(job=job.id, attempt=claim.attempt, kind=job.kind.value)
         _log.info("attempt begins", kind=job.kind.value)
         ending = Supervisor(catalog, claim, settings, shutdown, server).run()
-        _report_ending(span, ending)
+        span.describe(ending=ending)
+        if ending not in ("trained", "produced", "cancelled", "handed back"):
+            span.fail(ending)
         collect_garbage(catalog, store)
 
 
@@ -258,7 +261,9 @@ class Supervisor:
     def _leave_no_bytes(self) -> None:
         """Marks for deletion the bytes that this attempt stored, unless they may still be
         needed."""
-        claim, job = self._claim, self._job()
+        claim, job = self._claim, None
+        with suppress(NotFoundError):
+            job = self._catalog.workspace(claim.job.workspace).jobs.get(claim.job_id)
         if job is not None and job.attempt == claim.attempt and job.status in _KEEPING:
             # The outcome was written although the database's response was lost; or no other attempt
             # has begun, and the one that ends the job marks these bytes for deletion.
@@ -269,19 +274,6 @@ class Supervisor:
         if job is None or job.status.is_final:
             prefixes.append(checkpoint_prefix(claim.job_id, claim.attempt))
         self._catalog.orphans.add(prefixes)
-
-    def _job(self) -> Job | None:
-        try:
-            job = self._claim.job
-            return self._catalog.workspace(job.workspace).jobs.get(job.id)
-        except NotFoundError:
-            return None
-
-
-def _report_ending(span: Span, ending: str) -> None:
-    span.describe(ending=ending)
-    if ending not in ("trained", "produced", "cancelled", "handed back"):
-        span.fail(ending)
 
 
 def _death(exit_code: int | None) -> Failed:

@@ -46,9 +46,13 @@ def report(attempt: Attempt) -> Produced:
         progress=lambda share: attempt.report("reporting", share),
     )
     document = made.to_json()
-    return publish_report(
-        attempt, document, rows=sum(made.table_rows.values()), summary=_summary(document)
-    )
+    decisions = {found["of"]: found["verdict"] for found in document["decisions"]}
+    summary = {"decisions": decisions} | {
+        f"{member}s": {part: document[part][member] for part in _PARTS}
+        for member in ("verdict", "sentence")
+    }
+    rows = sum(made.table_rows.values())
+    return publish_report(attempt, document, rows=rows, summary=summary)
 
 
 def next_report(trained: TrainSpec, dataset: Dataset) -> Document | None:
@@ -70,11 +74,3 @@ def _dataset(attempt: Attempt, dataset_id: str, name: str) -> TableReader:
         return stored_table(attempt, *place, name=name)
     except (NotFoundError, MissingObjectError) as error:
         raise DeletedTableError(dataset_id) from error
-
-
-def _summary(document: Document) -> Document:
-    decisions = {found["of"]: found["verdict"] for found in document["decisions"]}
-    return {"decisions": decisions} | {
-        f"{member}s": {part: document[part][member] for part in _PARTS}
-        for member in ("verdict", "sentence")
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from catalog import Produced
 from catalog.job_kinds import SampleSpec
@@ -10,9 +10,6 @@ from worker.work.attempt import Attempt
 from worker.work.databases import sample_database
 from worker.work.outputs import fraction_of_rows, publish, reporting, written
 from worker.work.shards import Shard
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def sample(attempt: Attempt) -> Produced:
@@ -23,8 +20,9 @@ def sample(attempt: Attempt) -> Produced:
         CancelledError: The attempt was asked to stop.
         LeaseLostError: The attempt no longer owns the job.
     """
-    from gcvae.files.row_documents import pointing
+    from gcvae.files.row_documents import numbered, pointing
     from gcvae.files.table_stream import MEDIA_TYPES, stream_table
+    from gcvae.files.tables import read_table
 
     shard = Shard.of(attempt, SampleSpec)
     spec = shard.spec
@@ -37,8 +35,14 @@ def sample(attempt: Attempt) -> Produced:
         summary["notes"] = notes
     blocks = synthesizer.sample_blocks(spec.rows, seed=spec.seed, among=among)
     with pointing("/given_rows"):
-        if conditions := _conditions(spec):
-            sampler = synthesizer.sampler(spec.seed, **conditions)
+        if spec.is_conditional:
+            known = None if spec.given_rows is None else read_table(spec.given_rows.encode())
+            sampler = synthesizer.sampler(
+                spec.seed,
+                given=spec.given,
+                distribution=spec.distribution,
+                given_rows=None if known is None else numbered(known),
+            )
             if shard.is_first:
                 summary |= sampler.summary(spec.rows)
             blocks = sampler.blocks(spec.rows, among)
@@ -55,19 +59,3 @@ def sample(attempt: Attempt) -> Produced:
         rows=len(among),
         summary=summary,
     )
-
-
-def _conditions(spec: SampleSpec) -> dict[str, Any]:
-    conditions = {
-        "given": spec.given,
-        "distribution": spec.distribution,
-        "given_rows": None if spec.given_rows is None else _given_rows(spec.given_rows),
-    }
-    return {name: condition for name, condition in conditions.items() if condition is not None}
-
-
-def _given_rows(text: str) -> pd.DataFrame:
-    from gcvae.files.row_documents import numbered
-    from gcvae.files.tables import read_table
-
-    return numbered(read_table(text.encode()))

@@ -29,18 +29,13 @@ def schema_as_said(dataset: Dataset) -> Document:
         {
             member: value
             for member, value in column.items()
-            if not _is_of_cells(member, column)
+            # Limits and names of categories are values of cells.
+            if not (member in _LIMITS or (member == "levels" and column["kind"] == "categorical"))
             or given.get(column["name"], {}).get(member) is not None
         }
         for column in dataset.schema["columns"]
     ]
     return dataset.schema | {"columns": columns}
-
-
-def _is_of_cells(member: str, column: Document) -> bool:
-    """Returns whether a schema member contains values of single cells: a limit, or the levels of a
-    categorical column."""
-    return member in _LIMITS or (member == "levels" and column["kind"] == "categorical")
 
 
 def schema_without_values(dataset: Dataset) -> Document:
