@@ -43,8 +43,7 @@ class Datasets(WorkspaceRecords):
         given_schema: Document | None = None,
         tables: Sequence[Document] | None = None,
     ) -> Dataset:
-        """Records a dataset whose bytes are already stored, under a prefix reserved before with
-        `catalog.orphans.Orphans.reserve`.
+        """Records a dataset whose bytes are already stored, under a prefix reserved before.
 
         Args:
             dataset_id, name, format, rows, columns, schema, sha256, size_bytes, object_key,
@@ -53,10 +52,6 @@ class Datasets(WorkspaceRecords):
                 completely.
             tables: Name, format, rows, columns and schema of each table of a database; None for a
                 single table.
-
-        Raises:
-            ReservationLostError: The reservation has expired.
-            IdempotencyBusyError: Another request took over the idempotency key.
         """
         row = DatasetRow(
             id=dataset_id,
@@ -81,11 +76,7 @@ class Datasets(WorkspaceRecords):
             return written(session, row, Dataset)
 
     def get(self, dataset_id: str) -> Dataset:
-        """Returns the dataset with this id.
-
-        Raises:
-            NotFoundError: The workspace contains no such dataset.
-        """
+        """Returns the dataset with this id."""
         with self._database.reading() as session:
             return copy_row(Dataset, find_row(session, DatasetRow, dataset_id, self._workspace))
 
@@ -104,9 +95,6 @@ class Datasets(WorkspaceRecords):
             search: String contained in the name (ignoring case) or at the start of the id; None for
                 all datasets.
             order: Order of the list.
-
-        Raises:
-            CursorError: The cursor is not from a page of this list.
         """
         query = select(DatasetRow).where(DatasetRow.workspace == self._workspace)
         query = named_like(query, DatasetRow, search)
@@ -147,11 +135,7 @@ class Datasets(WorkspaceRecords):
             return written(session, row, Dataset)
 
     def rename(self, dataset_id: str, name: str) -> Dataset:
-        """Renames a dataset and returns it.
-
-        Raises:
-            NotFoundError: The workspace contains no such dataset.
-        """
+        """Renames a dataset and returns it."""
         with self._database.writing() as session:
             row = find_row(session, DatasetRow, dataset_id, self._workspace, lock=True)
             row.name = name
@@ -163,15 +147,13 @@ class Datasets(WorkspaceRecords):
             return len(_models_of(session, dataset_id, self._workspace))
 
     def delete(self, dataset_id: str, *, cascade: bool = False) -> tuple[str, ...]:
-        """Deletes a dataset's record and returns the store prefixes of its bytes, to be deleted by
-        the caller or by garbage collection.
+        """Deletes a dataset's record and returns the store prefixes of its bytes.
 
         Args:
             cascade: Whether to delete also the models that were trained on the dataset, with their
                 results.
 
         Raises:
-            NotFoundError: The workspace contains no such dataset.
             ConflictError: A model is being trained on the dataset, or a job uses a model to be
                 deleted.
         """

@@ -16,8 +16,7 @@ class SchemaVersionError(CatalogError):
 
 
 class BadKeyError(CatalogError):
-    """An API key is malformed, unknown, expired or revoked, or a session has ended; the message
-    does not contain the key."""
+    """An API key is malformed, unknown, expired or revoked, or a session has ended."""
 
 
 class NotFoundError(CatalogError):
@@ -90,8 +89,7 @@ class ReservationLostError(CatalogError):
 
 
 class LeaseLostError(CatalogError):
-    """An attempt at a job must stop without writing: the job has ended or belongs to another
-    attempt."""
+    """An attempt must stop without writing: its job has ended or belongs to another attempt."""
 
     def __init__(self, job_id: str, attempt: int) -> None:
         super().__init__(f"attempt {attempt} no longer owns job {job_id}")

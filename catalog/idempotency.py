@@ -60,8 +60,7 @@ def note_made(session: Session, made_id: str) -> None:
 
 
 def forget_answer(session: Session, made_id: str, workspace: str) -> None:
-    """Deletes the stored response to the request that created this record, because the record has
-    changed.
+    """Deletes the stored response to the request that created a record, which has changed.
 
     The key still blocks a second execution: if the request is repeated, its response is made from
     the record.
@@ -114,8 +113,7 @@ class Idempotency(WorkspaceRecords):
 
     @contextmanager
     def answering(self, key: str) -> Iterator[None]:
-        """Context manager: records created within the block are attributed to the request with this
-        key."""
+        """Context manager: records created within the block belong to the request `key`."""
         token = _answering.set((self._workspace, key))
         try:
             yield
@@ -123,8 +121,7 @@ class Idempotency(WorkspaceRecords):
             _answering.reset(token)
 
     def keep(self, key: str) -> None:
-        """Prevents the key of a request in progress from expiring; the caller repeats this every
-        `KEEP_SECONDS`."""
+        """Renews the key of a request in progress; call it every `KEEP_SECONDS`."""
         with self._database.writing() as session:
             kept = update(IdempotencyRow).where(_unanswered(self._workspace, key))
             session.execute(kept.values(created_at=database_clock()))
@@ -137,8 +134,7 @@ class Idempotency(WorkspaceRecords):
                 row.response = response
 
     def abandon(self, key: str) -> None:
-        """Releases the key of a failed request, so that it can be repeated, unless the request
-        created a record."""
+        """Releases the key of a failed request, unless the request created a record."""
         with self._database.writing() as session:
             session.execute(delete(IdempotencyRow).where(_unanswered(self._workspace, key)))
 

@@ -38,14 +38,12 @@ class Inventory(Records):
     """Lists the bytes that the store should contain according to the records of all workspaces."""
 
     def kept(self) -> list[Kept]:
-        """Returns all stored bytes that belong to a record; for a table in shards only its
-        manifest."""
+        """Returns all stored bytes that belong to a record; of a table in shards the manifest."""
         with self._database.reading() as session:
             return [*_tables(session), *_results(session), *_bytes_of_jobs(session)]
 
     def prefixes_in_work(self) -> list[str]:
-        """Returns the key prefixes of the object store whose bytes need no record, because they are
-        being written or are about to be deleted."""
+        """Returns the prefixes of bytes without a record that are being written or deleted."""
         with self._database.reading() as session:
             prefixes = [*session.scalars(select(OrphanRow.prefix))]
             running = select(JobRow).where(JobRow.status == JobStatus.RUNNING)
@@ -78,8 +76,7 @@ def _results(session: Session) -> Iterator[Kept]:
 
 
 def _bytes_of_jobs(session: Session) -> Iterator[Kept]:
-    """Yields checkpoints and shards of unfinished jobs, and the input tables of jobs that have not
-    succeeded."""
+    """Yields checkpoints and shards of unfinished jobs, and tables of unsuccessful ones."""
     of_job = (JobRow.id, JobRow.status, JobRow.spec, JobRow.part, JobRow.parent_id)
     of_checkpoint = (JobRow.checkpoint_key, JobRow.checkpoint_sha256)
     rows = session.execute(select(*of_job, *of_checkpoint)).all()

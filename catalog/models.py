@@ -55,10 +55,6 @@ class Models(WorkspaceRecords):
             trained: Store key and description of the artifact.
             training: Preset and settings with which the model was trained.
             kind: Whether the model is of a table or a database.
-
-        Raises:
-            ReservationLostError: The reservation has expired.
-            IdempotencyBusyError: Another request took over the idempotency key.
         """
         row = ModelRow(
             id=model_id,
@@ -75,11 +71,7 @@ class Models(WorkspaceRecords):
             return written(session, row, Model)
 
     def get(self, model_id: str) -> Model:
-        """Returns the model with this id.
-
-        Raises:
-            NotFoundError: The workspace contains no such model.
-        """
+        """Returns the model with this id."""
         with self._database.reading() as session:
             return copy_row(Model, find_row(session, ModelRow, model_id, self._workspace))
 
@@ -102,9 +94,6 @@ class Models(WorkspaceRecords):
             search: String contained in the name (ignoring case) or at the start of the id; None for
                 all models.
             order: Order of the list.
-
-        Raises:
-            CursorError: The cursor is not from a page of this list.
         """
         query = select(ModelRow).where(ModelRow.workspace == self._workspace)
         if dataset_id is not None:
@@ -126,7 +115,6 @@ class Models(WorkspaceRecords):
             name: New name; None leaves it.
 
         Raises:
-            NotFoundError: The workspace contains no such model.
             LooserScoringError: The new scoring allows more than the current one.
         """
         with self._database.writing() as session:
@@ -144,7 +132,6 @@ class Models(WorkspaceRecords):
         with the model, such as reports, are cancelled.
 
         Raises:
-            NotFoundError: The workspace contains no such model.
             ConflictError: Another job on the model is queued or running.
         """
         with self._database.writing() as session:
@@ -158,7 +145,6 @@ def delete_model(session: Session, model_id: str, workspace: str) -> tuple[str, 
         The store prefixes of their bytes, which garbage collection deletes.
 
     Raises:
-        NotFoundError: The workspace contains no such model.
         ConflictError: Another job on the model is queued or running.
     """
     _cancel_jobs_of_model(session, model_id, workspace)
@@ -171,8 +157,7 @@ def delete_model(session: Session, model_id: str, workspace: str) -> tuple[str, 
 
 
 def _cancel_jobs_of_model(session: Session, model_id: str, workspace: str) -> None:
-    """Cancels the unfinished jobs whose results are deleted with the model; running attempts lose
-    their lease.
+    """Cancels the unfinished jobs whose results are deleted with the model.
 
     The caller must do this before it locks the model, because jobs are always locked before models.
     """

@@ -21,12 +21,10 @@ from catalog.rows import Records
 
 
 class Orphans(Records):
-    """Manages the list of key prefixes of the object store under which bytes lie that no record
-    refers to, each with the time at which they may be deleted."""
+    """Lists the store prefixes without a record, each with the time of their deletion."""
 
     def reserve(self, prefix: str, seconds: float) -> None:
-        """Reserves a key prefix in the object store for a new record; bytes under it are deleted
-        after `seconds` unless the record is created before.
+        """Reserves a prefix for a new record; without one, bytes are deleted after `seconds`.
 
         Reserving again extends the time.
 
@@ -43,8 +41,7 @@ class Orphans(Records):
             row.sweep_at = database_clock(seconds)
 
     def abandon(self, prefix: str) -> bool:
-        """Ends the reservation of a key prefix of the object store now, so that bytes under it are
-        deleted.
+        """Ends the reservation of a prefix now, so that bytes under it are deleted.
 
         Returns True if the prefix was reserved, False if its record was created. A caller who lost
         the database's response thus learns whether the record exists.
@@ -63,8 +60,7 @@ class Orphans(Records):
             add_orphans(session, prefixes)
 
     def take_due(self, limit: int = 100) -> list[str]:
-        """Returns at most `limit` key prefixes of the object store whose bytes are to be deleted
-        now; records can no longer be created for them."""
+        """Returns at most `limit` prefixes to be deleted now; they get no record any more."""
         with self._database.writing() as session:
             due = session.scalars(
                 select(OrphanRow)
@@ -84,8 +80,7 @@ class Orphans(Records):
 
 
 def add_orphans(session: Session, prefixes: Iterable[str]) -> None:
-    """Marks all bytes under these key prefixes of the object store for deletion at once, within the
-    caller's transaction."""
+    """Marks all bytes under these prefixes for deletion, in the caller's transaction."""
     for prefix in prefixes:
         if session.get(OrphanRow, prefix) is None:
             session.add(OrphanRow(prefix=prefix, sweep_at=database_clock(), being_swept=False))
@@ -98,8 +93,7 @@ def add_orphans(session: Session, prefixes: Iterable[str]) -> None:
 
 
 def drop_reservation(session: Session, prefix: str) -> None:
-    """Removes the reservation of a key prefix of the object store, within the transaction that
-    creates the record.
+    """Removes the reservation of a prefix, in the transaction that creates the record.
 
     Raises:
         ReservationLostError: The reservation has expired, and the bytes may be deleted.

@@ -37,8 +37,7 @@ class Order(StrEnum):
 
 
 def named_like(query: Select[Any], row_type: Any, search: str | None) -> Select[Any]:
-    """Restricts a query to rows whose name contains `search`, ignoring case, or whose id begins
-    with it.
+    """Restricts a query to rows whose name contains `search` or whose id begins with it.
 
     An empty `search` or None does not restrict the query.
     """

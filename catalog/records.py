@@ -65,8 +65,7 @@ class JobStatus(StrEnum):
 
 
 class Scope(StrEnum):
-    """Permission of an API key in its workspace: to read, to change, or to use administrative
-    calls."""
+    """Permission of an API key: to read, to change, or to use administrative calls."""
 
     READ = "read"
     WRITE = "write"

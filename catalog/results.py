@@ -22,17 +22,12 @@ class Results(WorkspaceRecords):
     """Reads and deletes the result records of one workspace; `Leases.finish` creates them."""
 
     def get(self, result_id: str) -> Result:
-        """Returns the result with this id.
-
-        Raises:
-            NotFoundError: The workspace contains no such result, or its job has not finished.
-        """
+        """Returns the result with this id."""
         with self._database.reading() as session:
             return copy_row(Result, find_row(session, ResultRow, result_id, self._workspace))
 
     def of_models(self, kind: JobKind, model_ids: Collection[str]) -> dict[str, Result]:
-        """Returns the newest result of a kind for each of these models that has one, by model
-        id."""
+        """Returns the newest result of a kind for each of these models, by model id."""
         query = select(ResultRow).where(
             ResultRow.workspace == self._workspace,
             ResultRow.kind == kind,
@@ -43,19 +38,13 @@ class Results(WorkspaceRecords):
             return {row.model_id: copy_row(Result, row) for row in rows}
 
     def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[Result]:
-        """Returns one page of the workspace's results, the newest first; `cursor` is the
-        `next_cursor` of the previous page."""
+        """Returns one page of the results, the newest first; `cursor` is from the page before."""
         query = select(ResultRow).where(ResultRow.workspace == self._workspace)
         with self._database.reading() as session:
             return read_page(session, query, ResultRow, Result, limit, cursor)
 
     def delete(self, result_id: str) -> tuple[str, ...]:
-        """Deletes a result's record and returns the store prefix of its bytes, which garbage
-        collection deletes.
-
-        Raises:
-            NotFoundError: The workspace contains no such result.
-        """
+        """Deletes a result's record and returns the store prefix of its bytes."""
         with self._database.writing() as session:
             session.delete(find_row(session, ResultRow, result_id, self._workspace))
             prefixes = (result_prefix(result_id),)
@@ -67,8 +56,7 @@ class Retention(Records):
     """Deletes old results and idempotency keys in all workspaces."""
 
     def delete_results_older_than(self, seconds: float) -> int:
-        """Deletes results that are older than `seconds`, marks their bytes for deletion, and
-        returns the number of results.
+        """Deletes results that are older than `seconds`, and returns their number.
 
         Results that belong to a model, such as reports, are kept with it.
         """

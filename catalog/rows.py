@@ -23,7 +23,13 @@ class Records:
 
 
 class WorkspaceRecords(Records):
-    """Base class of the classes that read and write records of one workspace."""
+    """Base class of the classes that read and write records of one workspace.
+
+    Methods raise `NotFoundError` if the workspace contains no record with a given id, `CursorError`
+    if a cursor is not from a page of the same list, and, when they create a record for a request,
+    `ReservationLostError` if the reservation of its bytes has expired and `IdempotencyBusyError` if
+    another request took over the idempotency key.
+    """
 
     def __init__(self, database: Database, workspace: str) -> None:
         super().__init__(database)
@@ -31,8 +37,7 @@ class WorkspaceRecords(Records):
 
 
 def copy_row(record_type: type[RecordT], row: Any) -> RecordT:
-    """Returns a frozen `record_type` with the values of the database row's fields of the same
-    names."""
+    """Returns a frozen `record_type` with the row's values of the same names."""
     names = [field.name for field in fields(record_type)]  # type: ignore[arg-type]
     return record_type(**{name: getattr(row, name) for name in names})
 
@@ -48,8 +53,7 @@ def written(session: Session, row: Any, record_type: type[RecordT]) -> RecordT:
 def find_row(
     session: Session, row_type: type[RowT], record_id: str, workspace: str, *, lock: bool = False
 ) -> RowT:
-    """Returns the current row of a dataset, model, job or result; with `lock` the row is locked
-    until the transaction ends.
+    """Returns the row of a dataset, model, job or result; `lock` locks it in this transaction.
 
     Raises:
         NotFoundError: The workspace contains no such record.

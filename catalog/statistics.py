@@ -99,8 +99,7 @@ class Statistics(Records):
         return [KindState(kind, *found.get(kind, (0, 0.0, 0, 0)), speeds[kind]) for kind in JobKind]
 
     def n_orphans(self) -> int:
-        """Returns the number of key prefixes in the object store whose bytes have no record and are
-        due to be deleted."""
+        """Returns the number of store prefixes that are due to be deleted."""
         due = select(func.count()).where(OrphanRow.sweep_at <= database_clock())
         with self._database.reading() as session:
             return int(session.scalar(due) or 0)
@@ -125,8 +124,7 @@ class Usage(WorkspaceRecords):
             )
 
     def training_seconds(self, within_seconds: float) -> float:
-        """Returns the total duration in seconds of trainings that began in the last
-        `within_seconds`.
+        """Returns the seconds of all trainings that began in the last `within_seconds`.
 
         A retried training counts from its first attempt; a running one counts until now.
         """

@@ -31,8 +31,7 @@ class ExistsError(StoreError):
 
 
 class CorruptedError(StoreError):
-    """The bytes stored under a key do not have the checksum that was recorded when they were
-    stored."""
+    """The bytes stored under a key do not have their recorded checksum."""
 
     def __init__(self, key: str, expected_sha256: str, found_sha256: str) -> None:
         super().__init__(

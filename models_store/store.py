@@ -56,6 +56,10 @@ class Store:
     `publish` is atomic: a reader sees all the bytes or none, and if two callers publish under one
     key, one of them fails. `delete` of a prefix is not atomic.
 
+    All methods raise `UnavailableError` if the store does not respond, is full or rejects the
+    request. Those that read raise `MissingObjectError`, before the first chunk, if nothing is
+    stored under the key, and `CorruptedError`, after the last chunk, if its checksum differs.
+
     Args:
         objects: The object store, as an object of the package obstore.
         folder: Path of the store if it is a local folder; None for S3.
@@ -76,7 +80,6 @@ class Store:
 
         Raises:
             ExistsError: Other bytes are stored under the key; they are not changed.
-            UnavailableError: The store does not respond, is full, or rejects the request.
         """
         counted = _Counted(_chunks_of(data))
         parts = _regroup(counted)
@@ -96,13 +99,7 @@ class Store:
         return Published(key, counted.size_bytes, counted.sha256)
 
     def read(self, key: str, sha256: str) -> bytes:
-        """Returns the bytes stored under `key`, after comparing their checksum with `sha256`.
-
-        Raises:
-            MissingObjectError: Nothing is stored under the key.
-            CorruptedError: The bytes do not have this checksum.
-            UnavailableError: The store does not respond.
-        """
+        """Returns the bytes stored under `key`, after comparing their checksum with `sha256`."""
         return b"".join(self.stream(key, sha256))
 
     def stream(self, key: str, sha256: str) -> Iterator[bytes]:
@@ -110,12 +107,6 @@ class Store:
 
         Their checksum is compared with `sha256` after the last chunk; callers that have already
         passed on chunks must treat the exception as a failed transfer.
-
-        Raises:
-            MissingObjectError: Nothing is stored under the key (raised by the call, before the
-                first chunk).
-            CorruptedError: The bytes do not have this checksum (raised after the last chunk).
-            UnavailableError: The store does not respond.
         """
         with _translated(key):
             answer = obstore.get(self._objects, key)
@@ -124,36 +115,22 @@ class Store:
     def stream_range(
         self, key: str, start: int, end: int, sha256: str | None = None
     ) -> Iterator[bytes]:
-        """Returns an iterator over the bytes stored under `key` from index `start` up to, but
-        excluding, `end`.
+        """Returns an iterator over the bytes `start` to `end - 1` stored under `key`.
 
         Args:
             sha256: Checksum of these bytes, compared after the last chunk; None for no check.
-
-        Raises:
-            MissingObjectError, CorruptedError, UnavailableError: As for `stream`.
         """
         with _translated(key):
             answer = obstore.get(self._objects, key, options={"range": (start, end)})
         return self._chunks(key, answer) if sha256 is None else self._checked(key, sha256, answer)
 
     def fetch(self, key: str, sha256: str, destination: Path) -> None:
-        """Copies the bytes stored under `key` into the file `destination`.
-
-        Raises:
-            MissingObjectError: Nothing is stored under the key.
-            CorruptedError: The bytes do not have the checksum `sha256`.
-            UnavailableError: The store does not respond.
-        """
+        """Copies the bytes stored under `key` into the file `destination`."""
         with destination.open("wb") as file:
             file.writelines(self.stream(key, sha256))
 
     def exists(self, key: str) -> bool:
-        """Returns whether something is stored under `key`.
-
-        Raises:
-            UnavailableError: The store does not respond.
-        """
+        """Returns whether something is stored under `key`."""
         try:
             with _translated(key):
                 obstore.head(self._objects, key)
@@ -164,9 +141,6 @@ class Store:
     def list(self, prefix: str = "") -> Iterator[StoredObject]:
         """Yields an entry for each object whose key begins with the folder `prefix` (with or
         without a final slash); an empty prefix lists all.
-
-        Raises:
-            UnavailableError: The store does not respond.
         """
         with _translated(prefix):
             for page in obstore.list(self._objects, prefix or None):
@@ -176,9 +150,6 @@ class Store:
     def delete(self, prefix: str) -> None:
         """Deletes everything whose key begins with `prefix` if it ends in `/`, otherwise only the
         object with this key. Deleting twice is allowed.
-
-        Raises:
-            UnavailableError: The store does not respond; some objects may remain.
         """
         if not prefix.endswith("/"):
             self._delete_keys([prefix])
@@ -274,8 +245,7 @@ def _chunks_of(data: bytes | Path | Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _regroup(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yields the same bytes in parts of at least `_PART_BYTES`; only the last part may be
-    shorter."""
+    """Yields the bytes in parts of `_PART_BYTES` or more; the last may be shorter."""
     part = bytearray()
     for chunk in chunks:
         part += chunk

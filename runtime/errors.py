@@ -12,8 +12,7 @@ class ParentGoneError(RuntimeSetupError):
 
 
 class MissingExtraError(RuntimeSetupError):
-    """A setting needs a package that is not installed; the message names the extra that installs
-    it."""
+    """A setting needs a package that is not installed; the message names the extra."""
 
     def __init__(self, variable: str, package: str, extra: str) -> None:
         super().__init__(

@@ -26,8 +26,7 @@ USUAL = "usual"
 
 
 class Settings(BaseSettings):
-    """Base class of settings: each field is read from the environment variable `GCVAE_` plus its
-    name in capitals.
+    """Base class of settings; a field `x` is read from the environment variable `GCVAE_X`.
 
     If a variable has the suffix `_FILE`, it names a file that contains the value.
 
@@ -48,8 +47,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Returns the sources of values: arguments of the constructor take precedence over
-        environment variables and files."""
+        """Returns the sources of values, the first of which take precedence."""
         return init_settings, env_settings, _NamedFiles(settings_cls)
 
 
@@ -93,8 +91,7 @@ class RuntimeSettings(Settings):
 
 
 class _NamedFiles(PydanticBaseSettingsSource):
-    """Source of settings whose variable `GCVAE_…_FILE` names a file: the value is its content
-    without the final line break."""
+    """Source of settings from files that variables `GCVAE_…_FILE` name."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         name = variable(field_name)

@@ -33,8 +33,7 @@ class Span:
 
     @property
     def traceparent(self) -> str | None:
-        """Reference to this span (W3C Trace Context), for child spans in other processes; None if
-        traces are disabled."""
+        """Reference to this span (W3C Trace Context) for other processes; None without traces."""
         if self._span is None:
             return None
         context = self._span.get_span_context()
@@ -61,8 +60,7 @@ class Span:
 
 
 class Traces:
-    """Creates spans and sends them to a trace collector. If the collector is unavailable, spans are
-    lost.
+    """Creates spans and sends them to a trace collector; if it is unavailable, they are lost.
 
     Args:
         endpoint: URL of the collector (OTLP over HTTP); None to record and send nothing.

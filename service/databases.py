@@ -146,8 +146,7 @@ def profile_of_table(
 def first_rows_of_table(
     file: BinaryIO, name: str, n_rows: int, encoding: str | None, settings: ServiceSettings
 ) -> tuple[list[str], list[list[str | None]]]:
-    """Returns (column names, first `n_rows` rows as strings) of table `name` in a checked ZIP
-    file."""
+    """Returns (column names, first `n_rows` rows as text) of table `name` of a ZIP file."""
     with _unpacked(file, name, settings) as table:
         text = None if table_format(table) == "parquet" else encoding
         return first_rows_of(table, n_rows, text)

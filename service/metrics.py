@@ -31,8 +31,7 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Metrics:
-    """Prometheus metrics of one API process. Labels have a limited set of values and never contain
-    ids.
+    """Prometheus metrics of one API process; labels never contain ids.
 
     Args:
         statistics: Reads job and storage statistics from the database, at each scrape.

@@ -52,8 +52,7 @@ class Findings:
 
     @property
     def is_clean(self) -> bool:
-        """Whether every record has its bytes, and all bytes older than the grace period belong to
-        a record."""
+        """Whether every record has its bytes, and all older bytes have a record."""
         return not (self.missing or self.damaged or self.orphans)
 
     def to_json(self) -> dict[str, Any]:
@@ -107,8 +106,7 @@ def collect(
 
 
 def find_orphans(catalog: Catalog, store: Store, grace_seconds: float) -> Iterator[StoredObject]:
-    """Yields stored objects that have no record, are not being written, and are older than
-    `grace_seconds`.
+    """Yields stored objects without a record that are older than `grace_seconds`.
 
     The store is listed first and the records are read last, so that an object that is written or
     gets its record meanwhile is never yielded.

@@ -70,8 +70,7 @@ class Audit(Records):
             return None if row is None else copy_row(AuditEntry, row)
 
     def first_break(self) -> AuditEntry | None:
-        """Returns the first audit log entry that was changed or that follows a missing one; None if
-        the log is intact."""
+        """Returns the first entry that was changed or follows a missing one; None if intact."""
         digest = _NO_DIGEST
         for number, entry in enumerate(self.entries(), 1):
             digest = _digest(digest, entry)
@@ -89,8 +88,7 @@ class WorkspaceAudit(WorkspaceRecords):
     """Reads the audit log of one workspace."""
 
     def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[AuditEntry]:
-        """Returns one page of the workspace's audit log entries, the newest first; `cursor` is the
-        `next_cursor` of the previous page."""
+        """Returns one page of the entries, the newest first; `cursor` is from the page before."""
         query = select(AuditRow).where(AuditRow.workspace == self._workspace)
         with self._database.reading() as session:
             return read_page(session, query, AuditRow, AuditEntry, limit, cursor)

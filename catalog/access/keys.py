@@ -45,8 +45,7 @@ class Keys(Records):
         expires_at: datetime | None = None,
         text: str | None = None,
     ) -> tuple[Key, str]:
-        """Creates an API key and returns (its record, the key string), of which only a hash is
-        stored.
+        """Creates an API key and returns (record, key string), of which only a hash is stored.
 
         Args:
             expires_at: Time of expiry; None if the key does not expire.
@@ -67,8 +66,7 @@ class Keys(Records):
             return written(session, row, Key), _written(key_id, secret)
 
     def rotate(self, key_id: str) -> tuple[Key, str]:
-        """Replaces an API key: creates one with the same name, workspace and scopes, and revokes
-        the old one.
+        """Replaces an API key by one with the same name, workspace and scopes, and revokes it.
 
         Returns:
             (record of the new key, key string), of which only a hash is stored.
@@ -112,8 +110,7 @@ class Keys(Records):
             return session.scalar(select(KeyRow.id).limit(1)) is not None
 
     def verify(self, text: str) -> Key:
-        """Returns the record of the API key whose string is `text`. The time taken does not reveal
-        whether the key is valid.
+        """Returns the record of the key `text`; the time taken does not tell if it is valid.
 
         Raises:
             BadKeyError: The key is malformed, unknown, expired or revoked.
@@ -132,8 +129,7 @@ class Keys(Records):
         return in_force(row, now)
 
     def note_use(self, key_id: str) -> None:
-        """Records the time at which an API key is used, unless another use was recorded in the last
-        minute."""
+        """Records that an API key is used now, at most once a minute."""
         is_old = KeyRow.last_used_at.is_(None) | (
             KeyRow.last_used_at < database_clock(-_USE_SECONDS)
         )
@@ -143,8 +139,7 @@ class Keys(Records):
 
 
 def in_force(row: KeyRow, now: datetime | None) -> Key:
-    """Returns the API key of a database row if it was not revoked and expires after `now`; if `now`
-    is None, expiry is not checked.
+    """Returns the key of a row unless it is revoked or has expired at `now` (None: no check).
 
     Raises:
         BadKeyError: The key is expired or revoked.

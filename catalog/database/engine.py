@@ -48,8 +48,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """Context manager that yields a database session; all its changes are committed at the end
-        of the block, or none if an exception is raised."""
+        """Context manager that yields a session, and commits all its changes or none."""
         with Session(self._writing_engine, expire_on_commit=False) as session, session.begin():
             yield session
             write_counts(session)

@@ -23,8 +23,7 @@ _UPGRADE_LOCK = 7_203_118  # any number, the same in every process
 
 
 def upgrade(database_url: str, revision: str = "head") -> None:
-    """Creates the database's tables, or upgrades them to a revision. Several processes may call
-    this function at once.
+    """Creates the tables, or upgrades them to a revision; several processes may do so at once.
 
     Args:
         revision: Alembic revision; `head` is the newest.
@@ -90,8 +89,7 @@ def newest_revision() -> str | None:
 
 @contextmanager
 def _alone(database_url: str) -> Iterator[Connection]:
-    """Yields a database connection in a transaction without time limits; other migrations wait
-    until it ends."""
+    """Yields a connection in a transaction without time limits; other migrations wait."""
     database = Database(database_url, answer_seconds=None)
     try:
         with database.writing() as session:

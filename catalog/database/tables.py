@@ -38,8 +38,7 @@ def _word(words: type[StrEnum]) -> Enum:
 
 
 class Base(DeclarativeBase):
-    """Base class of all database tables; it names constraints explicitly, because migrations refer
-    to them."""
+    """Base class of all tables; it names constraints, because migrations refer to them."""
 
     metadata = MetaData(
         naming_convention={
@@ -127,8 +126,7 @@ class UnboundedRow(Base):
 
 
 class ModelRow(Base):
-    """Database row of a model, which is kept when its training dataset is deleted; see
-    `catalog.records.Model`."""
+    """Database row of a model, which outlives its dataset; see `catalog.records.Model`."""
 
     __tablename__ = "models"
     __table_args__ = (Index(None, "workspace", "id"),)
@@ -216,8 +214,7 @@ class JobRow(Base):
 
 
 class FairShareRow(Base):
-    """Database row with the time at which a workspace last got a worker from a queue, used for fair
-    scheduling."""
+    """Database row with the time at which a workspace last got a worker from a queue."""
 
     __tablename__ = "turns"
 
@@ -260,8 +257,7 @@ class ResultRow(Base):
 
 
 class OrphanRow(Base):
-    """Database row of a key prefix of the object store; no record refers to the bytes under it
-    (yet).
+    """Database row of a prefix of the object store under which no record has its bytes (yet).
 
     Attributes:
         sweep_at: Time from which the bytes may be deleted.
@@ -286,8 +282,7 @@ class CountRow(Base):
 
 
 class IdempotencyRow(Base):
-    """Database row of an idempotency key; `response` is None until the key's request is
-    complete."""
+    """Database row of an idempotency key; `response` is None while its request runs."""
 
     __tablename__ = "idempotency_keys"
 
@@ -325,8 +320,7 @@ class SessionRow(Base):
 
 
 class AuditRow(Base):
-    """Database row of an audit log entry, never changed or deleted; see
-    `catalog.records.AuditEntry`."""
+    """Database row of an audit log entry, which never changes; see `AuditEntry`."""
 
     __tablename__ = "audit"
     __table_args__ = (Index(None, "workspace", "id"),)

@@ -115,8 +115,7 @@ class CeleryDispatcher:
 
     @property
     def _troubles(self) -> tuple[type[Exception], ...]:
-        """Exceptions that the broker's client raises if the broker is unavailable, full or
-        read-only."""
+        """Exceptions of the broker's client if the broker is unavailable, full or read-only."""
         connection: Connection = self._app.connection_for_write()
         return (
             KombuError,

@@ -17,8 +17,7 @@ _IDEMPOTENCY_SECONDS = 24 * 3600.0
 
 
 class Reconciler:
-    """Sends messages about queued jobs that the broker has lost or not accepted, and closes
-    abandoned jobs. Several instances may run at once."""
+    """Sends lost messages again and closes abandoned jobs; several may run at once."""
 
     def __init__(self, catalog: Catalog, dispatcher: CeleryDispatcher) -> None:
         self._catalog = catalog
@@ -30,8 +29,7 @@ class Reconciler:
         self.run_once()
 
     def run_once(self) -> None:
-        """Closes jobs that no worker runs any more and that may not be retried, and sends all
-        messages that are due."""
+        """Closes abandoned jobs that may not be retried, and sends all messages that are due."""
         for job_id in self._catalog.leases.close_abandoned():
             _log.warning("job was abandoned and is closed", extra={"job": job_id})
         for job in self._catalog.leases.take_due():

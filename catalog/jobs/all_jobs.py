@@ -42,8 +42,7 @@ class AllJobs(Records):
             return {row.id: copy_row(Job, row) for row in session.scalars(query)}
 
     def shards(self, job_id: str) -> Sequence[Job]:
-        """Returns the shards of a job (ranges of rows that workers process separately), in the
-        order of their rows."""
+        """Returns the shards of a job in the order of their rows."""
         with self._database.reading() as session:
             return [copy_row(Job, row) for row in shard_rows(session, job_id)]
 
@@ -66,8 +65,7 @@ class AllJobs(Records):
             return [QueueState(*found) for found in session.execute(query)]
 
     def held(self, limit: int) -> Sequence[Job]:
-        """Returns up to `limit` running jobs that are owned by a worker, even one that has died,
-        the oldest first."""
+        """Returns the `limit` oldest running jobs that a worker owns, even one that has died."""
         query = (
             select(JobRow)
             .where(JobRow.status == JobStatus.RUNNING, JobRow.lease_owner.is_not(None))

@@ -31,8 +31,7 @@ _UNASKED = -100
 
 
 def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
-    """Ends a job: writes its outcome and its model or result, and marks for deletion all bytes that
-    are no longer needed.
+    """Ends a job: writes its outcome with its model or result, and marks bytes for deletion.
 
     When the last shard (part) of a job ends, the job continues with joining the shards' results, or
     ends too. For a shard, the caller has locked the job before (`catalog.jobs.shards.lock_parent`).
@@ -72,8 +71,7 @@ def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
 
 
 def close_where_shards_are(session: Session, job: JobRow) -> None:
-    """If all shards (parts) of a job have ended, lets the job continue with joining their results,
-    or ends it as failed or cancelled."""
+    """If all shards of a job have ended, lets the job join their results, or ends it."""
     if job.open_shards:
         return
     if job.error is not None:
@@ -163,8 +161,7 @@ def _delete_earlier(session: Session, row: JobRow) -> None:
 
 
 def _prefixes_over(session: Session, row: JobRow, outcome: Outcome) -> list[str]:
-    """Returns the store prefixes that are not needed after the job: all except those of the
-    published outcome."""
+    """Returns the store prefixes that are not needed after the job."""
     attempts = range(1, row.attempt + 1)
     prefixes = [checkpoint_prefix(row.id, attempt) for attempt in attempts]
     outputs = [output_prefix(row, attempt) for attempt in attempts]

@@ -88,8 +88,7 @@ class Jobs(WorkspaceRecords):
         scoring: Scoring = Scoring.FULL,
         privacy: PrivacyRequest | None = None,
     ) -> tuple[Model, Job]:
-        """Creates the records of a model and of its queued training job; the caller then notifies
-        workers.
+        """Creates the records of a model and its queued training job; the caller notifies workers.
 
         Args:
             training: JSON object with preset, seed, device and settings.
@@ -99,9 +98,7 @@ class Jobs(WorkspaceRecords):
             privacy: Privacy cost to reserve; None to skip the check of privacy caps.
 
         Raises:
-            NotFoundError: The workspace contains no such dataset.
             BudgetError: The models of the table would exceed a privacy cap.
-            IdempotencyBusyError: Another request took over the idempotency key.
         """
         with self._database.writing() as session:
             dataset = find_row(
@@ -150,10 +147,7 @@ class Jobs(WorkspaceRecords):
             estimate: Estimated cost; None if unknown.
 
         Raises:
-            NotFoundError: The workspace contains no such model or dataset.
             ModelNotReadyError: The model is not ready.
-            ReservationLostError: The reservation of the input's prefix has expired.
-            IdempotencyBusyError: Another request took over the idempotency key.
         """
         with self._database.writing() as session:
             model = find_row(session, ModelRow, model_id, self._workspace, lock=True)
@@ -173,20 +167,12 @@ class Jobs(WorkspaceRecords):
             return written(session, row, Job)
 
     def get(self, job_id: str) -> Job:
-        """Returns the job or shard with this id.
-
-        Raises:
-            NotFoundError: The workspace contains no such job.
-        """
+        """Returns the job or shard with this id."""
         with self._database.reading() as session:
             return copy_row(Job, find_row(session, JobRow, job_id, self._workspace))
 
     def find_by_result(self, result_id: str) -> Job:
-        """Returns the job whose result has, or will have, this id.
-
-        Raises:
-            NotFoundError: The workspace contains no such job.
-        """
+        """Returns the job whose result has, or will have, this id."""
         query = self._seen().where(JobRow.result_id == result_id)
         with self._database.reading() as session:
             row = session.scalar(query)
@@ -208,9 +194,6 @@ class Jobs(WorkspaceRecords):
         Args:
             cursor: `next_cursor` of the previous page; None for the first page.
             status, kind, model_id: Only jobs with this status, kind or model; None for all.
-
-        Raises:
-            CursorError: The cursor is not from a page of this list.
         """
         query = self._seen()
         for column, wanted in (
@@ -224,8 +207,7 @@ class Jobs(WorkspaceRecords):
             return read_page(session, query, JobRow, Job, limit, cursor)
 
     def count(self, statuses: Collection[JobStatus]) -> int:
-        """Returns the number of the workspace's jobs with one of these statuses; shards are not
-        counted."""
+        """Returns the number of the workspace's jobs with one of these statuses."""
         found = self._seen().where(JobRow.status.in_(statuses)).subquery()
         query = select(func.count()).select_from(found)
         with self._database.reading() as session:
@@ -235,7 +217,6 @@ class Jobs(WorkspaceRecords):
         """Cancels a queued job at once, or asks a running job to stop. Cancelling twice is allowed.
 
         Raises:
-            NotFoundError: The workspace contains no such job.
             ConflictError: The job has succeeded or failed.
         """
         with self._database.writing() as session:
@@ -263,7 +244,6 @@ class Jobs(WorkspaceRecords):
 
         Raises:
             BudgetError: The models of the table would exceed a privacy cap.
-            NotFoundError: The workspace contains no such job.
             ConflictError: The job is neither failed nor cancelled, or its input was deleted.
         """
         with self._database.writing() as session:

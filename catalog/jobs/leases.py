@@ -49,8 +49,10 @@ class HeartbeatAnswer:
 
 
 class Leases(Records):
-    """Gives jobs of all workspaces to workers as leases (temporary ownership), renews the leases,
-    and records how jobs end.
+    """Gives jobs of all workspaces to workers, renews their leases and records how jobs end.
+
+    Methods that write for a claim raise `LeaseLostError` if its attempt no longer owns the job;
+    nothing is written then.
 
     Args:
         attempts_limit: Maximum number of attempts at a job without a new checkpoint.
@@ -151,8 +153,7 @@ class Leases(Records):
             return None if row is None else Claim(copy_row(Job, row), owner, attempt, lease_seconds)
 
     def heartbeat(self, claim: Claim, progress: Document | None = None) -> HeartbeatAnswer:
-        """Renews an attempt's lease (temporary ownership of a job) and returns whether the attempt
-        should continue.
+        """Renews an attempt's lease and returns whether the attempt should continue.
 
         Args:
             progress: New progress to store; None if unchanged.
@@ -172,18 +173,13 @@ class Leases(Records):
         return HeartbeatAnswer(cancel_requested is not None, bool(cancel_requested))
 
     def record_checkpoint(self, claim: Claim, key: str, sha256: str) -> None:
-        """Records the training checkpoint from which the next attempt resumes; the previous one is
-        marked for deletion.
+        """Records the checkpoint from which the next attempt resumes, in place of the previous one.
 
         A new checkpoint is progress, so the count of attempts restarts.
 
         Args:
             key: Store key of the checkpoint.
             sha256: Checksum of the checkpoint.
-
-        Raises:
-            LeaseLostError: The attempt no longer owns the job; the caller should delete the
-                checkpoint.
         """
         with self._database.writing() as session:
             row = _find_owned(session, claim)
@@ -193,8 +189,7 @@ class Leases(Records):
             row.attempts_since_checkpoint = 0
 
     def begin_counting(self, claim: Claim, promise: Promise, admits: Admits) -> None:
-        """Records in the privacy ledger that a training with differential privacy is about to query
-        its table.
+        """Records in the privacy ledger that a private training is about to query its table.
 
         Args:
             claim: Claim of the attempt.
@@ -202,7 +197,6 @@ class Leases(Records):
             admits: Function that raises an exception if the cost exceeds a cap.
 
         Raises:
-            LeaseLostError: The attempt no longer owns the job and must not query the table.
             BudgetError: An earlier attempt has already queried the table, and another query would
                 exceed a privacy cap.
         """
@@ -214,9 +208,6 @@ class Leases(Records):
 
         Args:
             progress: Last progress; None if it is already stored.
-
-        Raises:
-            LeaseLostError: The attempt no longer owns the job; nothing was written.
         """
         with self._database.writing() as session:
             row = _find_owned(session, claim)
@@ -225,15 +216,11 @@ class Leases(Records):
             close_job(session, row, outcome)
 
     def redraw(self, claim: Claim, numbers: Collection[int]) -> None:
-        """Queues again the shards of a job whose results the store has lost. The job waits for
-        them, and the claim on it ends.
+        """Queues lost shards of a job again. The job waits for them, and the claim on it ends.
 
         Args:
             claim: Claim of the attempt that joins the shards.
             numbers: Indices of the lost shards.
-
-        Raises:
-            LeaseLostError: The attempt no longer owns the job; nothing was written.
         """
         with self._database.writing() as session:
             redraw_shards(session, _find_owned(session, claim), numbers)
@@ -252,9 +239,6 @@ class Leases(Records):
 
         Returns:
             The new status of the job.
-
-        Raises:
-            LeaseLostError: The attempt no longer owns the job; nothing was written.
         """
         with self._database.writing() as session:
             row = _find_owned(session, claim)
@@ -281,11 +265,7 @@ class Leases(Records):
             return row.status
 
     def hand_back(self, claim: Claim) -> None:
-        """Queues a job again because its worker shuts down, without counting the attempt.
-
-        Raises:
-            LeaseLostError: The attempt no longer owns the job; nothing was written.
-        """
+        """Queues a job again because its worker shuts down, without counting the attempt."""
         with self._database.writing() as session:
             row = _find_owned(session, claim)
             row.attempts_since_checkpoint = max(0, row.attempts_since_checkpoint - 1)
@@ -294,8 +274,7 @@ class Leases(Records):
             count(session, Counted.RETRIES, kind=row.kind, reason="handed_back")
 
     def take_due(self, limit: int = 100) -> list[Job]:
-        """Returns up to `limit` jobs whose message is due to be sent (again), and schedules their
-        next message.
+        """Returns up to `limit` jobs whose message is due, and schedules their next message.
 
         A message is due for a queued job that nobody has taken since the last message, and for a
         running job whose lease has expired. The pause between messages doubles each time, up to a
@@ -315,8 +294,7 @@ class Leases(Records):
             return jobs
 
     def make_due(self) -> None:
-        """Makes a message due now for every queued job, because the broker may have lost earlier
-        messages."""
+        """Makes a message due now for every queued job."""
         with self._database.writing() as session:
             session.execute(
                 update(JobRow)
@@ -325,8 +303,7 @@ class Leases(Records):
             )
 
     def close_abandoned(self) -> list[str]:
-        """Closes abandoned jobs that will not be retried, because they were cancelled or have used
-        up their attempts.
+        """Closes abandoned jobs that were cancelled or have used up their attempts.
 
         A job is abandoned if no worker holds a valid lease on it.
 
@@ -368,8 +345,7 @@ class Leases(Records):
 
 
 def _abandoned() -> ColumnElement[bool]:
-    """Returns the SQL condition that nobody works on a job or its shards: it is queued, or its
-    lease has expired."""
+    """Returns the SQL condition that no worker has a valid lease on a job or its shards."""
     expired = JobRow.lease_expires_at < database_clock()
     is_running = and_(JobRow.status == JobStatus.RUNNING, expired)
     return and_(JobRow.open_shards == 0, or_(JobRow.status == JobStatus.QUEUED, is_running))

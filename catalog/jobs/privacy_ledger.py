@@ -50,8 +50,7 @@ class PrivacyLedgers(WorkspaceRecords):
     """Reads and changes the privacy budgets of the tables of one workspace."""
 
     def spendings(self, sha256s: Iterable[str]) -> dict[str, list[Spending]]:
-        """Returns the spent and reserved privacy costs of each table, the oldest first, by the
-        table's checksum.
+        """Returns the spent and reserved costs of each table by its checksum, the oldest first.
 
         Tables without costs are omitted.
         """
@@ -62,8 +61,7 @@ class PrivacyLedgers(WorkspaceRecords):
         return found
 
     def unbounded(self, sha256s: Iterable[str]) -> dict[str, int]:
-        """Returns the number of models that were trained on each table without differential
-        privacy, by the table's checksum.
+        """Returns the number of models without differential privacy by the table's checksum.
 
         Tables without such models are omitted.
         """
@@ -74,8 +72,7 @@ class PrivacyLedgers(WorkspaceRecords):
             return {sha256: int(n) for sha256, n in rows}
 
     def caps(self, sha256s: Iterable[str]) -> dict[str, dict[str, Document]]:
-        """Returns the privacy caps of each table: a dictionary by the table's checksum, then by
-        dataset id."""
+        """Returns the privacy caps by the table's checksum, then by dataset id."""
         found: dict[str, dict[str, Document]] = {}
         with self._database.reading() as session:
             for sha256, name, cap in _caps(session, self._workspace, list(sha256s)):
@@ -83,13 +80,9 @@ class PrivacyLedgers(WorkspaceRecords):
         return found
 
     def set_cap(self, dataset_id: str, cap: Document | None) -> Dataset:
-        """Sets the cap on the joint privacy cost of the models of a dataset's table; None removes
-        the cap.
+        """Sets or removes (None) the cap on the joint cost of the models of a dataset's table.
 
         Caps of other datasets with the same table remain.
-
-        Raises:
-            NotFoundError: The workspace contains no such dataset.
         """
         with self._database.writing() as session:
             row = _locked(session, self._workspace, dataset_id)
@@ -98,8 +91,7 @@ class PrivacyLedgers(WorkspaceRecords):
 
 
 def reserve(session: Session, dataset_id: str, job: JobRow, asked: PrivacyRequest) -> None:
-    """Reserves the privacy cost `asked` of a training job after checking all caps (limits on the
-    joint cost) of its table.
+    """Reserves the privacy cost of a training job after checking all caps of its table.
 
     Raises:
         BudgetError: A cap would be exceeded (raised by `asked.admits`).
@@ -179,8 +171,7 @@ def _caps_of(session: Session, dataset: DatasetRow) -> list[Document]:
 def _caps(
     session: Session, workspace: str, sha256s: Sequence[str]
 ) -> list[tuple[str, str, Document]]:
-    """Returns (checksum, dataset id, cap) of each dataset that contains one of these tables and has
-    a cap."""
+    """Returns (checksum, dataset id, cap) of each dataset with one of these tables and a cap."""
     ours = (DatasetRow.workspace == workspace, DatasetRow.sha256.in_(sha256s))
     query = select(DatasetRow.sha256, DatasetRow.id, DatasetRow.privacy_cap).where(*ours)
     rows = session.execute(query.order_by(DatasetRow.id)).all()

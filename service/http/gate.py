@@ -55,8 +55,7 @@ class Gate:
         )
 
     async def _authorise(self, request: Request) -> tuple[Key | None, Allowance | None]:
-        """Returns the API key of the request and how many requests it may still send; both are None
-        without a key."""
+        """Returns the request's API key and its remaining requests; None without a key."""
         path = request.scope["path"]
         if not (path.startswith("/v1/") or path in ("/v1", "/metrics")):
             # DNS rebinding needs a host name. Health checks by IP address skip the query for keys,

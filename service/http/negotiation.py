@@ -55,8 +55,7 @@ def form_or_file(fields: Mapping[str, Any], media_types: Iterable[str]) -> dict[
 
 
 def picture_content(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the OpenAPI member `content` of a response that is JSON with this schema or a
-    picture."""
+    """Returns the OpenAPI member `content` of a response that is JSON or a picture."""
     numbers = {"application/json": {"schema": schema}}
     return numbers | {PICTURE_MEDIA_TYPES[form]: BYTES for form in ("png", "svg")}
 

@@ -107,8 +107,7 @@ class _ObservedAnswer:
         self._answered_at: float | None = None
 
     async def send(self, message: Message) -> None:
-        """Sends an ASGI message of the response and records whether it begins or completes the
-        response."""
+        """Sends an ASGI message and records the begin and end of the response."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self._answered_at = time.perf_counter()

@@ -128,8 +128,7 @@ def complete_rows(
 
 
 def encode_rows(context: InlineContext, model: Model, frame: bytes, form: str) -> Streamed:
-    """Computes the posterior of z (the latent vector) for rows, and streams it in format `form`
-    (json or csv).
+    """Streams the posterior of z (the latent vector) for rows in format `form`.
 
     Args:
         frame: Pickled data frame of the rows.

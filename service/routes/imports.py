@@ -70,8 +70,6 @@ def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Mod
     Raises:
         InvalidModelError: The file is not a model, or the model does not work.
         TableLimitError: The model's table has too many columns or levels.
-        PoolFullError: Too many requests wait for a child process.
-        QuotaError: The workspace would exceed its storage.
     """
     name = checked_name(upload.name, f"{upload.place}name", otherwise="model")
     _refuse_other_files(upload)

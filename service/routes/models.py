@@ -188,9 +188,6 @@ def enqueue_model(resources: Resources, workspace: Workspace, body: NewModelBody
 
     Raises:
         SettingError: The preset or a setting is unknown, or a value is out of range.
-        QueueFullError: Too many jobs are waiting.
-        QuotaError: The workspace has used up its storage or training time.
-        NotFoundError: The dataset does not exist.
         NotOfferedError: The dataset is a database, and an option is only for single tables.
         BudgetError: The models of the table would exceed a cap on their joint privacy loss.
     """

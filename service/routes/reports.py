@@ -208,11 +208,8 @@ def enqueue_report(
     """Queues a job that makes the quality report of a model. Returns the response body.
 
     Raises:
-        NotFoundError: The model or a dataset does not exist.
-        ModelNotReadyError: The model is not ready.
         RequestError: The real table is missing, or the columns of a table do not fit the model.
         NotOfferedError: Target columns are requested for a model of a database.
-        QueueFullError: Too many jobs are waiting.
     """
     model = workspace.models.get(model_id)
     require_ready(model)

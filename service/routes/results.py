@@ -58,9 +58,6 @@ def enqueue(
         estimate: Estimated cost; None if it is unknown.
         job_id: Id for the job, if its input is already stored under it; None for a new id.
         dataset_id: Dataset that the job reads; None if it reads none.
-
-    Raises:
-        ModelNotReadyError, NotFoundError: The model is not ready, or it or the dataset was deleted.
     """
     job = workspace.jobs.enqueue(
         kind,

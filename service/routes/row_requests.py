@@ -140,10 +140,6 @@ class Rows:
             work: Function for the child process, which is called with `model` and the format
                 `form`.
             filename: Name under which a browser saves the result; None to show it.
-
-        Raises:
-            PoolFullError: Too many requests wait for a child process.
-            ProcessDiedError: The process was killed during this work.
         """
         made = partial(work, model=self.model, form=self.form)
         opened = await self.call.resources.inline.open(made)

@@ -143,12 +143,7 @@ result_routes(router, JobKind.SAMPLE, has_tables=True)
 
 
 async def answer_inline(resources: Resources, model: Model, spec: SampleSpec) -> Response:
-    """Returns a response that streams a generated table; its first block is generated at once.
-
-    Raises:
-        PoolFullError: Too many requests wait for a child process.
-        ProcessDiedError: The process was killed during this work.
-    """
+    """Returns a response that streams a generated table; its first block is generated at once."""
     draw = draw_sample if model.kind is DataKind.TABLE else draw_database
     opened = await resources.inline.open(partial(draw, model=model, spec=spec))
     is_archive = model.kind is DataKind.DATABASE and spec.table is None
@@ -166,12 +161,7 @@ async def answer_inline(resources: Resources, model: Model, spec: SampleSpec) ->
 def enqueue_sample(
     resources: Resources, workspace: Workspace, model: Model, spec: SampleSpec, priority: int
 ) -> ResultBody:
-    """Queues a job that generates rows. Returns the response body.
-
-    Raises:
-        QueueFullError: Too many jobs are waiting.
-        ModelNotReadyError: The model is not ready (any more).
-    """
+    """Queues a job that generates rows. Returns the response body."""
     require_room(resources, workspace)
     n_rows = expected_rows(model, spec) if spec.rows is None else spec.rows
     shard_rows = resources.settings.sample_shard_rows

@@ -78,8 +78,7 @@ def _do(claim: Claim, catalog: Catalog, settings: WorkerSettings, pipe: Connecti
 
 
 def do_work(attempt: Attempt) -> LastMessage | None:
-    """Does the work of an attempt at a job and converts its result or any exception to the final
-    message for the supervisor.
+    """Does the work of an attempt, and returns the final message for the supervisor.
 
     Returns:
         The final message; None if the attempt lost its lease (ownership of the job).
@@ -108,6 +107,9 @@ def work_of(kind: JobKind, *, joins: bool) -> Callable[[Attempt], Outcome]:
         kind: Kind of the job; the function is `<kind>` in `worker/work/<kind>.py`.
         joins: Whether all shards have succeeded and are to be joined; the function is then `join`
             of that module if it exists, otherwise `join_shards`.
+
+    The function raises `InputError` if a table does not fit the model, `CancelledError` if the
+    attempt was asked to stop, and `LeaseLostError` if it no longer owns the job.
     """
     module = import_module(f"worker.work.{kind}")
     work: Callable[[Attempt], Outcome]
@@ -120,8 +122,7 @@ def _server_away(error: Exception) -> TryAgain:
 
 
 def _smaller_batch_or_failure(attempt: Attempt, error: GpuMemoryError) -> LastMessage:
-    """Returns a request for another attempt with half the batch size, or a failure if the batch was
-    already halved."""
+    """Returns a request for another attempt with half the batch size, or else a failure."""
     if not attempt.job.smaller_batch and error.batch_size > 1:
         _log.warning("the GPU's memory is too small, the next attempt takes half the batch")
         return TryAgain(Failed(_GPU_MEMORY, str(error)), smaller_batch=True)
@@ -147,6 +148,5 @@ def _final_outcome(error: Exception) -> Outcome:
 
 
 def _show(command: str) -> None:
-    """Sets the command that `ps` shows for this process, padded with blanks over the previous
-    one."""
+    """Sets the command that `ps` shows, padded with blanks over the previous one."""
     setproctitle(command.ljust(sum(len(os.fsencode(word)) + 1 for word in sys.orig_argv)))

@@ -70,8 +70,7 @@ def run_worker(settings: WorkerSettings) -> int:
 
 
 class WorkerGroup:
-    """Runs a Celery process for each slot (room for one running job), and the reconciler, which
-    sends lost messages again."""
+    """Runs a Celery process for each slot, and the reconciler."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         self._settings = settings
@@ -88,8 +87,7 @@ class WorkerGroup:
         self._forget_at = self._seen_at = 0.0
 
     def run(self, stop: threading.Event) -> None:
-        """Runs the reconciler and restarts Celery processes that have ended, until `stop` is
-        set."""
+        """Runs the reconciler and restarts Celery processes until `stop` is set."""
         self._try(self._reconciler.start)
         while not stop.is_set():
             for slot in self._slots:
@@ -98,8 +96,7 @@ class WorkerGroup:
             stop.wait(self._settings.jobs.reconcile_seconds)
 
     def close(self) -> None:
-        """Asks all Celery processes to give their running jobs back, and waits until they have
-        ended."""
+        """Asks the Celery processes to give their jobs back, and waits until they have ended."""
         for slot in self._slots:
             slot.ask_to_stop()
         for slot in self._slots:
@@ -134,8 +131,7 @@ class WorkerGroup:
 
 
 class SlotProcess:
-    """Celery process of one slot (room for one running job); `keep` restarts it when it has
-    ended."""
+    """Celery process of one slot; `keep` restarts it when it has ended."""
 
     def __init__(self, slot: Slot, settings: WorkerSettings, metrics: WorkerMetrics) -> None:
         self._slot = slot

@@ -49,8 +49,7 @@ def run_jobs(
     server: ForkServer,
     traces: Traces = _NO_TRACES,
 ) -> None:
-    """Takes and runs jobs of the queues in `settings`, one after the other, until none is
-    available.
+    """Takes and runs jobs of the queues in `settings`, until none is available.
 
     A message to a worker is only a request to look for work. Because the worker continues until
     nothing waits, jobs that waited for their workspace's limit need no message.
@@ -81,8 +80,7 @@ def run_attempt(
     server: ForkServer,
     traces: Traces = _NO_TRACES,
 ) -> None:
-    """Runs one attempt at a claimed job, records its outcome, and deletes bytes that are due for
-    deletion.
+    """Runs one attempt at a claimed job, records its outcome, and deletes garbage.
 
     Args:
         claim: Claim of the worker on the job.
@@ -217,8 +215,7 @@ class Supervisor:
             child.terminate()
 
     def _insist(self, write: Callable[[], T]) -> T:
-        """Calls `write`, and retries while the database is unavailable; no one else can take the
-        job meanwhile."""
+        """Calls `write` until the database is available; nobody else can take the job."""
         while True:
             try:
                 return write()
@@ -259,8 +256,7 @@ class Supervisor:
         return failed.code
 
     def _leave_no_bytes(self) -> None:
-        """Marks for deletion the bytes that this attempt stored, unless they may still be
-        needed."""
+        """Marks the bytes that this attempt stored for deletion, unless they may be needed."""
         claim, job = self._claim, None
         with suppress(NotFoundError):
             job = self._catalog.workspace(claim.job.workspace).jobs.get(claim.job_id)

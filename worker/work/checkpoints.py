@@ -20,8 +20,7 @@ _log = structlog.get_logger(__name__)
 
 
 class JobCheckpoints:
-    """Stores and loads the training checkpoints of one attempt; implements the protocol
-    `CheckpointStore` of the library's training.
+    """Training checkpoints of one attempt; implements the library's `CheckpointStore`.
 
     Attributes:
         interval_seconds: Time from one checkpoint to the next; shorter before the first of the
@@ -51,8 +50,7 @@ class JobCheckpoints:
         self._catalog.leases.begin_counting(self._claim, Promise(**promise), require_within)
 
     def load(self) -> bytes | None:
-        """Returns the newest checkpoint of all attempts; None if there is none, or if its bytes are
-        lost."""
+        """Returns the newest checkpoint of all attempts; None without one or if it is lost."""
         job = self._claim.job
         if job.checkpoint_key is None or job.checkpoint_sha256 is None:
             return None
@@ -65,8 +63,7 @@ class JobCheckpoints:
         return data
 
     def restored(self, *, is_continued: bool) -> None:
-        """Logs whether training resumes from the loaded checkpoint (`is_continued`) or begins
-        anew."""
+        """Logs whether training resumes from the loaded checkpoint or begins anew."""
         key = self._claim.job.checkpoint_key
         if is_continued:
             _log.info("training resumes", checkpoint=key)

@@ -11,14 +11,7 @@ from worker.work.tables import table_of
 
 
 def encode(attempt: Attempt) -> Produced:
-    """Computes the latent vectors of the job's rows, or of those of its shard, and publishes them
-    as a table.
-
-    Raises:
-        InputError: The table does not fit the model.
-        CancelledError: The attempt was asked to stop.
-        LeaseLostError: The attempt no longer owns the job.
-    """
+    """Computes the latent vectors of the rows of the job or shard, and publishes them."""
     from gcvae.latent.encoding_stream import MEDIA_TYPES, stream_encodings
 
     shard = Shard.of(attempt, EncodeSpec)

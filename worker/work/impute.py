@@ -12,14 +12,7 @@ from worker.work.tables import table_of
 
 
 def impute(attempt: Attempt) -> Produced:
-    """Fills the missing cells of the job's rows, or of those of its shard, and publishes the
-    completed rows.
-
-    Raises:
-        InputError: The table does not fit the model.
-        CancelledError: The attempt was asked to stop.
-        LeaseLostError: The attempt no longer owns the job.
-    """
+    """Fills the missing cells of the rows of the job or shard, and publishes the rows."""
     from gcvae.files.table_stream import MEDIA_TYPES
     from gcvae.sampling.imputation_stream import stream_completed
 

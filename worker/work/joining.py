@@ -28,8 +28,7 @@ Summary = tuple[Document, bytes]
 
 
 def summary_of_first(_attempt: Attempt, shards: Sequence[Produced]) -> Summary:
-    """Returns (first shard's summary, no bytes), for jobs whose shards have the same summary and
-    whose joined result needs no further bytes at its end."""
+    """Returns (first shard's summary, no bytes), for shards that have the same summary."""
     return shards[0].summary, b""
 
 
@@ -82,8 +81,7 @@ def _list_shards(
 
 
 def _join_row_groups(attempt: Attempt, shards: Sequence[Produced], summary: Document) -> Produced:
-    """Publishes one Parquet file with the row groups of all shards, and returns the joined
-    result."""
+    """Publishes one Parquet file with the row groups of all shards."""
     from gcvae.files.table_stream import join_parquet
 
     files = [attempt.folder / f"shard-{number}" for number in range(len(shards))]

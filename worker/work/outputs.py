@@ -46,8 +46,7 @@ def reporting(
 
 
 def fraction_of_rows(rows: int) -> Callable[[int], float]:
-    """Returns a function that divides a number of finished rows by `rows`; it returns 1 if `rows`
-    is 0."""
+    """Returns a function that divides a number of finished rows by `rows` (1 for none)."""
     return lambda done: done / rows if rows else 1.0
 
 
@@ -102,8 +101,7 @@ def publish(
 def publish_report(
     attempt: Attempt, document: dict[str, Any], *, rows: int, summary: dict[str, Any]
 ) -> Produced:
-    """Stores a report as the job's result, in JSON, and returns the outcome of the job; raises
-    LeaseLostError if the attempt no longer owns the job."""
+    """Stores a report as the job's result, in JSON; raises as `publish`."""
     content = json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
     file = written(attempt, "report.json", [content])
     return publish(attempt, file, media_type="application/json", rows=rows, summary=summary)

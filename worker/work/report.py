@@ -28,8 +28,6 @@ def report(attempt: Attempt) -> Produced:
     Raises:
         InputError: A table does not fit the model.
         DeletedTableError: A dataset was deleted.
-        CancelledError: The attempt was asked to stop.
-        LeaseLostError: The attempt no longer owns the job.
     """
     spec = ReportSpec.from_json(attempt.job.spec)
     if attempt.model().kind is DataKind.DATABASE:
@@ -56,8 +54,7 @@ def report(attempt: Attempt) -> Produced:
 
 
 def next_report(trained: TrainSpec, dataset: Dataset) -> Document | None:
-    """Returns the report job to queue after a training, with `kind`, `spec` and `estimate`; None if
-    training set no rows aside for a report."""
+    """Returns the report job to queue after a training; None without rows set aside for it."""
     if not trained.holds_back:
         return None
     spec, preset = ReportSpec(dataset.id, trained.training["seed"]), trained.training["preset"]

@@ -17,8 +17,6 @@ def sample(attempt: Attempt) -> Produced:
 
     Raises:
         InputError: The model cannot generate rows that satisfy the conditions.
-        CancelledError: The attempt was asked to stop.
-        LeaseLostError: The attempt no longer owns the job.
     """
     from gcvae.files.row_documents import numbered, pointing
     from gcvae.files.table_stream import MEDIA_TYPES, stream_table

@@ -17,13 +17,7 @@ from worker.work.tables import table_of
 
 
 def score(attempt: Attempt) -> Produced:
-    """Scores the job's rows, or those of its shard, and publishes the scores as a table.
-
-    Raises:
-        InputError: The table does not fit the model.
-        CancelledError: The attempt was asked to stop.
-        LeaseLostError: The attempt no longer owns the job.
-    """
+    """Scores the job's rows, or those of its shard, and publishes the scores as a table."""
     from gcvae.scoring.score_options import ScoreOptions
     from gcvae.scoring.score_stream import MEDIA_TYPES, new_totals, stream_scores
 
@@ -60,8 +54,7 @@ def score(attempt: Attempt) -> Produced:
 
 
 def join(attempt: Attempt) -> Produced:
-    """Joins the scores of a job whose shards have all succeeded, adds the totals, and publishes
-    them.
+    """Joins the scores of a job whose shards have all succeeded, and adds the totals.
 
     Raises:
         LeaseLostError: The attempt no longer owns the job, or waits for lost shards to be made

@@ -29,8 +29,6 @@ def train(attempt: Attempt) -> Trained:
         InputError: The table, its schema or the settings are not suitable.
         TrainingError: Training cannot continue.
         GpuMemoryError: The GPU has too little memory.
-        CancelledError: The attempt was asked to stop.
-        LeaseLostError: The attempt no longer owns the job.
     """
     attempt.prepare()
     job = attempt.job
