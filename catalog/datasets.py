@@ -91,10 +91,8 @@ class Datasets(WorkspaceRecords):
         """Returns one page of the workspace's datasets.
 
         Args:
-            cursor: `next_cursor` of the previous page; None for the first page.
-            search: String contained in the name (ignoring case) or at the start of the id; None for
-                all datasets.
-            order: Order of the list.
+            search: As for `catalog.pages.named_like`.
+            cursor, order: As for `catalog.pages.read_page`.
         """
         query = select(DatasetRow).where(DatasetRow.workspace == self._workspace)
         query = named_like(query, DatasetRow, search)

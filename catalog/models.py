@@ -88,12 +88,9 @@ class Models(WorkspaceRecords):
         """Returns one page of the workspace's models.
 
         Args:
-            cursor: `next_cursor` of the previous page; None for the first page.
-            dataset_id: Only models that were trained on this dataset; None for all.
-            status: Only models with this status; None for all.
-            search: String contained in the name (ignoring case) or at the start of the id; None for
-                all models.
-            order: Order of the list.
+            dataset_id, status: Only models of this dataset, or with this status; None for all.
+            search: As for `catalog.pages.named_like`.
+            cursor, order: As for `catalog.pages.read_page`.
         """
         query = select(ModelRow).where(ModelRow.workspace == self._workspace)
         if dataset_id is not None:

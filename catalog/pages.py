@@ -39,7 +39,7 @@ class Order(StrEnum):
 def named_like(query: Select[Any], row_type: Any, search: str | None) -> Select[Any]:
     """Restricts a query to rows whose name contains `search` or whose id begins with it.
 
-    An empty `search` or None does not restrict the query.
+    Case is ignored in names. An empty `search` or None does not restrict the query.
     """
     if not search:
         return query

@@ -389,8 +389,6 @@ class Trained:
     """Outcome of a training job that has succeeded: the model's file is stored.
 
     Attributes:
-        artifact_key, artifact_sha256, artifact_bytes: Store key, checksum and size of the model's
-            file.
         next_job: Job to queue on the new model, with `kind`, `spec` and `estimate`; None for none.
         scoring: Limit on scores that is stored in the model's file.
     """

@@ -91,10 +91,8 @@ class Jobs(WorkspaceRecords):
         """Creates the records of a model and its queued training job; the caller notifies workers.
 
         Args:
-            training: JSON object with preset, seed, device and settings.
-            priority: Priority among the workspace's jobs; higher runs sooner.
-            estimate: Estimated cost; None if unknown.
-            scoring: Limit on the scores that the model may return.
+            training, scoring: As in `catalog.records.Model`.
+            priority, estimate: As in `catalog.records.Job`.
             privacy: Privacy cost to reserve; None to skip the check of privacy caps.
 
         Raises:
@@ -143,8 +141,7 @@ class Jobs(WorkspaceRecords):
             job_id: Id from `new_id` if the job's input table is already stored under the reserved
                 prefix `input_prefix(job_id)`; None to create an id.
             shards: Ranges of rows to be processed by several workers; empty if one worker does all.
-            priority: Priority among the workspace's jobs; higher runs sooner.
-            estimate: Estimated cost; None if unknown.
+            priority, estimate: As in `catalog.records.Job`.
 
         Raises:
             ModelNotReadyError: The model is not ready.

@@ -55,12 +55,8 @@ class Leases(Records):
     nothing is written then.
 
     Args:
-        attempts_limit: Maximum number of attempts at a job without a new checkpoint.
-        resend_seconds: First pause before a message is sent again or a failed job is retried; it
-            doubles each time.
-        resend_limit_seconds: Maximum of this pause.
-        running_jobs_limit: Maximum number of running jobs of one workspace in each queue; None for
-            no limit.
+        attempts_limit, resend_seconds, resend_limit_seconds, running_jobs_limit: As in
+            `catalog.settings.CatalogSettings`; a failed job is retried after the same pauses.
     """
 
     def __init__(

@@ -53,11 +53,7 @@ def enqueue(
     """Queues a job of a model and sends its id to the workers. Returns the response body.
 
     Args:
-        shards: Ranges of rows that different workers process; empty if one worker processes all.
-        priority: Order among the waiting jobs of the workspace; higher is earlier.
-        estimate: Estimated cost; None if it is unknown.
-        job_id: Id for the job, if its input is already stored under it; None for a new id.
-        dataset_id: Dataset that the job reads; None if it reads none.
+        shards, priority, estimate, job_id, dataset_id: As for `catalog.jobs.jobs.Jobs.enqueue`.
     """
     job = workspace.jobs.enqueue(
         kind,

@@ -163,8 +163,7 @@ class Rows:
         Args:
             options: Options of the job, except its table and response format.
             fingerprinted: JSON values of the options; a repeated request must have the same.
-            shards: Ranges of rows that different workers process; empty for one worker.
-            estimate: Estimated cost; None if it is unknown.
+            shards, estimate: As for `catalog.jobs.jobs.Jobs.enqueue`.
         """
         call = self.call
         sha256 = await run_in_threadpool(self.upload.sha256)

@@ -83,10 +83,7 @@ def run_attempt(
     """Runs one attempt at a claimed job, records its outcome, and deletes garbage.
 
     Args:
-        claim: Claim of the worker on the job.
-        shutdown: Once set, the job is given back to the queue at once.
-        server: Fork server that starts the process of the attempt.
-        traces: Creates a trace span for the attempt, as a child of the request's span.
+        shutdown, server, traces: As for `run_jobs`.
     """
     job = claim.job
     with (
@@ -103,12 +100,7 @@ def run_attempt(
 
 
 class Supervisor:
-    """Runs the child process of one attempt, sends heartbeats, and records the outcome.
-
-    Args:
-        shutdown: Once set, the job is given back at once.
-        server: Fork server that starts the child process.
-    """
+    """Runs the child process of one attempt, sends heartbeats, and records the outcome."""
 
     def __init__(
         self,
