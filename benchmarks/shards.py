@@ -28,14 +28,13 @@ import psutil
 
 from benchmarks.quality.tables import NoTableError, data_folder
 from catalog import Catalog, Job, JobKind, JobStatus, Trained, upgrade
-from catalog.dispatch.celery import CeleryDispatcher, make_celery
-from catalog.dispatch.port import send_soon
+from catalog.dispatch.celery import CeleryDispatcher, make_celery, send_soon
 from catalog.job_kinds import SampleSpec
 from catalog.object_keys import model_prefix
 from gcvae import Synthesizer, read_table
 from models_store import Store, open_store
 from models_store.manifests import Manifest
-from service.shards import cut_rows
+from service.routes.results import cut_rows
 
 _ROOT = Path(__file__).parents[1]
 _LIMIT_SECONDS = 3600.0

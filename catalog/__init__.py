@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from catalog.catalog import Catalog
 from catalog.database.migrate import upgrade
-from catalog.dispatch.port import Dispatcher
 from catalog.job_kinds import JobKind, Queue
 from catalog.pages import Page
 from catalog.records import (
@@ -32,7 +31,6 @@ __all__ = [
     "Catalog",
     "Claim",
     "Dataset",
-    "Dispatcher",
     "Document",
     "Failed",
     "Job",

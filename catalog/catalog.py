@@ -11,7 +11,7 @@ from catalog.inventory import Inventory
 from catalog.jobs.all_jobs import AllJobs
 from catalog.jobs.leases import Leases
 from catalog.orphans import Orphans
-from catalog.retention import Retention
+from catalog.results import Retention
 from catalog.statistics import Statistics
 from catalog.webhooks.outbox import Outbox
 from catalog.workers import Workers
@@ -29,13 +29,9 @@ class Catalog:
 
     Args:
         database_url: `sqlite:///FILE` or `postgresql://USER@HOST/NAME`.
-        attempts_limit: Maximum number of attempts at a job without a new checkpoint.
-        resend_seconds: Pause before a job's message to the workers is sent again; it doubles each
-            time.
-        resend_limit_seconds: Maximum of this pause.
+        attempts_limit, resend_seconds, resend_limit_seconds, running_jobs_limit: As in
+            `catalog.settings.CatalogSettings`.
         answer_seconds: Time limit of a statement in PostgreSQL.
-        running_jobs_limit: Maximum number of jobs of one workspace that run at the same time, in
-            each queue; None for no limit.
     """
 
     def __init__(

@@ -7,29 +7,20 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from catalog.database.clock import database_clock
-from catalog.database.engine import Database
 from catalog.database.tables import DatasetRow, ModelRow
-from catalog.errors import ConflictError, NotFoundError, SchemaChangedError
+from catalog.errors import ConflictError, SchemaChangedError
 from catalog.idempotency import forget_answer, note_made
 from catalog.ids import new_id
-from catalog.model_deletion import delete_model
+from catalog.models import delete_model
+from catalog.object_keys import dataset_prefix
 from catalog.orphans import add_orphans, drop_reservation
-from catalog.pages import Order, Page, copy_row, named_like, read_page
+from catalog.pages import Order, Page, named_like, read_page
 from catalog.records import DataKind, Dataset, Document, ModelStatus
+from catalog.rows import WorkspaceRecords, copy_row, find_row, written
 
 
-def dataset_prefix(dataset_id: str) -> str:
-    """Returns the prefix of the store keys under which a dataset's bytes are kept."""
-    return f"datasets/{dataset_id}/"
-
-
-class Datasets:
+class Datasets(WorkspaceRecords):
     """Creates, reads, changes and deletes the dataset records of one workspace."""
-
-    def __init__(self, database: Database, workspace: str) -> None:
-        self._database = database
-        self._workspace = workspace
 
     def new_id(self) -> str:
         """Returns an id for a dataset that is about to be stored."""
@@ -52,8 +43,7 @@ class Datasets:
         given_schema: Document | None = None,
         tables: Sequence[Document] | None = None,
     ) -> Dataset:
-        """Records a dataset whose bytes are already stored, under a prefix reserved before with
-        `catalog.orphans.Orphans.reserve`.
+        """Records a dataset whose bytes are already stored, under a prefix reserved before.
 
         Args:
             dataset_id, name, format, rows, columns, schema, sha256, size_bytes, object_key,
@@ -62,10 +52,6 @@ class Datasets:
                 completely.
             tables: Name, format, rows, columns and schema of each table of a database; None for a
                 single table.
-
-        Raises:
-            ReservationLostError: The reservation has expired.
-            IdempotencyBusyError: Another request took over the idempotency key.
         """
         row = DatasetRow(
             id=dataset_id,
@@ -83,23 +69,16 @@ class Datasets:
             object_key=object_key,
             warnings=[*warnings],
             encoding=encoding,
-            created_at=database_clock(),
         )
         with self._database.writing() as session:
             drop_reservation(session, dataset_prefix(dataset_id))
-            session.add(row)
-            session.flush()
             note_made(session, dataset_id)
-            return _copy(session, row)
+            return written(session, row, Dataset)
 
     def get(self, dataset_id: str) -> Dataset:
-        """Returns the dataset with this id.
-
-        Raises:
-            NotFoundError: The workspace contains no such dataset.
-        """
+        """Returns the dataset with this id."""
         with self._database.reading() as session:
-            return copy_row(Dataset, find_dataset(session, dataset_id, self._workspace))
+            return copy_row(Dataset, find_row(session, DatasetRow, dataset_id, self._workspace))
 
     def list(
         self,
@@ -112,13 +91,8 @@ class Datasets:
         """Returns one page of the workspace's datasets.
 
         Args:
-            cursor: `next_cursor` of the previous page; None for the first page.
-            search: String contained in the name (ignoring case) or at the start of the id; None for
-                all datasets.
-            order: Order of the list.
-
-        Raises:
-            CursorError: The cursor is not from a page of this list.
+            search: As for `catalog.pages.named_like`.
+            cursor, order: As for `catalog.pages.read_page`.
         """
         query = select(DatasetRow).where(DatasetRow.workspace == self._workspace)
         query = named_like(query, DatasetRow, search)
@@ -149,27 +123,21 @@ class Datasets:
             ConflictError: A model is being trained on the dataset.
         """
         with self._database.writing() as session:
-            row = find_dataset(session, before.id, self._workspace, lock=True)
+            row = find_row(session, DatasetRow, before.id, self._workspace, lock=True)
             if (row.schema, row.given_schema) != (before.schema, before.given_schema):
                 raise SchemaChangedError(before.id)
             _refuse_while_training(session, before.id)
             row.schema, row.given_schema, row.warnings = schema, given_schema, [*warnings]
             row.tables = None if tables is None else [*tables]
             forget_answer(session, before.id, self._workspace)
-            session.flush()
-            return _copy(session, row)
+            return written(session, row, Dataset)
 
     def rename(self, dataset_id: str, name: str) -> Dataset:
-        """Renames a dataset and returns it.
-
-        Raises:
-            NotFoundError: The workspace contains no such dataset.
-        """
+        """Renames a dataset and returns it."""
         with self._database.writing() as session:
-            row = find_dataset(session, dataset_id, self._workspace, lock=True)
+            row = find_row(session, DatasetRow, dataset_id, self._workspace, lock=True)
             row.name = name
-            session.flush()
-            return _copy(session, row)
+            return written(session, row, Dataset)
 
     def count_models(self, dataset_id: str) -> int:
         """Returns the number of models that were trained on a dataset."""
@@ -177,20 +145,18 @@ class Datasets:
             return len(_models_of(session, dataset_id, self._workspace))
 
     def delete(self, dataset_id: str, *, cascade: bool = False) -> tuple[str, ...]:
-        """Deletes a dataset's record and returns the store prefixes of its bytes, to be deleted by
-        the caller or by garbage collection.
+        """Deletes a dataset's record and returns the store prefixes of its bytes.
 
         Args:
             cascade: Whether to delete also the models that were trained on the dataset, with their
                 results.
 
         Raises:
-            NotFoundError: The workspace contains no such dataset.
             ConflictError: A model is being trained on the dataset, or a job uses a model to be
                 deleted.
         """
         with self._database.writing() as session:
-            row = find_dataset(session, dataset_id, self._workspace, lock=True)
+            row = find_row(session, DatasetRow, dataset_id, self._workspace, lock=True)
             _refuse_while_training(session, dataset_id)
             of_models: tuple[str, ...] = ()
             for model_id in _models_of(session, dataset_id, self._workspace) if cascade else ():
@@ -199,22 +165,6 @@ class Datasets:
             prefixes = (dataset_prefix(dataset_id),)
             add_orphans(session, prefixes)
             return prefixes + of_models
-
-
-def find_dataset(
-    session: Session, dataset_id: str, workspace: str, *, lock: bool = False
-) -> DatasetRow:
-    """Returns the database row of a dataset; with `lock` the row is locked until the transaction
-    ends.
-
-    Raises:
-        NotFoundError: The workspace contains no such dataset.
-    """
-    query = select(DatasetRow).where(DatasetRow.id == dataset_id, DatasetRow.workspace == workspace)
-    row = session.scalar(query.with_for_update() if lock else query)
-    if row is None:
-        raise NotFoundError("dataset", dataset_id)
-    return row
 
 
 def _models_of(session: Session, dataset_id: str, workspace: str) -> Sequence[str]:
@@ -232,8 +182,3 @@ def _refuse_while_training(session: Session, dataset_id: str) -> None:
         raise ConflictError(
             f"model {model_id} is being trained on dataset {dataset_id}; cancel its job first"
         )
-
-
-def _copy(session: Session, row: DatasetRow) -> Dataset:
-    session.refresh(row)
-    return copy_row(Dataset, row)

@@ -1,21 +1,4 @@
-"""The errors of the catalog.
-
-CatalogError
-├── DatabaseUrlError         a database address that is neither SQLite nor PostgreSQL
-├── SchemaVersionError       the database's tables are older or newer than this version's
-├── NotFoundError            no such record in this workspace
-├── ConflictError            the record's state does not allow the request
-│   ├── ModelNotReadyError   a job was requested for a model that is not ready
-│   ├── LooserScoringError   the requested scoring allows more than the model's
-│   └── SchemaChangedError   a dataset's schema was replaced by another request meanwhile
-├── BadKeyError              a key that is not valid
-├── CursorError              a page cursor that this catalog did not create
-├── IdempotencyMismatchError the key was used for another request
-├── IdempotencyBusyError     the first request with this key is still in progress
-├── ReservationLostError     the bytes of a new record were collected meanwhile
-├── LeaseLostError           another attempt owns the job, or it is over
-└── DispatchError            the broker did not accept a message
-"""
+"""The errors of the catalog."""
 
 from __future__ import annotations
 
@@ -33,8 +16,7 @@ class SchemaVersionError(CatalogError):
 
 
 class BadKeyError(CatalogError):
-    """An API key is malformed, unknown, expired or revoked, or a session has ended; the message
-    does not contain the key."""
+    """An API key is malformed, unknown, expired or revoked, or a session has ended."""
 
 
 class NotFoundError(CatalogError):
@@ -43,7 +25,6 @@ class NotFoundError(CatalogError):
     def __init__(self, kind: str, record_id: str) -> None:
         super().__init__(f"there is no {kind} {record_id!r}")
         self.kind = kind
-        self.record_id = record_id
 
 
 class ConflictError(CatalogError):
@@ -74,8 +55,6 @@ class ModelNotReadyError(ConflictError):
 
     def __init__(self, model_id: str, status: str) -> None:
         super().__init__(f"model {model_id} is {status}; this requires a ready model")
-        self.model_id = model_id
-        self.status = status
 
 
 class CursorError(CatalogError):
@@ -86,7 +65,6 @@ class CursorError(CatalogError):
             f"cursor {cursor!r} does not belong to this list; use the `next_cursor` of "
             "its previous page"
         )
-        self.cursor = cursor
 
 
 class IdempotencyMismatchError(CatalogError):
@@ -94,7 +72,6 @@ class IdempotencyMismatchError(CatalogError):
 
     def __init__(self, key: str) -> None:
         super().__init__(f"Idempotency-Key {key!r} was used for another request; use a new key")
-        self.key = key
 
 
 class IdempotencyBusyError(CatalogError):
@@ -102,25 +79,20 @@ class IdempotencyBusyError(CatalogError):
 
     def __init__(self, key: str) -> None:
         super().__init__(f"the first request with Idempotency-Key {key!r} is still running")
-        self.key = key
 
 
 class ReservationLostError(CatalogError):
     """The bytes of a new record were deleted as garbage before the record was created."""
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self) -> None:
         super().__init__("the upload took too long and its data was removed; try again")
-        self.prefix = prefix
 
 
 class LeaseLostError(CatalogError):
-    """An attempt at a job must stop without writing: the job has ended or belongs to another
-    attempt."""
+    """An attempt must stop without writing: its job has ended or belongs to another attempt."""
 
     def __init__(self, job_id: str, attempt: int) -> None:
         super().__init__(f"attempt {attempt} no longer owns job {job_id}")
-        self.job_id = job_id
-        self.attempt = attempt
 
 
 class DispatchError(CatalogError):

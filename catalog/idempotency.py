@@ -12,15 +12,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from sqlalchemy import delete, update
+from sqlalchemy import ColumnElement, and_, delete, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from catalog.database.clock import database_clock
-from catalog.database.engine import Database
 from catalog.database.tables import IdempotencyRow
 from catalog.errors import IdempotencyBusyError, IdempotencyMismatchError
 from catalog.records import Document
+from catalog.rows import WorkspaceRecords
 
 KEEP_SECONDS = 10.0
 """Interval in seconds at which a request in progress renews its idempotency key."""
@@ -53,15 +53,14 @@ def note_made(session: Session, made_id: str) -> None:
     if held is None:
         return
     workspace, key = held
-    row = IdempotencyRow
-    note = update(row).where(row.workspace == workspace, row.key == key, row.response.is_(None))
-    if session.scalar(note.values(response={_MADE: made_id}).returning(row.key)) is None:
+    note = update(IdempotencyRow).where(_unanswered(workspace, key))
+    note = note.values(response={_MADE: made_id})
+    if session.scalar(note.returning(IdempotencyRow.key)) is None:
         raise IdempotencyBusyError(key)
 
 
 def forget_answer(session: Session, made_id: str, workspace: str) -> None:
-    """Deletes the stored response to the request that created this record, because the record has
-    changed.
+    """Deletes the stored response to the request that created a record, which has changed.
 
     The key still blocks a second execution: if the request is repeated, its response is made from
     the record.
@@ -72,12 +71,8 @@ def forget_answer(session: Session, made_id: str, workspace: str) -> None:
     session.execute(forgetting.values(response={_MADE: made_id}))
 
 
-class Idempotency:
+class Idempotency(WorkspaceRecords):
     """Reads and writes the idempotency keys of one workspace."""
-
-    def __init__(self, database: Database, workspace: str) -> None:
-        self._database = database
-        self._workspace = workspace
 
     def begin(self, key: str, request_sha256: str) -> Document | Made | None:
         """Registers a request by its idempotency key.
@@ -97,10 +92,18 @@ class Idempotency:
 
     def _begin(self, key: str, request_sha256: str) -> Document | Made | None:
         with self._database.writing() as session:
-            self._drop_abandoned(session)
+            # A process that died during its request never releases its key, which must not block
+            # long.
+            expired = IdempotencyRow.created_at < database_clock(-_ANSWERING_SECONDS)
+            session.execute(
+                delete(IdempotencyRow).where(IdempotencyRow.response.is_(None), expired)
+            )
             row = session.get(IdempotencyRow, (self._workspace, key), with_for_update=True)
             if row is None:
-                session.add(_new_row(self._workspace, key, request_sha256))
+                row = IdempotencyRow(
+                    workspace=self._workspace, key=key, request_sha256=request_sha256
+                )
+                session.add(row)
                 return None
             if row.request_sha256 != request_sha256:
                 raise IdempotencyMismatchError(key)
@@ -110,8 +113,7 @@ class Idempotency:
 
     @contextmanager
     def answering(self, key: str) -> Iterator[None]:
-        """Context manager: records created within the block are attributed to the request with this
-        key."""
+        """Context manager: records created within the block belong to the request `key`."""
         token = _answering.set((self._workspace, key))
         try:
             yield
@@ -119,18 +121,10 @@ class Idempotency:
             _answering.reset(token)
 
     def keep(self, key: str) -> None:
-        """Prevents the key of a request in progress from expiring; the caller repeats this every
-        `KEEP_SECONDS`."""
+        """Renews the key of a request in progress; call it every `KEEP_SECONDS`."""
         with self._database.writing() as session:
-            session.execute(
-                update(IdempotencyRow)
-                .where(
-                    IdempotencyRow.workspace == self._workspace,
-                    IdempotencyRow.key == key,
-                    IdempotencyRow.response.is_(None),
-                )
-                .values(created_at=database_clock())
-            )
+            kept = update(IdempotencyRow).where(_unanswered(self._workspace, key))
+            session.execute(kept.values(created_at=database_clock()))
 
     def complete(self, key: str, response: Document) -> None:
         """Stores the response to the request with this key; `response` is any JSON object."""
@@ -140,31 +134,12 @@ class Idempotency:
                 row.response = response
 
     def abandon(self, key: str) -> None:
-        """Releases the key of a failed request, so that it can be repeated, unless the request
-        created a record."""
+        """Releases the key of a failed request, unless the request created a record."""
         with self._database.writing() as session:
-            session.execute(
-                delete(IdempotencyRow).where(
-                    IdempotencyRow.workspace == self._workspace,
-                    IdempotencyRow.key == key,
-                    IdempotencyRow.response.is_(None),
-                )
-            )
-
-    def _drop_abandoned(self, session: Session) -> None:
-        # A process that died during its request never releases its key, which must not block long.
-        session.execute(
-            delete(IdempotencyRow).where(
-                IdempotencyRow.response.is_(None),
-                IdempotencyRow.created_at < database_clock(-_ANSWERING_SECONDS),
-            )
-        )
+            session.execute(delete(IdempotencyRow).where(_unanswered(self._workspace, key)))
 
 
-def _new_row(workspace: str, key: str, request_sha256: str) -> IdempotencyRow:
-    return IdempotencyRow(
-        workspace=workspace,
-        key=key,
-        request_sha256=request_sha256,
-        created_at=database_clock(),
-    )
+def _unanswered(workspace: str, key: str) -> ColumnElement[bool]:
+    """Returns the SQL condition of a key whose request is in progress."""
+    row = IdempotencyRow
+    return and_(row.workspace == workspace, row.key == key, row.response.is_(None))

@@ -16,7 +16,9 @@ _last = 0
 
 def new_id(prefix: str) -> str:
     """Returns a new id that sorts after all earlier ids of this process."""
-    return f"{prefix}_{_letters(_next_number())}"
+    number = _next_number()
+    shifts = range(5 * (_LENGTH - 1), -1, -5)
+    return f"{prefix}_{''.join(_ALPHABET[(number >> shift) & 31] for shift in shifts)}"
 
 
 def _next_number() -> int:
@@ -27,7 +29,3 @@ def _next_number() -> int:
         # Ids of one millisecond, or after the clock was set back, must still be in order.
         _last = max(number, _last + 1)
         return _last
-
-
-def _letters(number: int) -> str:
-    return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(5 * (_LENGTH - 1), -1, -5))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from catalog.database.engine import Database
 from catalog.database.tables import DatasetRow, JobRow, ModelRow, OrphanRow, ResultRow
 from catalog.object_keys import checkpoint_prefix, input_prefix, output_prefix
 from catalog.records import JobStatus
+from catalog.rows import Records
 
 _OPEN = (JobStatus.QUEUED, JobStatus.RUNNING)
 
@@ -35,21 +34,16 @@ class Kept:
     is_manifest: bool = False
 
 
-class Inventory:
+class Inventory(Records):
     """Lists the bytes that the store should contain according to the records of all workspaces."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
     def kept(self) -> list[Kept]:
-        """Returns all stored bytes that belong to a record; for a table in shards only its
-        manifest."""
+        """Returns all stored bytes that belong to a record; of a table in shards the manifest."""
         with self._database.reading() as session:
             return [*_tables(session), *_results(session), *_bytes_of_jobs(session)]
 
     def prefixes_in_work(self) -> list[str]:
-        """Returns the key prefixes of the object store whose bytes need no record, because they are
-        being written or are about to be deleted."""
+        """Returns the prefixes of bytes without a record that are being written or deleted."""
         with self._database.reading() as session:
             prefixes = [*session.scalars(select(OrphanRow.prefix))]
             running = select(JobRow).where(JobRow.status == JobStatus.RUNNING)
@@ -82,22 +76,17 @@ def _results(session: Session) -> Iterator[Kept]:
 
 
 def _bytes_of_jobs(session: Session) -> Iterator[Kept]:
-    """Yields checkpoints and shards of unfinished jobs, and the input tables of jobs that have not
-    succeeded."""
+    """Yields checkpoints and shards of unfinished jobs, and tables of unsuccessful ones."""
     of_job = (JobRow.id, JobRow.status, JobRow.spec, JobRow.part, JobRow.parent_id)
     of_checkpoint = (JobRow.checkpoint_key, JobRow.checkpoint_sha256)
     rows = session.execute(select(*of_job, *of_checkpoint)).all()
     open_ids = {row.id for row in rows if row.status in _OPEN}
     for row in rows:
-        yield from _bytes_of_job(row, open_ids)
-
-
-def _bytes_of_job(row: Any, open_ids: set[str]) -> Iterator[Kept]:
-    if row.checkpoint_key is not None:
-        yield Kept(row.id, row.checkpoint_key, row.checkpoint_sha256)
-    if row.part is not None and row.parent_id in open_ids:
-        yield Kept(row.id, row.part["object_key"], row.part["sha256"])
-    key = row.spec.get("table_key", "")
-    # A failed or cancelled job keeps its input table for a retry; a succeeded one does not.
-    if key.startswith(input_prefix(row.id)) and row.status != JobStatus.SUCCEEDED:
-        yield Kept(row.id, key, row.spec["table_sha256"])
+        if row.checkpoint_key is not None:
+            yield Kept(row.id, row.checkpoint_key, row.checkpoint_sha256)
+        if row.part is not None and row.parent_id in open_ids:
+            yield Kept(row.id, row.part["object_key"], row.part["sha256"])
+        key = row.spec.get("table_key", "")
+        # A failed or cancelled job keeps its input table for a retry; a succeeded one does not.
+        if key.startswith(input_prefix(row.id)) and row.status != JobStatus.SUCCEEDED:
+            yield Kept(row.id, key, row.spec["table_sha256"])

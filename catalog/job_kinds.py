@@ -87,8 +87,7 @@ class TrainSpec(JobSpec):
 
     @property
     def holds_back(self) -> bool:
-        """Whether a share of the rows is excluded from training, to evaluate the model on them in a
-        report."""
+        """Whether training sets a share of the rows aside, for a report."""
         return bool(self.training.get("report_share"))
 
     @property
@@ -129,8 +128,7 @@ class SampleSpec(JobSpec):
     table: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the job's `spec` as JSON, omitting `scale`, `parents` and `table` if they are
-        None."""
+        """Returns the job's `spec` as JSON, without unset members for databases."""
         left_out = ("scale", "parents", "table")
         found = super().to_json().items()
         return {name: v for name, v in found if v is not None or name not in left_out}

@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
-from catalog.database.engine import Database
-from catalog.database.tables import ModelRow
-from catalog.errors import LooserScoringError
+from catalog.database.tables import JobRow, ModelRow, ResultRow
+from catalog.errors import ConflictError, LooserScoringError
 from catalog.idempotency import note_made
 from catalog.ids import new_id
-from catalog.model_deletion import delete_model
-from catalog.model_rows import find_model, make_ready, new_model_row
-from catalog.object_keys import model_prefix
-from catalog.orphans import drop_reservation
-from catalog.pages import Order, Page, copy_row, named_like, read_page
-from catalog.records import DataKind, Document, Model, ModelStatus, Scoring, Trained
+from catalog.job_kinds import JobKind
+from catalog.jobs.finishing import close_job, make_ready
+from catalog.object_keys import model_prefix, result_prefix
+from catalog.orphans import add_orphans, drop_reservation
+from catalog.pages import Order, Page, named_like, read_page
+from catalog.records import (
+    Cancelled,
+    DataKind,
+    Document,
+    JobStatus,
+    Model,
+    ModelStatus,
+    Scoring,
+    Trained,
+)
+from catalog.rows import WorkspaceRecords, copy_row, find_row, written
+
+_ACTIVE = (JobStatus.QUEUED, JobStatus.RUNNING)
+_OF_MODEL = [kind for kind in JobKind if kind.spec.is_of_model]
 
 
-class Models:
+class Models(WorkspaceRecords):
     """Reads, changes and deletes the model records of one workspace.
 
     `Jobs.enqueue_training` creates the record of a model in training.
     """
-
-    def __init__(self, database: Database, workspace: str) -> None:
-        self._database = database
-        self._workspace = workspace
 
     def new_id(self) -> str:
         """Returns an id for a model that is about to be stored."""
@@ -46,29 +55,25 @@ class Models:
             trained: Store key and description of the artifact.
             training: Preset and settings with which the model was trained.
             kind: Whether the model is of a table or a database.
-
-        Raises:
-            ReservationLostError: The reservation has expired.
-            IdempotencyBusyError: Another request took over the idempotency key.
         """
-        row = new_model_row(model_id, self._workspace, name, None, training, kind=kind)
+        row = ModelRow(
+            id=model_id,
+            workspace=self._workspace,
+            name=name,
+            kind=kind,
+            training=training,
+            scoring=Scoring.FULL,
+        )
+        make_ready(row, trained)
         with self._database.writing() as session:
             drop_reservation(session, model_prefix(model_id))
-            make_ready(row, trained)
-            session.add(row)
-            session.flush()
             note_made(session, model_id)
-            session.refresh(row)
-            return copy_row(Model, row)
+            return written(session, row, Model)
 
     def get(self, model_id: str) -> Model:
-        """Returns the model with this id.
-
-        Raises:
-            NotFoundError: The workspace contains no such model.
-        """
+        """Returns the model with this id."""
         with self._database.reading() as session:
-            return copy_row(Model, find_model(session, model_id, self._workspace))
+            return copy_row(Model, find_row(session, ModelRow, model_id, self._workspace))
 
     def list(
         self,
@@ -83,15 +88,9 @@ class Models:
         """Returns one page of the workspace's models.
 
         Args:
-            cursor: `next_cursor` of the previous page; None for the first page.
-            dataset_id: Only models that were trained on this dataset; None for all.
-            status: Only models with this status; None for all.
-            search: String contained in the name (ignoring case) or at the start of the id; None for
-                all models.
-            order: Order of the list.
-
-        Raises:
-            CursorError: The cursor is not from a page of this list.
+            dataset_id, status: Only models of this dataset, or with this status; None for all.
+            search: As for `catalog.pages.named_like`.
+            cursor, order: As for `catalog.pages.read_page`.
         """
         query = select(ModelRow).where(ModelRow.workspace == self._workspace)
         if dataset_id is not None:
@@ -113,18 +112,15 @@ class Models:
             name: New name; None leaves it.
 
         Raises:
-            NotFoundError: The workspace contains no such model.
             LooserScoringError: The new scoring allows more than the current one.
         """
         with self._database.writing() as session:
-            row = find_model(session, model_id, self._workspace, lock=True)
+            row = find_row(session, ModelRow, model_id, self._workspace, lock=True)
             if scoring is not None and scoring.is_looser_than(row.scoring):
                 raise LooserScoringError(model_id, row.scoring, scoring)
             row.scoring = row.scoring if scoring is None else scoring
             row.name = row.name if name is None else name
-            session.flush()
-            session.refresh(row)
-            return copy_row(Model, row)
+            return written(session, row, Model)
 
     def delete(self, model_id: str) -> tuple[str, ...]:
         """Deletes a model and its results, and returns the store prefixes of their bytes.
@@ -133,8 +129,60 @@ class Models:
         with the model, such as reports, are cancelled.
 
         Raises:
-            NotFoundError: The workspace contains no such model.
             ConflictError: Another job on the model is queued or running.
         """
         with self._database.writing() as session:
             return delete_model(session, model_id, self._workspace)
+
+
+def delete_model(session: Session, model_id: str, workspace: str) -> tuple[str, ...]:
+    """Deletes a model and its results within the caller's transaction.
+
+    Returns:
+        The store prefixes of their bytes, which garbage collection deletes.
+
+    Raises:
+        ConflictError: Another job on the model is queued or running.
+    """
+    _cancel_jobs_of_model(session, model_id, workspace)
+    row = find_row(session, ModelRow, model_id, workspace, lock=True)
+    _refuse_while_busy(session, model_id)
+    prefixes = _prefixes_of(session, model_id)
+    session.delete(row)
+    add_orphans(session, prefixes)
+    return prefixes
+
+
+def _cancel_jobs_of_model(session: Session, model_id: str, workspace: str) -> None:
+    """Cancels the unfinished jobs whose results are deleted with the model.
+
+    The caller must do this before it locks the model, because jobs are always locked before models.
+    """
+    jobs = select(JobRow).where(
+        JobRow.model_id == model_id,
+        JobRow.workspace == workspace,
+        JobRow.kind.in_(_OF_MODEL),
+        JobRow.status.in_(_ACTIVE),
+    )
+    for row in session.scalars(jobs.order_by(JobRow.id).with_for_update()).all():
+        close_job(session, row, Cancelled())
+
+
+def _refuse_while_busy(session: Session, model_id: str) -> None:
+    job_id = session.scalar(
+        select(JobRow.id)
+        .where(JobRow.model_id == model_id, JobRow.status.in_(_ACTIVE), JobRow.parent_id.is_(None))
+        .limit(1)
+    )
+    if job_id is not None:
+        raise ConflictError(f"job {job_id} still uses model {model_id}; cancel it first")
+
+
+def _prefixes_of(session: Session, model_id: str) -> tuple[str, ...]:
+    results = session.scalars(select(ResultRow.id).where(ResultRow.model_id == model_id))
+    jobs = session.scalars(select(JobRow.id).where(JobRow.model_id == model_id))
+    return (
+        model_prefix(model_id),
+        *(result_prefix(result_id) for result_id in results),
+        *(f"jobs/{job_id}/" for job_id in jobs),
+    )

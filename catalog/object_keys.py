@@ -1,10 +1,15 @@
-"""Prefixes of the store keys under which the bytes of jobs and models are kept."""
+"""Prefixes of the store keys under which the bytes of records are kept."""
 
 from __future__ import annotations
 
 from catalog.database.tables import JobRow
 from catalog.job_kinds import JobKind
 from catalog.records import Job
+
+
+def dataset_prefix(dataset_id: str) -> str:
+    """Returns the store prefix of a dataset's bytes."""
+    return f"datasets/{dataset_id}/"
 
 
 def input_prefix(job_id: str) -> str:

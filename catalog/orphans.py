@@ -15,21 +15,16 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from catalog.database.clock import database_clock
-from catalog.database.engine import Database
 from catalog.database.tables import OrphanRow
 from catalog.errors import ReservationLostError
+from catalog.rows import Records
 
 
-class Orphans:
-    """Manages the list of key prefixes of the object store under which bytes lie that no record
-    refers to, each with the time at which they may be deleted."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class Orphans(Records):
+    """Lists the store prefixes without a record, each with the time of their deletion."""
 
     def reserve(self, prefix: str, seconds: float) -> None:
-        """Reserves a key prefix in the object store for a new record; bytes under it are deleted
-        after `seconds` unless the record is created before.
+        """Reserves a prefix for a new record; without one, bytes are deleted after `seconds`.
 
         Reserving again extends the time.
 
@@ -37,12 +32,16 @@ class Orphans:
             ReservationLostError: The bytes under the prefix are already being deleted.
         """
         with self._database.writing() as session:
-            if not _prolong(session, prefix, seconds):
-                _insert(session, prefix, seconds)
+            row = session.get(OrphanRow, prefix, with_for_update=True)
+            if row is None:
+                row = OrphanRow(prefix=prefix, being_swept=False)
+                session.add(row)
+            elif row.being_swept:
+                raise ReservationLostError
+            row.sweep_at = database_clock(seconds)
 
     def abandon(self, prefix: str) -> bool:
-        """Ends the reservation of a key prefix of the object store now, so that bytes under it are
-        deleted.
+        """Ends the reservation of a prefix now, so that bytes under it are deleted.
 
         Returns True if the prefix was reserved, False if its record was created. A caller who lost
         the database's response thus learns whether the record exists.
@@ -61,8 +60,7 @@ class Orphans:
             add_orphans(session, prefixes)
 
     def take_due(self, limit: int = 100) -> list[str]:
-        """Returns at most `limit` key prefixes of the object store whose bytes are to be deleted
-        now; records can no longer be created for them."""
+        """Returns at most `limit` prefixes to be deleted now; they get no record any more."""
         with self._database.writing() as session:
             due = session.scalars(
                 select(OrphanRow)
@@ -82,11 +80,11 @@ class Orphans:
 
 
 def add_orphans(session: Session, prefixes: Iterable[str]) -> None:
-    """Marks all bytes under these key prefixes of the object store for deletion at once, within the
-    caller's transaction."""
+    """Marks all bytes under these prefixes for deletion, in the caller's transaction."""
     for prefix in prefixes:
         if session.get(OrphanRow, prefix) is None:
-            _insert(session, prefix, 0.0)
+            session.add(OrphanRow(prefix=prefix, sweep_at=database_clock(), being_swept=False))
+            session.flush()
         session.execute(
             update(OrphanRow)
             .where(OrphanRow.prefix == prefix)
@@ -95,8 +93,7 @@ def add_orphans(session: Session, prefixes: Iterable[str]) -> None:
 
 
 def drop_reservation(session: Session, prefix: str) -> None:
-    """Removes the reservation of a key prefix of the object store, within the transaction that
-    creates the record.
+    """Removes the reservation of a prefix, in the transaction that creates the record.
 
     Raises:
         ReservationLostError: The reservation has expired, and the bytes may be deleted.
@@ -105,21 +102,4 @@ def drop_reservation(session: Session, prefix: str) -> None:
         delete(OrphanRow).where(OrphanRow.prefix == prefix, ~OrphanRow.being_swept)
     )
     if dropped.rowcount == 0:  # type: ignore[attr-defined]
-        raise ReservationLostError(prefix)
-
-
-def _prolong(session: Session, prefix: str, seconds: float) -> bool:
-    row = session.get(OrphanRow, prefix, with_for_update=True)
-    if row is None:
-        return False
-    if row.being_swept:
-        raise ReservationLostError(prefix)
-    session.execute(
-        update(OrphanRow).where(OrphanRow.prefix == prefix).values(sweep_at=database_clock(seconds))
-    )
-    return True
-
-
-def _insert(session: Session, prefix: str, seconds: float) -> None:
-    session.add(OrphanRow(prefix=prefix, sweep_at=database_clock(seconds), being_swept=False))
-    session.flush()
+        raise ReservationLostError

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from sqlalchemy import Select, func, or_, tuple_
 from sqlalchemy.orm import Session
 
 from catalog.errors import CursorError
-
-RecordT = TypeVar("RecordT")
+from catalog.rows import RecordT, copy_row
 
 
 @dataclass(frozen=True)
@@ -37,18 +36,10 @@ class Order(StrEnum):
     NAME = "name"
 
 
-def copy_row(record_type: type[RecordT], row: Any) -> RecordT:
-    """Returns a frozen `record_type` with the values of the database row's fields of the same
-    names."""
-    names = [field.name for field in fields(record_type)]  # type: ignore[arg-type]
-    return record_type(**{name: getattr(row, name) for name in names})
-
-
 def named_like(query: Select[Any], row_type: Any, search: str | None) -> Select[Any]:
-    """Restricts a query to rows whose name contains `search`, ignoring case, or whose id begins
-    with it.
+    """Restricts a query to rows whose name contains `search` or whose id begins with it.
 
-    An empty `search` or None does not restrict the query.
+    Case is ignored in names. An empty `search` or None does not restrict the query.
     """
     if not search:
         return query

@@ -65,8 +65,7 @@ class JobStatus(StrEnum):
 
 
 class Scope(StrEnum):
-    """Permission of an API key in its workspace: to read, to change, or to use administrative
-    calls."""
+    """Permission of an API key: to read, to change, or to use administrative calls."""
 
     READ = "read"
     WRITE = "write"
@@ -166,9 +165,33 @@ class Worker:
 
 
 @dataclass(frozen=True)
-class AuditEntry:
-    """An entry of the audit log: who did what, from where and with what result (members of
-    `catalog.access.audit.Deed`).
+class Deed:
+    """An action, or an attempt at one, to be written to the audit log.
+
+    Attributes:
+        actor: Id of an API key, `operator` for a command, or `anyone` if the service requires no
+            keys.
+        action: HTTP method and route, or the command.
+        subject: Path of the request, with its ids.
+        made: Path of the created resource; None if nothing was created.
+        address: IP address of the client; None if unknown.
+        status: HTTP status code of the response; 0 for a command.
+        request_id: Id of the request; None for a command.
+    """
+
+    workspace: str
+    actor: str
+    action: str
+    subject: str
+    made: str | None = None
+    address: str | None = None
+    status: int = 0
+    request_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditEntry(Deed):
+    """An entry of the audit log: an action, and its place in the log.
 
     Attributes:
         at: Time in UTC, ISO 8601.
@@ -179,14 +202,6 @@ class AuditEntry:
 
     id: str
     at: str
-    workspace: str
-    actor: str
-    action: str
-    subject: str
-    made: str | None
-    address: str | None
-    status: int
-    request_id: str | None
     number: int
     digest: str
 
@@ -367,29 +382,39 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Result:
-    """Record of a table or report that a job has made; its bytes are in the store.
+class Produced:
+    """Outcome of a job or shard that has succeeded: its table or report is stored.
 
     Attributes:
-        object_key: Store key of the bytes; if they are stored as several objects (shards), of a
-            manifest that lists these.
-        sha256, size_bytes: Checksum and size of the result's bytes; with a manifest, of the
-            concatenated shards.
-        manifest_sha256: Checksum of the manifest; None if `object_key` contains the result itself.
+        object_key: Store key of the bytes, or of a manifest that lists the objects with the bytes.
+        sha256, size_bytes: Checksum and size of the (concatenated) bytes.
+        rows: Number of rows of the table.
+        summary: Statistics of the result, as JSON.
+        manifest_sha256: Checksum of the manifest; None without one.
     """
+
+    object_key: str
+    sha256: str
+    size_bytes: int
+    media_type: str
+    rows: int
+    summary: Document = field(default_factory=dict)
+    manifest_sha256: str | None = None
+
+    def to_json(self) -> Document:
+        """Returns the outcome as the JSON object that is stored in a shard's `part`."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result(Produced):
+    """Record of a table or report that a job has made; its bytes are in the store."""
 
     id: str
     workspace: str
     kind: JobKind
     model_id: str
     job_id: str
-    object_key: str
-    sha256: str
-    size_bytes: int
-    media_type: str
-    rows: int
-    summary: Document
-    manifest_sha256: str | None
     created_at: datetime
 
 
@@ -419,8 +444,6 @@ class Trained:
     """Outcome of a training job that has succeeded: the model's file is stored.
 
     Attributes:
-        artifact_key, artifact_sha256, artifact_bytes: Store key, checksum and size of the model's
-            file.
         next_job: Job to queue on the new model, with `kind`, `spec` and `estimate`; None for none.
         scoring: Limit on scores that is stored in the model's file.
     """
@@ -432,31 +455,6 @@ class Trained:
     record: Document
     next_job: Document | None = None
     scoring: str = Scoring.FULL.value
-
-
-@dataclass(frozen=True)
-class Produced:
-    """Outcome of a job or shard that has succeeded: its table or report is stored.
-
-    Attributes:
-        object_key: Store key of the bytes, or of a manifest that lists the objects with the bytes.
-        sha256, size_bytes: Checksum and size of the (concatenated) bytes.
-        rows: Number of rows of the table.
-        summary: Statistics of the result, as JSON.
-        manifest_sha256: Checksum of the manifest; None without one.
-    """
-
-    object_key: str
-    sha256: str
-    size_bytes: int
-    media_type: str
-    rows: int
-    summary: Document = field(default_factory=dict)
-    manifest_sha256: str | None = None
-
-    def to_json(self) -> Document:
-        """Returns the outcome as the JSON object that is stored in a shard's `part`."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -4,38 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy import delete, select
 
-from catalog.database.engine import Database
-from catalog.database.tables import ResultRow
-from catalog.errors import NotFoundError
+from catalog.database.clock import database_clock
+from catalog.database.tables import IdempotencyRow, ResultRow
 from catalog.job_kinds import JobKind
 from catalog.object_keys import result_prefix
 from catalog.orphans import add_orphans
-from catalog.pages import Page, copy_row, read_page
+from catalog.pages import Page, read_page
 from catalog.records import Result
+from catalog.rows import Records, WorkspaceRecords, copy_row, find_row
+
+_OF_MODEL = [kind for kind in JobKind if kind.spec.is_of_model]
 
 
-class Results:
+class Results(WorkspaceRecords):
     """Reads and deletes the result records of one workspace; `Leases.finish` creates them."""
 
-    def __init__(self, database: Database, workspace: str) -> None:
-        self._database = database
-        self._workspace = workspace
-
     def get(self, result_id: str) -> Result:
-        """Returns the result with this id.
-
-        Raises:
-            NotFoundError: The workspace contains no such result, or its job has not finished.
-        """
+        """Returns the result with this id."""
         with self._database.reading() as session:
-            return copy_row(Result, _find(session, result_id, self._workspace))
+            return copy_row(Result, find_row(session, ResultRow, result_id, self._workspace))
 
     def of_models(self, kind: JobKind, model_ids: Collection[str]) -> dict[str, Result]:
-        """Returns the newest result of a kind for each of these models that has one, by model
-        id."""
+        """Returns the newest result of a kind for each of these models, by model id."""
         query = select(ResultRow).where(
             ResultRow.workspace == self._workspace,
             ResultRow.kind == kind,
@@ -46,29 +38,41 @@ class Results:
             return {row.model_id: copy_row(Result, row) for row in rows}
 
     def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[Result]:
-        """Returns one page of the workspace's results, the newest first; `cursor` is the
-        `next_cursor` of the previous page."""
+        """Returns one page of the results, the newest first; `cursor` is from the page before."""
         query = select(ResultRow).where(ResultRow.workspace == self._workspace)
         with self._database.reading() as session:
             return read_page(session, query, ResultRow, Result, limit, cursor)
 
     def delete(self, result_id: str) -> tuple[str, ...]:
-        """Deletes a result's record and returns the store prefix of its bytes, which garbage
-        collection deletes.
-
-        Raises:
-            NotFoundError: The workspace contains no such result.
-        """
+        """Deletes a result's record and returns the store prefix of its bytes."""
         with self._database.writing() as session:
-            session.delete(_find(session, result_id, self._workspace))
+            session.delete(find_row(session, ResultRow, result_id, self._workspace))
             prefixes = (result_prefix(result_id),)
             add_orphans(session, prefixes)
             return prefixes
 
 
-def _find(session: Session, result_id: str, workspace: str) -> ResultRow:
-    query = select(ResultRow).where(ResultRow.id == result_id, ResultRow.workspace == workspace)
-    row = session.scalar(query)
-    if row is None:
-        raise NotFoundError("result", result_id)
-    return row
+class Retention(Records):
+    """Deletes old results and idempotency keys in all workspaces."""
+
+    def delete_results_older_than(self, seconds: float) -> int:
+        """Deletes results that are older than `seconds`, and returns their number.
+
+        Results that belong to a model, such as reports, are kept with it.
+        """
+        old = select(ResultRow).where(
+            ResultRow.created_at < database_clock(-seconds), ResultRow.kind.not_in(_OF_MODEL)
+        )
+        with self._database.writing() as session:
+            rows = session.scalars(old.with_for_update(skip_locked=True)).all()
+            for row in rows:
+                session.delete(row)
+            add_orphans(session, [result_prefix(row.id) for row in rows])
+            return len(rows)
+
+    def forget_answers_older_than(self, seconds: float) -> None:
+        """Deletes idempotency keys, with the stored responses, that are older than `seconds`."""
+        with self._database.writing() as session:
+            session.execute(
+                delete(IdempotencyRow).where(IdempotencyRow.created_at < database_clock(-seconds))
+            )

@@ -1,4 +1,4 @@
-"""Statistics for monitoring: the state of the queues, and counters."""
+"""Statistics for monitoring (queues and counters), and the usage of a workspace."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ from dataclasses import dataclass
 from sqlalchemy import case, func, select
 
 from catalog.database.clock import database_clock
-from catalog.database.engine import Database
-from catalog.database.tables import CountRow, JobRow, OrphanRow
+from catalog.database.tables import (
+    CountRow,
+    DatasetRow,
+    JobRow,
+    ModelRow,
+    OrphanRow,
+    ResultRow,
+)
 from catalog.job_kinds import JobKind
 from catalog.records import JobStatus
+from catalog.rows import Records, WorkspaceRecords
 
 
 @dataclass(frozen=True)
@@ -51,11 +58,8 @@ class KindState:
     rows_per_second: float = 0.0
 
 
-class Statistics:
+class Statistics(Records):
     """Computes statistics of jobs and stored bytes in all workspaces, for monitoring."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def counts(self) -> list[Count]:
         """Returns the current values of all counters, ordered by name and labels."""
@@ -86,22 +90,51 @@ class Statistics:
         progress = select(JobRow.kind, JobRow.progress).where(is_running)
         speeds = dict.fromkeys(JobKind, 0.0)
         with self._database.reading() as session:
-            found = {kind: (n, age, m, k) for kind, n, age, m, k in session.execute(query)}
+            found = {
+                kind: (queued, max(float(age), 0.0), running, abandoned)
+                for kind, queued, age, running, abandoned in session.execute(query)
+            }
             for kind, document in session.execute(progress):
                 speeds[kind] += document.get("rows_per_second") or 0.0
-        return [
-            KindState(kind, *_whole(found.get(kind, (0, 0.0, 0, 0))), speeds[kind])
-            for kind in JobKind
-        ]
+        return [KindState(kind, *found.get(kind, (0, 0.0, 0, 0)), speeds[kind]) for kind in JobKind]
 
     def n_orphans(self) -> int:
-        """Returns the number of key prefixes in the object store whose bytes have no record and are
-        due to be deleted."""
+        """Returns the number of store prefixes that are due to be deleted."""
         due = select(func.count()).where(OrphanRow.sweep_at <= database_clock())
         with self._database.reading() as session:
             return int(session.scalar(due) or 0)
 
 
-def _whole(figures: tuple[int, float, int, int]) -> tuple[int, float, int, int]:
-    queued, oldest_seconds, running, abandoned = figures
-    return queued, max(float(oldest_seconds), 0.0), running, abandoned
+class Usage(WorkspaceRecords):
+    """Measures the storage and training time that a workspace uses."""
+
+    def stored_bytes(self) -> int:
+        """Returns the total size in bytes of the workspace's tables, models and results.
+
+        Files of unfinished jobs are not included.
+        """
+        with self._database.reading() as session:
+            return sum(
+                int(session.scalar(select(func.sum(size)).where(ours == self._workspace)) or 0)
+                for ours, size in (
+                    (DatasetRow.workspace, DatasetRow.size_bytes),
+                    (ModelRow.workspace, ModelRow.artifact_bytes),
+                    (ResultRow.workspace, ResultRow.size_bytes),
+                )
+            )
+
+    def training_seconds(self, within_seconds: float) -> float:
+        """Returns the seconds of all trainings that began in the last `within_seconds`.
+
+        A retried training counts from its first attempt; a running one counts until now.
+        """
+        begun = select(JobRow.started_at, JobRow.finished_at).where(
+            JobRow.workspace == self._workspace,
+            JobRow.kind == JobKind.TRAIN,
+            JobRow.started_at >= database_clock(-within_seconds),
+        )
+        with self._database.reading() as session:
+            now = session.scalar(select(database_clock()))
+            spans = session.execute(begun).all()
+        assert now is not None
+        return sum(((end or now) - start).total_seconds() for start, end in spans if start)

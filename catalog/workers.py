@@ -8,21 +8,17 @@ from datetime import datetime
 from sqlalchemy import delete, select
 
 from catalog.database.clock import database_clock
-from catalog.database.engine import Database
 from catalog.database.tables import WorkerRow
-from catalog.pages import copy_row
 from catalog.records import Worker
+from catalog.rows import Records, copy_row
 
 _FORGOTTEN_SECONDS = 3600.0
 """Time for which a worker without heartbeats is still listed, so that operators see that it is
 missing."""
 
 
-class Workers:
+class Workers(Records):
     """Records which worker groups are running; they serve all workspaces."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def seen(self, name: str, version: str, slots: Sequence[str]) -> None:
         """Records a heartbeat of a worker group, with its version and slots."""

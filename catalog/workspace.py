@@ -10,7 +10,7 @@ from catalog.jobs.jobs import Jobs
 from catalog.jobs.privacy_ledger import PrivacyLedgers
 from catalog.models import Models
 from catalog.results import Results
-from catalog.usage import Usage
+from catalog.statistics import Usage
 from catalog.webhooks.registry import Webhooks
 
 

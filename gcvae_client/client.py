@@ -24,7 +24,7 @@ from gcvae_client.bodies import (
 )
 from gcvae_client.connection import Body, Call
 from gcvae_client.databases import database_body, is_database, wanted_database
-from gcvae_client.errors import Document
+from gcvae_client.errors import Document, NotFoundError
 from gcvae_client.frames import (
     Frame,
     condition,
@@ -33,8 +33,7 @@ from gcvae_client.frames import (
     row_documents,
     table_format,
 )
-from gcvae_client.objects import Dataset, Model, bind
-from gcvae_client.reports import Reports
+from gcvae_client.objects import Dataset, Model
 from gcvae_client.resources import (
     Resource,
     any_id_of,
@@ -43,11 +42,13 @@ from gcvae_client.resources import (
     place_of,
 )
 from gcvae_client.service import Place, document_of
+from gcvae_client.webhooks import Webhooks
 
 _MAPS = (".json", ".png", ".svg")
+_REPORTS = (".json", ".html")
 
 
-class Client(Reports):
+class Client(Webhooks):
     """Client of a gcvae service.
 
     Methods return the JSON objects of the REST API as dictionaries. Those of datasets, models and
@@ -378,8 +379,13 @@ class Client(Reports):
             known = None if given_rows is None else row_documents(given_rows, dict)
             asked |= {"given": given, "distribution": distribution, "given_rows": known}
             asked["escape_formulas"] = True if escape_formulas else None
-            in_form = wanted_database(format, to, table)
-            return self._sampled_database(model_id, asked, in_form, table, on_progress)
+            tables = wanted_database(format, to, table)
+            document: Document = {name: each for name, each in asked.items() if each is not None}
+            document["format"] = tables.format
+            params = {} if table is None else {"table": table}
+            return self._table(
+                model_id, "samples", lambda _: {"json": document}, params, tables, on_progress
+            )
         like = given_rows if is_frame(given_rows) else None
         wanted = wanted_table(format, to, like, table_format(like))
         formats = self._date_formats(model_id)
@@ -388,28 +394,13 @@ class Client(Reports):
             name: condition(asked, name, formats) for name, asked in given.items()
         }
         n_rows = len(known) if rows is None and known is not None else rows
-        document: Document = {"rows": n_rows, "format": wanted.format}
+        document = {"rows": n_rows, "format": wanted.format}
         choices = {"seed": seed, "given": conditions, "given_rows": known}
         choices["distribution"] = distribution
         choices["escape_formulas"] = True if escape_formulas else None
         document |= {name: choice for name, choice in choices.items() if choice is not None}
         return self._table(
             model_id, "samples", lambda _: {"json": document}, {}, wanted, on_progress
-        )
-
-    def _sampled_database(
-        self,
-        model_id: str,
-        asked: Document,
-        wanted: WantedTable,
-        table: str | None,
-        on_progress: Callable[[Document], None] | None,
-    ) -> Frame | dict[str, Frame] | bytes | Path:
-        document = {name: value for name, value in asked.items() if value is not None}
-        document["format"] = wanted.format
-        params = {} if table is None else {"table": table}
-        return self._table(
-            model_id, "samples", lambda _: {"json": document}, params, wanted, on_progress
         )
 
     def score(
@@ -551,7 +542,7 @@ class Client(Reports):
                 extension of `to`, else json.
             to: Path to save the map at; the result is this path.
         """
-        format = _drawn_format(format, to)
+        format = _format_of(format, to, _MAPS)
         path = f"/v1/models/{model_id_of(model)}/dependencies"
         if row is None and z is None:
             params: dict[str, Any] = {"kind": kind, "seed": seed, "format": format}
@@ -610,11 +601,79 @@ class Client(Reports):
                 extension of `to`, else json.
             to: Path to save the grid at; the result is this path.
         """
-        format = _drawn_format(format, to)
+        format = _format_of(format, to, _MAPS)
         params = {"steps": steps, "format": format}
         return self._drawn(
             Call("GET", f"/v1/models/{model_id_of(model)}/manifold", params=params), format, to
         )
+
+    def report(
+        self,
+        model: Resource,
+        *,
+        format: str | None = None,
+        to: Place | None = None,
+        on_progress: Callable[[Document], None] | None = None,
+    ) -> Document | bytes | Path:
+        """Returns the quality report of a model: fidelity, utility, likelihood and privacy.
+
+        If the model is in training or its report is being made, the call waits for these jobs.
+
+        Args:
+            format: json (the result is a dictionary) or html (bytes). Default: that of the
+                extension of `to`, else json.
+            to: Path to save the report at; the result is this path.
+            on_progress: Called with the job as JSON each time it has changed.
+
+        Raises:
+            NotFoundError: The model has no report, and no job is making one; call `make_report`.
+            JobFailedError, JobCancelledError: The job for the report failed or was cancelled.
+        """
+        format = _format_of(format, to, _REPORTS)
+        path = f"/v1/models/{model_id_of(model)}/report"
+        call = Call("GET", path, params={"format": format})
+        while True:
+            try:
+                return self._drawn(call, format, to)
+            except NotFoundError as error:
+                if not error.problem.get("is_under_way"):
+                    raise
+                self.wait(error.problem["job_id"], on_progress)
+
+    def make_report(
+        self,
+        model: Resource,
+        *,
+        dataset: Resource | None = None,
+        holdout: Resource | None = None,
+        columns: Sequence[str] | None = None,
+        seed: int = 0,
+    ) -> Document:
+        """Starts a job that makes or renews the quality report of a model.
+
+        Args:
+            dataset: Dataset of the training table; required if the model was imported or its
+                dataset deleted.
+            holdout: Dataset of real rows that were not used in training. Default: the rows that
+                training set aside (`report_share`).
+            columns: Columns to predict in the utility part. Default: all with enough rows.
+            seed: Seed of the report.
+
+        Returns:
+            The report as JSON, whose job `wait` waits for.
+
+        Raises:
+            InvalidError: A required table is missing, or a table does not match the model.
+        """
+        document: dict[str, Any] = {"seed": seed}
+        tables = {"dataset_id": dataset, "holdout_dataset_id": holdout}
+        document |= {name: dataset_id_of(t) for name, t in tables.items() if t is not None}
+        if columns is not None:
+            document["columns"] = list(columns)
+        path = f"/v1/models/{model_id_of(model)}/report"
+        body = {"json": document}
+        made: Document = self._json("POST", path, body=lambda _: dict(body), creates=True)
+        return made
 
     def delete(self, resource: Resource, *, cascade: bool = False) -> None:
         """Deletes a dataset, a model, a webhook or a result.
@@ -625,9 +684,6 @@ class Client(Reports):
         """
         params = {"cascade": "true"} if cascade else {}
         self._connection.request(Call("DELETE", place_of(any_id_of(resource)), params=params))
-
-    def _bound(self, document: Document) -> Any:
-        return bind(document, self)
 
     def _drawn(self, call: Call, format: str, to: Place | None) -> Document | bytes | Path:
         if to is not None:
@@ -662,7 +718,7 @@ class Client(Reports):
         return cache(lambda: date_formats(self.model(model_id)["schema"]))
 
 
-def _drawn_format(format: str | None, to: Place | None) -> str:
+def _format_of(format: str | None, to: Place | None, endings: Sequence[str]) -> str:
     if format is not None:
         return format
-    return "json" if to is None else format_by_ending(to, _MAPS)
+    return "json" if to is None else format_by_ending(to, endings)

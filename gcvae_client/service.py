@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -16,14 +16,14 @@ import httpx
 from gcvae_client.connection import Call, Connection, whole_file
 from gcvae_client.errors import (
     Document,
+    IncompleteError,
     JobCancelledError,
     JobFailedError,
     ProblemError,
     UnreachableError,
     WaitTimeoutError,
 )
-from gcvae_client.events import read_events
-from gcvae_client.objects import Job
+from gcvae_client.objects import Job, bind
 from gcvae_client.progress_bar import bar
 from gcvae_client.resources import (
     Resource,
@@ -35,20 +35,11 @@ from gcvae_client.resources import (
 Place = str | os.PathLike[str]
 _FINAL = ("succeeded", "failed", "cancelled")
 _PAGE_ITEMS = 200
+_PAUSE_SECONDS = 1.0
 
 
-class Service(ABC):
-    """Base class of `Client` that holds the connection and has the methods for jobs.
-
-    Args:
-        base_url: Address of the service.
-        api_key: API key, sent as a bearer token; None if the service requires none.
-        timeout_seconds: Time without a byte from the service after which a request fails.
-        retries: How often a request is repeated if the service does not respond or is busy.
-
-    Raises:
-        ValueError: The address or the key is invalid.
-    """
+class Service:
+    """Base class of `Client` that holds the connection and has the methods for jobs."""
 
     def __init__(
         self,
@@ -160,7 +151,7 @@ class Service(ABC):
 
         The changes are received as server-sent events. The job may be given by its model or result.
         """
-        return read_events(self._connection, self._job_id(job))
+        return self._events(self._job_id(job))
 
     def cancel(self, job: Resource) -> Job:
         """Cancels a job and returns its new state. The job may be given by its model or result."""
@@ -178,6 +169,20 @@ class Service(ABC):
             return False
         return True
 
+    def _events(self, job_id: str) -> Iterator[Document]:
+        last_id = ""
+        while True:
+            try:
+                call = Call("GET", f"/v1/jobs/{job_id}/events", headers={"Last-Event-ID": last_id})
+                with self._connection.stream(call) as response:
+                    if response.status_code == httpx.codes.NO_CONTENT:
+                        return
+                    for event_id, data in parse_events(response.iter_lines()):
+                        last_id = event_id
+                        yield json.loads(data)
+            except IncompleteError:
+                time.sleep(_PAUSE_SECONDS)
+
     def _job(self, method: str, path: str) -> Job:
         found: Job = self._json(method, path)
         return found
@@ -185,9 +190,8 @@ class Service(ABC):
     def _json(self, method: str, path: str, **arguments: Any) -> Any:
         return self._bound(document_of(self._connection.request(Call(method, path, **arguments))))
 
-    @abstractmethod
     def _bound(self, document: Document) -> Any:
-        """Returns a JSON object as a `Dataset`, `Model` or `Job` if it is one, else unchanged."""
+        return bind(document, self)
 
     def _items(self, path: str, params: Mapping[str, str] | None = None) -> Iterator[Any]:
         query: dict[str, Any] = {"limit": _PAGE_ITEMS, **(params or {})}
@@ -237,3 +241,22 @@ def _require_success(job: Document) -> Document:
     if job["status"] == "cancelled":
         raise JobCancelledError(f"job {job['id']} was cancelled", job)
     return job
+
+
+def parse_events(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
+    r"""Yields (id, data) of each server-sent event in a stream of lines.
+
+    >>> list(parse_events(iter(["id: 7", "data: a", "data: b", "", ": ping", ""])))
+    [('7', 'a\nb')]
+    """
+    event_id, data = "", []
+    for line in lines:
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "id":
+            event_id = value
+        elif field == "data":
+            data.append(value)
+        elif not line and data:
+            yield event_id, "\n".join(data)
+            data = []

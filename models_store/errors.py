@@ -1,13 +1,4 @@
-"""The errors of the models store.
-
-StoreError
-├── StoreUrlError        a store address that is neither a folder nor S3
-├── MissingObjectError   nothing is stored under the key
-├── ExistsError          something is stored under the key already; nothing was changed
-├── CorruptedError       the bytes do not have the published checksum
-├── ShardsLostError      shards of a table are missing or corrupted
-└── UnavailableError     the store does not respond, or rejects the request
-"""
+"""The errors of the models store."""
 
 from __future__ import annotations
 
@@ -40,15 +31,13 @@ class ExistsError(StoreError):
 
 
 class CorruptedError(StoreError):
-    """The bytes stored under a key do not have the checksum that was recorded when they were
-    stored."""
+    """The bytes stored under a key do not have their recorded checksum."""
 
     def __init__(self, key: str, expected_sha256: str, found_sha256: str) -> None:
         super().__init__(
             f"the bytes under {key!r} have sha256 {found_sha256}, published was {expected_sha256}"
         )
         self.key = key
-        self.expected_sha256 = expected_sha256
         self.found_sha256 = found_sha256
 
 

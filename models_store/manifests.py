@@ -36,7 +36,6 @@ class Manifest:
 
         Raises:
             ShardsLostError: Shards are missing or corrupted.
-            UnavailableError: The store does not respond.
         """
         digest, size_bytes, lost = hashlib.sha256(), 0, []
         for number, shard in enumerate(shards):
@@ -56,7 +55,6 @@ class Manifest:
 
         Raises:
             MissingObjectError, CorruptedError: Nothing is stored under the key, or other bytes are.
-            UnavailableError: The store does not respond.
         """
         document = json.loads(store.read(key, sha256))
         shards = tuple(Published(**shard) for shard in document["parts"])
@@ -74,8 +72,7 @@ class Manifest:
         return json.dumps(document, indent=1).encode()
 
     def stream(self, store: Store) -> Iterator[bytes]:
-        """Returns an iterator over the bytes of all shards, in chunks; each shard's checksum is
-        checked after its last chunk.
+        """Returns an iterator over the bytes of all shards, with a check of each shard at its end.
 
         Raises:
             MissingObjectError, CorruptedError, UnavailableError: A shard is missing or damaged, or
@@ -88,8 +85,7 @@ class Manifest:
         return chain(begun, later)
 
     def stream_range(self, store: Store, start: int, end: int) -> Iterator[bytes]:
-        """Yields the bytes of the concatenated shards from index `start` up to, but excluding,
-        `end`, without checking checksums.
+        """Yields the concatenated shards' bytes `start` to `end - 1` without checking checksums.
 
         Raises:
             MissingObjectError, UnavailableError: A shard is missing, or the store does not respond.

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -26,7 +27,6 @@ from models_store.errors import (
     MissingObjectError,
     UnavailableError,
 )
-from models_store.folders import remove_folder, sync_file
 
 _PART_BYTES = 8 * 1024 * 1024
 _READ_BYTES = 1024 * 1024
@@ -56,6 +56,10 @@ class Store:
     `publish` is atomic: a reader sees all the bytes or none, and if two callers publish under one
     key, one of them fails. `delete` of a prefix is not atomic.
 
+    All methods raise `UnavailableError` if the store does not respond, is full or rejects the
+    request. Those that read raise `MissingObjectError`, before the first chunk, if nothing is
+    stored under the key, and `CorruptedError`, after the last chunk, if its checksum differs.
+
     Args:
         objects: The object store, as an object of the package obstore.
         folder: Path of the store if it is a local folder; None for S3.
@@ -76,7 +80,6 @@ class Store:
 
         Raises:
             ExistsError: Other bytes are stored under the key; they are not changed.
-            UnavailableError: The store does not respond, is full, or rejects the request.
         """
         counted = _Counted(_chunks_of(data))
         parts = _regroup(counted)
@@ -92,17 +95,11 @@ class Store:
                 raise
         if self._folder is not None:
             with _translated(key):
-                sync_file(self._folder / key)
+                _sync_file(self._folder / key)
         return Published(key, counted.size_bytes, counted.sha256)
 
     def read(self, key: str, sha256: str) -> bytes:
-        """Returns the bytes stored under `key`, after comparing their checksum with `sha256`.
-
-        Raises:
-            MissingObjectError: Nothing is stored under the key.
-            CorruptedError: The bytes do not have this checksum.
-            UnavailableError: The store does not respond.
-        """
+        """Returns the bytes stored under `key`, after comparing their checksum with `sha256`."""
         return b"".join(self.stream(key, sha256))
 
     def stream(self, key: str, sha256: str) -> Iterator[bytes]:
@@ -110,47 +107,30 @@ class Store:
 
         Their checksum is compared with `sha256` after the last chunk; callers that have already
         passed on chunks must treat the exception as a failed transfer.
-
-        Raises:
-            MissingObjectError: Nothing is stored under the key (raised by the call, before the
-                first chunk).
-            CorruptedError: The bytes do not have this checksum (raised after the last chunk).
-            UnavailableError: The store does not respond.
         """
         with _translated(key):
             answer = obstore.get(self._objects, key)
         return self._checked(key, sha256, answer)
 
-    def stream_range(self, key: str, start: int, end: int) -> Iterator[bytes]:
-        """Returns an iterator over the bytes stored under `key` from index `start` up to, but
-        excluding, `end`, without checking a checksum.
+    def stream_range(
+        self, key: str, start: int, end: int, sha256: str | None = None
+    ) -> Iterator[bytes]:
+        """Returns an iterator over the bytes `start` to `end - 1` stored under `key`.
 
-        Raises:
-            MissingObjectError: Nothing is stored under the key (raised by the call, before the
-                first chunk).
-            UnavailableError: The store does not respond.
+        Args:
+            sha256: Checksum of these bytes, compared after the last chunk; None for no check.
         """
         with _translated(key):
             answer = obstore.get(self._objects, key, options={"range": (start, end)})
-        return self._chunks(key, answer)
+        return self._chunks(key, answer) if sha256 is None else self._checked(key, sha256, answer)
 
     def fetch(self, key: str, sha256: str, destination: Path) -> None:
-        """Copies the bytes stored under `key` into the file `destination`.
-
-        Raises:
-            MissingObjectError: Nothing is stored under the key.
-            CorruptedError: The bytes do not have the checksum `sha256`.
-            UnavailableError: The store does not respond.
-        """
+        """Copies the bytes stored under `key` into the file `destination`."""
         with destination.open("wb") as file:
             file.writelines(self.stream(key, sha256))
 
     def exists(self, key: str) -> bool:
-        """Returns whether something is stored under `key`.
-
-        Raises:
-            UnavailableError: The store does not respond.
-        """
+        """Returns whether something is stored under `key`."""
         try:
             with _translated(key):
                 obstore.head(self._objects, key)
@@ -161,9 +141,6 @@ class Store:
     def list(self, prefix: str = "") -> Iterator[StoredObject]:
         """Yields an entry for each object whose key begins with the folder `prefix` (with or
         without a final slash); an empty prefix lists all.
-
-        Raises:
-            UnavailableError: The store does not respond.
         """
         with _translated(prefix):
             for page in obstore.list(self._objects, prefix or None):
@@ -173,9 +150,6 @@ class Store:
     def delete(self, prefix: str) -> None:
         """Deletes everything whose key begins with `prefix` if it ends in `/`, otherwise only the
         object with this key. Deleting twice is allowed.
-
-        Raises:
-            UnavailableError: The store does not respond; some objects may remain.
         """
         if not prefix.endswith("/"):
             self._delete_keys([prefix])
@@ -183,8 +157,8 @@ class Store:
         self._delete_keys([entry.key for entry in self.list(prefix)])
         if self._folder is not None:
             # Listings omit unfinished files of killed processes.
-            with _translated(prefix):
-                remove_folder(self._folder / prefix)
+            with _translated(prefix), suppress(FileNotFoundError):
+                shutil.rmtree(self._folder / prefix)
 
     def ping(self) -> None:
         """Checks that the object store responds.
@@ -259,21 +233,19 @@ class _Counted:
         return self._digest.hexdigest()
 
 
-def _chunks_of(data: bytes | Path | Iterable[bytes]) -> Iterable[bytes]:
+def _chunks_of(data: bytes | Path | Iterable[bytes]) -> Iterator[bytes]:
     if isinstance(data, Path):
-        return _chunks_of_file(data)
-    return [data] if isinstance(data, bytes) else data
-
-
-def _chunks_of_file(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while chunk := file.read(_PART_BYTES):
-            yield chunk
+        with data.open("rb") as file:
+            while chunk := file.read(_PART_BYTES):
+                yield chunk
+    elif isinstance(data, bytes):
+        yield data
+    else:
+        yield from data
 
 
 def _regroup(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yields the same bytes in parts of at least `_PART_BYTES`; only the last part may be
-    shorter."""
+    """Yields the bytes in parts of `_PART_BYTES` or more; the last may be shorter."""
     part = bytearray()
     for chunk in chunks:
         part += chunk
@@ -282,6 +254,17 @@ def _regroup(chunks: Iterable[bytes]) -> Iterator[bytes]:
             part = bytearray()
     if part:
         yield bytes(part)
+
+
+def _sync_file(path: Path) -> None:
+    """Writes a new file and its directory entry from the system's cache to the disk, so that
+    database records never refer to a file that a power failure removes."""
+    for target in (path, path.parent):
+        descriptor = os.open(target, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager

@@ -10,8 +10,7 @@ _log = logging.getLogger(__name__)
 
 
 def end_within(seconds: float) -> None:
-    """Starts a timer that ends this process after `seconds` with exit code 1, if it is still
-    running.
+    """Ends this process with exit code 1 if it is still running after `seconds`.
 
     No clean-up code runs, as with SIGKILL. That is safe: records and files are written atomically,
     leases expire, and child processes end with their parent.

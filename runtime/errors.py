@@ -1,9 +1,4 @@
-"""The errors of setting up a process.
-
-RuntimeSetupError
-├── ParentGoneError     the parent process has ended
-└── MissingExtraError   a setting needs a package that is not installed
-"""
+"""The errors of setting up a process."""
 
 from __future__ import annotations
 
@@ -17,8 +12,7 @@ class ParentGoneError(RuntimeSetupError):
 
 
 class MissingExtraError(RuntimeSetupError):
-    """A setting needs a package that is not installed; the message names the extra that installs
-    it."""
+    """A setting needs a package that is not installed; the message names the extra."""
 
     def __init__(self, variable: str, package: str, extra: str) -> None:
         super().__init__(

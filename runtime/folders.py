@@ -19,8 +19,7 @@ _PREFIX = "gcvae-process-"
 
 
 def make_folder() -> tuple[Path, int]:
-    """Creates an empty temporary folder for a process, after removing folders left by killed
-    processes.
+    """Creates a temporary folder for a process, after removing those of killed processes.
 
     Returns:
         The path, and an open file descriptor that keeps the folder locked until it is closed.
@@ -37,8 +36,7 @@ def make_folder() -> tuple[Path, int]:
 
 
 def remove_left_folders(within: Path) -> list[Path]:
-    """Removes the temporary folders in `within` that killed processes have left, and returns their
-    paths."""
+    """Removes the folders that killed processes have left in `within`; returns their paths."""
     left = []
     for folder in within.glob(f"{_PREFIX}*"):
         with suppress(OSError):  # another user's, already removed, or in use

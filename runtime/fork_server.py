@@ -50,8 +50,7 @@ class _Child:
 
 
 def main() -> int:
-    """Forks processes on request until the process that started this one has ended; returns the
-    exit code."""
+    """Forks processes on request until the parent has ended; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m runtime.fork_server")
     parser.add_argument("imports", help="the module that is imported once for all")
     parser.add_argument("--parent", type=int, required=True, help="pid; end when it does")
@@ -69,8 +68,7 @@ def main() -> int:
 
 @contextmanager
 def _watching(parent_pid: int) -> Iterator[None]:
-    """Context manager that ends this process with its parent while nothing is read from the socket
-    yet.
+    """Context manager that ends this process with its parent while it does not read the socket.
 
     The kernel's parent-death signal is not used, because it depends on the parent's thread, and may
     come too early.
@@ -172,8 +170,7 @@ def _live(pipe: Connection, folder: Path, server_pid: int) -> NoReturn:
 
 @contextmanager
 def _folder_of_imports() -> Iterator[None]:
-    """Context manager that directs temporary files of imports, such as those of torch's compiler,
-    to a folder, which is deleted at the end."""
+    """Context manager: temporary files of imports go to a folder that is then deleted."""
     folder, lock = make_folder()
     tempfile.tempdir = str(folder)
     try:

@@ -41,8 +41,7 @@ def set_up_logs(settings: RuntimeSettings) -> None:
 
 
 def log_context(**ids: object) -> AbstractContextManager[object]:
-    """Context manager that adds ids, such as `job_id="job_1"`, to all lines logged within the
-    block; None values are omitted."""
+    """Context manager that adds ids to all lines logged in its block; None is omitted."""
     known = {name: value for name, value in ids.items() if value is not None}
     return structlog.contextvars.bound_contextvars(**known)
 

@@ -32,8 +32,7 @@ def die_with_parent(parent_pid: int) -> None:
 
 
 def watch_parent(parent_pid: int, until: threading.Event) -> threading.Thread:
-    """Starts and returns a thread that kills this process when its parent ends; setting `until`
-    stops the thread."""
+    """Starts a thread that kills this process when its parent ends, unless `until` is set."""
 
     def watch() -> None:
         while not until.wait(_POLL_SECONDS):

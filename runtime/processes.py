@@ -41,8 +41,7 @@ _CLOSING_SECONDS = 2.0
 
 
 class ForkServer:
-    """Starts and controls a fork server: a process that imports modules once and then forks child
-    processes quickly.
+    """Controls a fork server: a process that imports modules once and then forks quickly.
 
     The server starts on first use, and restarts if it ends.
 
@@ -57,8 +56,7 @@ class ForkServer:
         self._socket: socket.socket | None = None
 
     def start(self) -> None:
-        """Starts the fork server if it is not running; the server imports its module in the
-        background."""
+        """Starts the fork server if it is not running; it imports in the background."""
         with self._lock:
             if self._server is not None and self._server.poll() is None:
                 return
@@ -123,8 +121,7 @@ class ForkServer:
 
 
 class Process:
-    """Handle of a forked process. Only one thread at a time may call `ask`; any thread may call
-    `kill`.
+    """Handle of a forked process. Only one thread may call `ask`, any may call `kill`.
 
     Attributes:
         pipe: End of the pipe to the process that this process uses.
@@ -143,8 +140,7 @@ class Process:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the forked process is still running. Use it only while no call of `ask` waits for
-        an answer.
+        """Whether the process is running; not for use while `ask` waits for an answer.
 
         The closed pipe shows the end before the exit code arrives.
         """
@@ -179,16 +175,14 @@ class Process:
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kills the forked process and waits for its end; a thread that waits in `ask` gets an
-        EOFError."""
+        """Kills the process and waits for its end; a waiting `ask` gets an EOFError."""
         if not self.wait(0):
             self._end_server()
             self._signal(signal.SIGKILL)
             self.wait()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Waits for the forked process to end, at most `seconds` (None: without limit); returns
-        whether it has ended."""
+        """Waits at most `seconds` for the process to end; returns whether it has ended."""
         deadline = None if seconds is None else time.monotonic() + seconds
         with self._lock:
             while self.exit_code is None:
@@ -226,8 +220,7 @@ class Process:
 
 @contextmanager
 def received_file(pipe: Connection) -> Iterator[BinaryIO]:
-    """Context manager for the forked process that yields the file passed by `Process.hand_over`,
-    positioned at its beginning.
+    """Context manager that yields the file passed by `Process.hand_over`, from its start.
 
     Raises:
         EOFError: The other side has closed the pipe.
@@ -243,8 +236,7 @@ def received_file(pipe: Connection) -> Iterator[BinaryIO]:
 
 
 def answer_all(pipe: Connection, answer: Callable[[Any], Any]) -> None:
-    """Receives questions from `Process.ask` in the forked process and sends `answer(question)`,
-    until the pipe is closed."""
+    """Answers each question of `Process.ask` by `answer(question)` until the pipe is closed."""
     while True:
         try:
             question = pipe.recv()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,14 +18,15 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from runtime.errors import MissingExtraError
+
 PREFIX = "GCVAE_"
 USUAL = "usual"
 """Annotation of settings that most users need; the other settings are for experts."""
 
 
 class Settings(BaseSettings):
-    """Base class of settings: each field is read from the environment variable `GCVAE_` plus its
-    name in capitals.
+    """Base class of settings; a field `x` is read from the environment variable `GCVAE_X`.
 
     If a variable has the suffix `_FILE`, it names a file that contains the value.
 
@@ -45,8 +47,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Returns the sources of values: arguments of the constructor take precedence over
-        environment variables and files."""
+        """Returns the sources of values, the first of which take precedence."""
         return init_settings, env_settings, _NamedFiles(settings_cls)
 
 
@@ -90,8 +91,7 @@ class RuntimeSettings(Settings):
 
 
 class _NamedFiles(PydanticBaseSettingsSource):
-    """Source of settings whose variable `GCVAE_…_FILE` names a file: the value is its content
-    without the final line break."""
+    """Source of settings from files that variables `GCVAE_…_FILE` name."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         name = variable(field_name)
@@ -121,6 +121,26 @@ def variable(field: str) -> str:
     return f"{PREFIX}{field}".upper()
 
 
+def require_extra(setting: str, extra: str, name: str, *packages: str) -> None:
+    """Checks that the optional packages for a setting are installed.
+
+    Args:
+        setting: Field name of the setting that needs the packages.
+        extra: pip extra that installs the packages.
+        name: Name of the packages for people, in the error message.
+        *packages: Names of the modules to look for.
+
+    Raises:
+        MissingExtraError: One of the modules is not installed.
+    """
+    try:
+        is_installed = all(importlib.util.find_spec(package) for package in packages)
+    except ModuleNotFoundError:  # the parent package is missing
+        is_installed = False
+    if not is_installed:
+        raise MissingExtraError(variable(setting), name, extra)
+
+
 def temporary_folder() -> Path:
     """Returns the system's temporary folder: `TMPDIR`, or /tmp.
 
@@ -139,11 +159,11 @@ def environment_of(values: Mapping[str, object]) -> dict[str, str]:
     Args:
         values: Values by field name; None values are omitted.
     """
-    ours = {
-        variable(name): _text(value)
-        for name, value in values.items()
-        if value is not None and not _is_given(variable(name))
-    }
+    ours = {}
+    for field, value in values.items():
+        name = variable(field)
+        if value is not None and name not in os.environ and f"{name}_FILE" not in os.environ:
+            ours[name] = ",".join(value) if isinstance(value, tuple) else str(value)
     return os.environ | ours
 
 
@@ -164,11 +184,3 @@ def with_password(url: str, password: str | None) -> str:
     user = parts.username or ""
     address = parts.netloc.rpartition("@")[2]
     return urlunsplit(parts._replace(netloc=f"{user}:{quote(password, safe='')}@{address}"))
-
-
-def _is_given(name: str) -> bool:
-    return name in os.environ or f"{name}_FILE" in os.environ
-
-
-def _text(value: object) -> str:
-    return ",".join(value) if isinstance(value, tuple) else str(value)

@@ -7,11 +7,10 @@ OpenTelemetry is imported only then; the extra `traces` installs it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Protocol
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from runtime.extras import require_extra
-from runtime.settings import RuntimeSettings
+from runtime.settings import RuntimeSettings, require_extra
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -22,62 +21,57 @@ _EXPORT_SECONDS = 3.0
 _VERSION, _SAMPLED = "00", 1
 
 
-class Span(Protocol):
-    """Interface of a span: a piece of work with a beginning and an end, as part of a trace."""
+class Span:
+    """A piece of work with a beginning and an end, as part of a trace.
+
+    Args:
+        span: The span of OpenTelemetry; None if traces are disabled.
+    """
+
+    def __init__(self, span: OtelSpan | None) -> None:
+        self._span = span
 
     @property
     def traceparent(self) -> str | None:
-        """Reference to this span (W3C Trace Context), for child spans in other processes; None if
-        traces are disabled."""
+        """Reference to this span (W3C Trace Context) for other processes; None without traces."""
+        if self._span is None:
+            return None
+        context = self._span.get_span_context()
+        flags = int(context.trace_flags) & _SAMPLED
+        return f"{_VERSION}-{context.trace_id:032x}-{context.span_id:016x}-{flags:02x}"
 
     def rename(self, name: str) -> None:
         """Changes the name of the span."""
+        if self._span is not None:
+            self._span.update_name(name)
 
     def describe(self, **attributes: str | int) -> None:
         """Adds attributes to the span."""
+        if self._span is not None:
+            named = {f"gcvae.{name}": value for name, value in attributes.items()}
+            self._span.set_attributes(named)
 
     def fail(self, reason: str) -> None:
         """Marks the span as failed for this reason."""
+        if self._span is not None:
+            from opentelemetry.trace import StatusCode
+
+            self._span.set_status(StatusCode.ERROR, reason)
 
 
-class Traces(Protocol):
-    """Interface of objects that create spans and send them to a trace collector."""
-
-    def span(self, name: str, parent: str | None = None) -> AbstractContextManager[Span]:
-        """Returns a context manager that measures its block as a span.
-
-        Args:
-            parent: `traceparent` of a span of another process; None starts a new trace.
-        """
-
-    def close(self) -> None:
-        """Sends the spans that have not been sent."""
-
-
-class NoTraces:
-    """Implementation of `Traces` that records and sends nothing."""
-
-    @contextmanager
-    def span(self, name: str, parent: str | None = None) -> Iterator[Span]:
-        """Yields a span that is neither recorded nor sent."""
-        yield _NO_SPAN
-
-    def close(self) -> None:
-        """Does nothing, because there are no spans to send."""
-
-
-class OtlpTraces:
-    """Implementation of `Traces` that sends spans to a collector with OpenTelemetry. If the
-    collector is unavailable, spans are lost.
+class Traces:
+    """Creates spans and sends them to a trace collector; if it is unavailable, they are lost.
 
     Args:
-        endpoint: URL of the collector (OTLP over HTTP).
+        endpoint: URL of the collector (OTLP over HTTP); None to record and send nothing.
         share: Share of requests that are traced, 0 to 1.
         process: Name of this process in the traces: api or worker.
     """
 
-    def __init__(self, endpoint: str, share: float, process: str) -> None:
-        self._endpoint = endpoint
+    def __init__(
+        self, endpoint: str | None = None, share: float = 1.0, process: str = "worker"
+    ) -> None:
+        self.endpoint = endpoint
         self._share = share
         self._process = process
         # Created with the first span: its sending thread must not exist when a process forks.
@@ -85,20 +79,22 @@ class OtlpTraces:
 
     @contextmanager
     def span(self, name: str, parent: str | None = None) -> Iterator[Span]:
-        """Context manager that yields a span, which ends and is queued for sending at the end of
-        the block. `parent` is the `traceparent` of a span of another process; None starts a new
-        trace."""
+        """Context manager that measures its block as a span; `parent` is the `traceparent` of a
+        span of another process, or None to start a new trace."""
+        if self.endpoint is None:
+            yield Span(None)
+            return
         from opentelemetry.trace import SpanKind
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
         carrier = {} if parent is None else {"traceparent": parent}
         context = TraceContextTextMapPropagator().extract(carrier)
         if self._provider is None:
-            self._provider = self._make_provider()
+            self._provider = self._make_provider(self.endpoint)
         tracer = self._provider.get_tracer("gcvae")
         span = tracer.start_span(name, context=context, kind=SpanKind.SERVER)
         try:
-            yield _OtlpSpan(span)
+            yield Span(span)
         finally:
             span.end()
 
@@ -109,7 +105,7 @@ class OtlpTraces:
             self._provider.shutdown()
             self._provider = None
 
-    def _make_provider(self) -> TracerProvider:
+    def _make_provider(self, endpoint: str) -> TracerProvider:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
@@ -121,51 +117,13 @@ class OtlpTraces:
             sampler=ParentBasedTraceIdRatio(self._share),
             shutdown_on_exit=False,
         )
-        exporter = OTLPSpanExporter(endpoint=self._endpoint, timeout=_EXPORT_SECONDS)
+        exporter = OTLPSpanExporter(endpoint=endpoint, timeout=_EXPORT_SECONDS)
         provider.add_span_processor(BatchSpanProcessor(exporter))
         return provider
 
 
-class _NoSpan:
-    traceparent = None
-
-    def rename(self, name: str) -> None:
-        pass
-
-    def describe(self, **attributes: str | int) -> None:
-        pass
-
-    def fail(self, reason: str) -> None:
-        pass
-
-
-class _OtlpSpan:
-    def __init__(self, span: OtelSpan) -> None:
-        self._span = span
-
-    @property
-    def traceparent(self) -> str:
-        context = self._span.get_span_context()
-        flags = int(context.trace_flags) & _SAMPLED
-        return f"{_VERSION}-{context.trace_id:032x}-{context.span_id:016x}-{flags:02x}"
-
-    def rename(self, name: str) -> None:
-        self._span.update_name(name)
-
-    def describe(self, **attributes: str | int) -> None:
-        self._span.set_attributes({f"gcvae.{name}": value for name, value in attributes.items()})
-
-    def fail(self, reason: str) -> None:
-        from opentelemetry.trace import StatusCode
-
-        self._span.set_status(StatusCode.ERROR, reason)
-
-
-_NO_SPAN = _NoSpan()
-
-
 def make_traces(settings: RuntimeSettings, process: str) -> Traces:
-    """Returns the implementation of `Traces` that the settings select.
+    """Returns the traces that the settings select.
 
     Args:
         process: Name of this process in the traces: api or worker.
@@ -173,7 +131,6 @@ def make_traces(settings: RuntimeSettings, process: str) -> Traces:
     Raises:
         MissingExtraError: Traces are configured, and OpenTelemetry is not installed.
     """
-    if settings.traces_endpoint is None:
-        return NoTraces()
-    require_extra("traces_endpoint", "traces", "OpenTelemetry", *_PACKAGES)
-    return OtlpTraces(settings.traces_endpoint, settings.traces_share, process)
+    if settings.traces_endpoint is not None:
+        require_extra("traces_endpoint", "traces", "OpenTelemetry", *_PACKAGES)
+    return Traces(settings.traces_endpoint, settings.traces_share, process)

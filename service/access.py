@@ -90,9 +90,7 @@ def refuse_open_address(settings: ServiceSettings) -> None:
 
 
 def _has_keys(settings: ServiceSettings) -> bool:
-    """Returns whether the database contains an API key; False if its tables are missing or
-    outdated.
-    """
+    """Returns whether the database has an API key; False if its tables are outdated."""
     if not settings.has_database():
         return False
     try:

@@ -12,11 +12,7 @@ from typing import Any
 
 from fastapi import Depends, FastAPI
 
-from catalog.catalog import Catalog
-from catalog.dispatch.celery import CeleryDispatcher, make_celery
 from catalog.job_kinds import JobKind
-from catalog.settings import CatalogSettings
-from models_store import open_store
 from service.access import get_workspace
 from service.errors import ProcessDiedError
 from service.http import documentation, problems
@@ -25,10 +21,9 @@ from service.http.body_limits import BodyLimits
 from service.http.gate import Gate
 from service.http.observations import Observations
 from service.http.query_parameters import refuse_unknown_parameters
-from service.http.request_ids import RequestIds
-from service.http.security_headers import SecurityHeaders
+from service.http.response_headers import ResponseHeaders
 from service.keyring import KeyRing
-from service.lag import watch_lag
+from service.metrics import Metrics
 from service.resources import Resources, make_resources
 from service.routes import (
     audit,
@@ -36,10 +31,7 @@ from service.routes import (
     dependencies,
     health,
     imports,
-    job_polling,
     jobs,
-    latent_space,
-    metrics,
     presets,
     privacy_ledgers,
     sessions,
@@ -51,17 +43,14 @@ from service.site import guide_pages, pages
 from service.webhook_delivery import Deliverer
 
 _PRELOAD_AFTER_SECONDS = 0.3
+_LAG_INTERVAL_SECONDS = 0.1
 
 log = logging.getLogger("service")
 
 
-def create_app(settings: ServiceSettings, resources: Resources | None = None) -> FastAPI:
-    """Returns the application, which closes its resources when it shuts down.
-
-    Args:
-        resources: Database, store, queue and pools; created from `settings` if None.
-    """
-    shared = connect(settings) if resources is None else resources
+def create_app(settings: ServiceSettings) -> FastAPI:
+    """Returns the application, which closes its resources when it shuts down."""
+    shared = make_resources(settings)
     app = FastAPI(
         title="gcvae",
         version=version("gcvae"),
@@ -75,13 +64,11 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
     app.state.key_ring = KeyRing(shared.catalog.keys, shared.catalog.sessions)
     checks = [Depends(get_workspace), Depends(refuse_unknown_parameters)]
     for part in (
-        job_polling,  # first, because it is called most often
+        jobs,  # first, because jobs are polled most often
         datasets,
         *(import_module(f"service.routes.{kind.collection}") for kind in JobKind),
         imports,
         dependencies,
-        latent_space,
-        jobs,
         presets,
         privacy_ledgers,
         audit,
@@ -91,7 +78,6 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
     ):
         app.include_router(part.router, dependencies=checks)
     app.include_router(health.router)
-    app.include_router(metrics.router)
     documentation.install(app)
     guide_pages.install(app)
     pages.install(app)
@@ -100,30 +86,15 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
     app.add_middleware(Gate, settings=settings, ring=app.state.key_ring)
     app.add_middleware(Observations, metrics=shared.metrics, traces=shared.traces)
     app.add_middleware(AuditTrail, audit=shared.catalog.audit)
-    app.add_middleware(RequestIds)
-    app.add_middleware(SecurityHeaders)
+    app.add_middleware(ResponseHeaders)
     return app
-
-
-def connect(settings: ServiceSettings) -> Resources:
-    """Returns resources that are connected to the database, store and queue in `settings`."""
-    urls = {"database_url": settings.database(), "broker_url": settings.broker()}
-    records = CatalogSettings.model_validate(urls)
-    catalog = Catalog(
-        records.database_url,
-        resend_seconds=records.resend_seconds,
-        answer_seconds=settings.database_seconds,
-    )
-    dispatcher = CeleryDispatcher(make_celery(records.broker_url))
-    store = open_store(settings.store(), settings.store_access_key, settings.store_secret_key)
-    return make_resources(settings, catalog, store, dispatcher)
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Runs background tasks while the application runs, and closes its resources afterwards."""
     resources: Resources = app.state.resources
-    background = [asyncio.create_task(watch_lag(resources.metrics))]
+    background = [asyncio.create_task(_watch_lag(resources.metrics))]
     if resources.settings.preload_torch:
         background.append(asyncio.create_task(_warm(resources)))
     if resources.settings.outside_hosts:
@@ -151,70 +122,66 @@ async def _warm(resources: Resources) -> None:
         log.exception("no process of inline work starts; requests that need one will fail")
 
 
+async def _watch_lag(metrics: Metrics) -> None:
+    """Reports at an interval how many seconds late the event loop resumes a task."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due = loop.time() + _LAG_INTERVAL_SECONDS
+        await asyncio.sleep(_LAG_INTERVAL_SECONDS)
+        metrics.lagged(max(0.0, loop.time() - due))
+
+
+def _text(description: str) -> dict[str, str]:
+    return {"type": "string", "description": description}
+
+
+_PROBLEM = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail", "instance", "request_id"],
+    "properties": {
+        "type": _text("stable identifier for programs"),
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "instance": {"type": "string"},
+        "request_id": {"type": "string"},
+        "limit": {"type": "number"},
+        "job_id": {
+            "type": ["string", "null"],
+            "description": "of a missing report: the job that makes it",
+        },
+        "is_under_way": {
+            "type": "boolean",
+            "description": "whether that job is waiting or running",
+        },
+        "setting": _text("the setting that changes the limit"),
+        "advice": _text("how to proceed"),
+        "resource": _text("kind of the missing resource: dataset, model, job, …"),
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "message": {"type": "string"},
+                    "pointer": _text(
+                        "JSON pointer into the body or the form, or `?` and a query parameter"
+                    ),
+                    "parameter": _text("a header or a part of the path"),
+                    "line": {"type": "integer"},
+                    "row": {
+                        "type": "integer",
+                        "description": "of a table without lines, from 0",
+                    },
+                    "column": {"type": "string"},
+                    "expected": {"type": "string"},
+                },
+            },
+        },
+    },
+}
 _PROBLEM_RESPONSE: dict[int | str, dict[str, Any]] = {
     "default": {
         "description": "A problem (RFC 9457)",
-        "content": {
-            problems.MEDIA_TYPE: {
-                "schema": {
-                    "type": "object",
-                    "required": ["type", "title", "status", "detail", "instance", "request_id"],
-                    "properties": {
-                        "type": {
-                            "type": "string",
-                            "description": "stable identifier for programs",
-                        },
-                        "title": {"type": "string"},
-                        "status": {"type": "integer"},
-                        "detail": {"type": "string"},
-                        "instance": {"type": "string"},
-                        "request_id": {"type": "string"},
-                        "limit": {"type": "number"},
-                        "job_id": {
-                            "type": ["string", "null"],
-                            "description": "of a missing report: the job that makes it",
-                        },
-                        "is_under_way": {
-                            "type": "boolean",
-                            "description": "whether that job is waiting or running",
-                        },
-                        "setting": {
-                            "type": "string",
-                            "description": "the setting that changes the limit",
-                        },
-                        "advice": {"type": "string", "description": "how to proceed"},
-                        "resource": {
-                            "type": "string",
-                            "description": "kind of the missing resource: dataset, model, job, …",
-                        },
-                        "errors": {
-                            "type": "array",
-                            "items": {
-                                "type": "object",
-                                "properties": {
-                                    "message": {"type": "string"},
-                                    "pointer": {
-                                        "type": "string",
-                                        "description": "JSON pointer into the body or the form, "
-                                        "or `?` and a query parameter",
-                                    },
-                                    "parameter": {
-                                        "type": "string",
-                                        "description": "a header or a part of the path",
-                                    },
-                                    "line": {"type": "integer"},
-                                    "row": {
-                                        "type": "integer",
-                                        "description": "of a table without lines, from 0",
-                                    },
-                                    "column": {"type": "string"},
-                                    "expected": {"type": "string"},
-                                },
-                            },
-                        },
-                    },
-                }
-            }
-        },
+        "content": {problems.MEDIA_TYPE: {"schema": _PROBLEM}},
     }
 }

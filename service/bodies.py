@@ -557,17 +557,18 @@ def result_body(job: Job, result: Result | None, content: str) -> ResultBody:
         content: URL path from which the result can be downloaded.
     """
     internal = job.kind.spec.internal
+    found = {} if result is None else vars(result)
     return ResultBody(
         id=str(job.result_id),
         model_id=job.model_id,
         status=job.status,
         job_id=job.id,
         request={name: value for name, value in job.spec.items() if name not in internal},
-        rows=None if result is None else result.rows,
-        size_bytes=None if result is None else result.size_bytes,
-        sha256=None if result is None else result.sha256,
-        media_type=None if result is None else result.media_type,
-        summary={} if result is None else result.summary,
+        rows=found.get("rows"),
+        size_bytes=found.get("size_bytes"),
+        sha256=found.get("sha256"),
+        media_type=found.get("media_type"),
+        summary=found.get("summary", {}),
         created_at=job.created_at,
         content=None if result is None else content,
     )

@@ -1,4 +1,4 @@
-"""Checks requests to generate synthetic databases, and estimates their number of rows and cost."""
+"""Checks requests to generate synthetic databases, and estimates their number of rows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from catalog.job_kinds import SampleSpec
 from catalog.records import Document, Model
 from gcvae.errors import Problem
 from gcvae.schema.suggestions import unknown_name
-from gcvae.training.costs import sampling_cost
-from gcvae.training.settings import PRESETS
 from service.errors import NotOfferedError, RequestError
 
 FORMATS = ("csv", "parquet")
@@ -79,16 +77,3 @@ def expected_rows(model: Model, spec: SampleSpec) -> int:
     for name in tables:
         times[name] = of(name)
     return round(sum(times[name] * int(table["rows"]) for name, table in tables.items()))
-
-
-def cost_of(model: Model, rows: int) -> Document | None:
-    """Returns the estimated time and memory to generate `rows` rows of a database, as JSON.
-
-    Returns None if the model was trained with a preset that this version does not have.
-    """
-    record = model.record or {}
-    if record.get("preset") not in PRESETS:
-        return None
-    cells = sum(table["rows"] * table["columns"] for table in record["tables"].values())
-    columns = round(cells / max(sum(table["rows"] for table in record["tables"].values()), 1))
-    return sampling_cost(record["preset"], rows=rows, columns=columns).to_json()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import SEEK_END
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -37,33 +37,18 @@ INVALID_REFERENCES = ("refuse", "drop", "null")
 _MEMBERS = ("tables", "invalid_references")
 
 
-@dataclass(frozen=True)
-class CheckedDatabase:
-    """A database that was read from a ZIP file and checked.
-
-    Attributes:
-        tables: Name, format, rows, columns and schema of each table, as JSON.
-        schema: JSON schema of the database: tables, keys, row orders and `invalid_references`.
-        warnings: Sentences about changes that `invalid_references` caused.
-    """
-
-    tables: list[Document]
-    schema: Document
-    warnings: tuple[str, ...]
-
-    def total(self, what: str) -> int:
-        """Returns the total number of `what` ("rows" or "columns") over all tables."""
-        return sum(int(table[what]) for table in self.tables)
-
-
 def check_database(
     file: BinaryIO, schema: Document | None, encoding: str | None, settings: ServiceSettings
-) -> CheckedDatabase:
+) -> Document:
     """Reads and checks the tables of a ZIP file, and infers what the schema does not specify.
 
     Args:
         schema: Tables, keys and `invalid_references` that the user specified; None for none.
         encoding: Encoding of text files; None for UTF-8.
+
+    Returns:
+        `format`, `rows`, `columns`, `tables`, `schema` and `warnings` of the dataset's record. The
+        warnings are about changes that `invalid_references` caused.
 
     Raises:
         TableError: The file is not a ZIP file of tables, a table cannot be modelled, keys are not
@@ -79,7 +64,8 @@ def check_database(
     frames, formats = _frames(file, encoding, settings)
     links = infer_database(frames, stated)
     kept, warnings = _with_valid_references(frames, links, treatment)
-    tables, schemas, typed = [], {}, {}
+    tables: list[Document] = []
+    schemas, typed = {}, {}
     for name, frame in frames.items():
         schemas[name], typed[name] = typed_table(name, kept[name], links[name])
         found = schemas[name]
@@ -92,7 +78,14 @@ def check_database(
     complete = links.to_json() | (
         {} if treatment == INVALID_REFERENCES[0] else {"invalid_references": treatment}
     )
-    return CheckedDatabase(tables, complete, warnings)
+    return {
+        "format": "zip",
+        "rows": sum(table["rows"] for table in tables),
+        "columns": sum(table["columns"] for table in tables),
+        "tables": tables,
+        "schema": complete,
+        "warnings": warnings,
+    }
 
 
 def read_schema(document: Mapping[str, Any]) -> tuple[Document, str]:
@@ -153,8 +146,7 @@ def profile_of_table(
 def first_rows_of_table(
     file: BinaryIO, name: str, n_rows: int, encoding: str | None, settings: ServiceSettings
 ) -> tuple[list[str], list[list[str | None]]]:
-    """Returns (column names, first `n_rows` rows as strings) of table `name` in a checked ZIP
-    file."""
+    """Returns (column names, first `n_rows` rows as text) of table `name` of a ZIP file."""
     with _unpacked(file, name, settings) as table:
         text = None if table_format(table) == "parquet" else encoding
         return first_rows_of(table, n_rows, text)
@@ -214,11 +206,7 @@ def of_table(name: str) -> Iterator[None]:
 def _frames(
     file: BinaryIO, encoding: str | None, settings: ServiceSettings
 ) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
-    """Reads all tables of a ZIP file. Returns (data frames, file formats), each by table name.
-
-    Raises:
-        TableError, TableLimitError, TooLargeError: As for `check_database`.
-    """
+    """Reads all tables of a ZIP file. Returns (data frames, file formats), each by table name."""
     from gcvae.files.table_archives import opened_archive
     from gcvae.files.tables import read_table
 
@@ -261,14 +249,7 @@ def _unpacked(file: BinaryIO, name: str, settings: ServiceSettings) -> Iterator[
 def _unpacked_member(
     archive: Any, member: Any, n_before: int, settings: ServiceSettings
 ) -> Iterator[BinaryIO]:
-    """Context manager that extracts one file of an archive to a temporary file.
-
-    Args:
-        n_before: Bytes extracted from earlier files, which count towards the limit.
-
-    Raises:
-        TooLargeError: More bytes than allowed were extracted, whatever size the archive claims.
-    """
+    """Context manager that extracts one file of an archive to a temporary file."""
     from gcvae.files.table_archives import unpack
 
     limit = settings.max_table_bytes
@@ -284,11 +265,7 @@ def _unpacked_member(
 
 
 def _check_total(what: str, count: int, field: str, settings: ServiceSettings) -> None:
-    """Checks that all tables together do not exceed the limit in the setting `field`.
-
-    Raises:
-        TableLimitError: The `count` of `what` (rows, cells, tables) exceeds the limit.
-    """
+    """Checks that all tables together do not exceed the limit in the setting `field`."""
     limit = getattr(settings, field)
     if count > limit:
         problem = Problem(f"at least {count} {what} in all", expected=f"at most {limit}")
@@ -297,19 +274,15 @@ def _check_total(what: str, count: int, field: str, settings: ServiceSettings) -
 
 def _with_valid_references(
     frames: Mapping[str, pd.DataFrame], links: DatabaseSchema, treatment: str
-) -> tuple[dict[str, pd.DataFrame], tuple[str, ...]]:
-    """Returns (tables without invalid foreign keys, warnings about what was removed).
-
-    Raises:
-        TableError: Keys are not unique, or foreign keys do not exist and `treatment` is "refuse".
-    """
+) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """Returns (tables without invalid foreign keys, warnings about what was removed)."""
     from gcvae.linked.references import checked_references
 
     try:
-        return checked_references(frames, links), ()
+        return checked_references(frames, links), []
     except TableError as error:
         if treatment == INVALID_REFERENCES[0]:
             raise
         found = checked_references(frames, links, treatment)  # raises if keys are not unique
         done = {"drop": "they are removed", "null": "their keys are set to missing"}[treatment]
-        return found, tuple(f"{problem.message}; {done}" for problem in error.problems)
+        return found, [f"{problem.message}; {done}" for problem in error.problems]

@@ -1,34 +1,6 @@
 """Exceptions of the service. `problems.py` alone maps them to HTTP responses.
 
 Errors whose message does not say how to proceed carry `advice`, which the response shows.
-
-    ServiceError
-    ├── RequestError            the request is not valid; carries `problems`
-    ├── MediaTypeError          the endpoint does not accept bodies of this media type
-    ├── NotAcceptableError      the endpoint cannot respond in an accepted type
-    ├── NotOfferedError         a valid request that this version does not support
-    ├── LimitError              a limit is exceeded; carries its setting and value
-    │   ├── TooLargeError       bytes of a body or table
-    │   ├── HeadTooLongError    bytes of the request line and headers
-    │   ├── TableLimitError     rows, columns, cells, levels
-    │   ├── QueueFullError      waiting jobs
-    │   ├── PoolFullError       requests that wait for a thread or process
-    │   ├── QuotaError          storage or training time of a workspace
-    │   └── TooManyRequestsError  requests of one key
-    ├── InvalidModelError       the file is not a usable model
-    ├── StateError              the state of the resource does not allow the call
-    ├── NoReportError           the model has no report (yet); carries the job
-    ├── PreconditionError       the resource changed since the caller read it
-    ├── ProcessDiedError        the child process that handled the request died
-    ├── SlowReaderError         a client read a stream too slowly
-    ├── OutsideError            a host outside that must not be reached
-    ├── StoppingError           the service is shutting down
-    ├── NotReadyError           a server that the service depends on does not respond
-    ├── UnauthorizedError       the request has no valid key
-    ├── MissingScopeError       the key lacks a scope
-    ├── ForeignSiteError        another site's page calls a service without keys
-    └── StartError              the service cannot start with this configuration
-    CutOffError (BaseException) a response was cut off after its start, and this was logged
 """
 
 from __future__ import annotations
@@ -149,10 +121,6 @@ class InvalidModelError(ServiceError):
         expected = "a model file, as written by `gcvae train` or downloaded as a model's `artifact`"
         self.problems = (Problem(why, expected=expected),)
         super().__init__(why)
-
-
-class StateError(ServiceError):
-    """The current state of the resource does not allow this request."""
 
 
 class NoReportError(ServiceError):

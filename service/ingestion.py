@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,29 +20,16 @@ from gcvae.errors import Problem, TableError
 from gcvae.files.row_documents import numbered, pointing
 from gcvae.files.table_archives import is_archive
 from gcvae.schema.columns import TableSchema
-from gcvae.schema.inferred_schema import InferredSchema
 from models_store import Store
 from service.errors import TableLimitError, TooLargeError
 from service.settings import ServiceSettings
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from gcvae.files.source_columns import SourceColumns
     from gcvae.files.text_tables import ReadSoFar
 
 
 _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
-
-
-@dataclass(frozen=True)
-class CheckedTable:
-    """Format, size and inferred schema of an uploaded table that was read without errors."""
-
-    format: str
-    rows: int
-    columns: int
-    inferred: InferredSchema
 
 
 @dataclass(frozen=True)
@@ -60,8 +47,11 @@ class CheckedRows:
 
 def check_table(
     file: BinaryIO, schema: dict[str, Any] | None, encoding: str | None, settings: ServiceSettings
-) -> CheckedTable:
-    """Reads a table. Returns its format, its size and its schema, with missing members inferred.
+) -> dict[str, Any]:
+    """Reads a table, and infers what the schema does not specify.
+
+    Returns:
+        `format`, `rows`, `columns`, `schema` and `warnings` of the dataset's record.
 
     Args:
         schema: Schema members that the user has specified; None for none.
@@ -74,9 +64,18 @@ def check_table(
             a cell, exceeds its limit.
         TooLargeError: The table has too many bytes.
     """
+    from gcvae.profiling.infer import complete_schema
+
     with checked_columns(file, settings, encoding) as source:
-        inferred = _infer_within_limits(source, schema, settings)
-        return CheckedTable(table_format(file), len(source), len(source.names), inferred)
+        inferred = complete_schema(source, schema)
+        check_levels(inferred.schema, settings)
+        return {
+            "format": table_format(file),
+            "rows": len(source),
+            "columns": len(source.names),
+            "schema": inferred.schema.to_json(),
+            "warnings": [*inferred.warnings],
+        }
 
 
 def profile_of(
@@ -127,7 +126,9 @@ def check_rows(
         UnknownColumnError: A column is not in the schema.
         TableLimitError, TooLargeError: There are too many rows or bytes, or a cell is too long.
     """
+    from gcvae.cells.values import parse_table, with_absent_columns
     from gcvae.files.table_reader import TableReader, parsed_chunks
+    from gcvae.files.tables import read_table
 
     with checked_columns(file, settings, encoding) as source:
         rows, columns = len(source), len(source.names)
@@ -136,24 +137,6 @@ def check_rows(
             pass  # the job will read them in the same way
         return CheckedRows(rows, columns, None)
     dropped = {column.name for column in schema if column.drop}
-    frame = _parsed(file, schema, encoding, dropped, is_json=is_json)
-    content = pickle.dumps(frame)
-    is_small = rows <= settings.max_inline_score_rows and len(content) <= settings.max_json_bytes
-    return CheckedRows(rows, columns, content if is_small else None)
-
-
-def _parsed(
-    file: BinaryIO,
-    schema: TableSchema,
-    encoding: str | None,
-    dropped: Collection[str],
-    *,
-    is_json: bool,
-) -> pd.DataFrame:
-    """Returns rows as read from the file, after checking that the schema can parse each cell."""
-    from gcvae.cells.values import parse_table, with_absent_columns
-    from gcvae.files.tables import read_table
-
     file.seek(0)
     frame = read_table(file, dropped=dropped, encoding=encoding)
     if is_json:
@@ -161,7 +144,9 @@ def _parsed(
             parse_table(numbered(frame), schema)
     else:
         parse_table(with_absent_columns(frame, schema), schema)
-    return frame
+    content = pickle.dumps(frame)
+    is_small = rows <= settings.max_inline_score_rows and len(content) <= settings.max_json_bytes
+    return CheckedRows(rows, columns, content if is_small else None)
 
 
 @contextmanager
@@ -198,23 +183,6 @@ def stored_table(store: Store, dataset: Dataset) -> Iterator[BinaryIO]:
         for chunk in store.stream(dataset.object_key, dataset.sha256):
             file.write(chunk)
         yield file
-
-
-def _infer_within_limits(
-    source: SourceColumns, schema: dict[str, Any] | None, settings: ServiceSettings
-) -> InferredSchema:
-    """Infers the members that `schema` does not specify, and checks the number of levels.
-
-    Raises:
-        TableError: No column can be modelled.
-        SchemaError: The schema is malformed or contradicts the table.
-        TableLimitError: A column has too many levels.
-    """
-    from gcvae.profiling.infer import complete_schema
-
-    inferred = complete_schema(source, schema)
-    check_levels(inferred.schema, settings)
-    return inferred
 
 
 def table_format(file: BinaryIO) -> str:
@@ -272,12 +240,6 @@ def check_levels(schema: TableSchema, settings: ServiceSettings) -> None:
 
 
 def _check_read(read: ReadSoFar, settings: ServiceSettings) -> None:
-    """Checks the part of a text file that has been read so far.
-
-    Raises:
-        TableLimitError: There are too many rows, columns or cells, or a cell is too long.
-        TooLargeError: There are too many bytes.
-    """
     if read.n_bytes > settings.max_table_bytes:
         what = f"the table has more than {settings.max_table_bytes} bytes after decompression"
         raise TooLargeError(what, settings.max_table_bytes, "max_table_bytes")

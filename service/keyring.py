@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Generic, TypeVar
 
@@ -57,33 +56,26 @@ class KeyRing:
         if not await self.keys_exist():
             return None
         if authorization is None and session is not None:
-            return await self._recent_or_find("session", session, self._of_session)
+            return await self._recent_or_find("session", session)
         if authorization is None:
             raise UnauthorizedError("the request has no API key")
         if authorization[: len(_SCHEME)].lower() != _SCHEME.lower():
             raise UnauthorizedError("the Authorization header is not a bearer token")
-        return await self._recent_or_find(
-            "key", authorization[len(_SCHEME) :].strip(), self._verified
-        )
+        return await self._recent_or_find("key", authorization[len(_SCHEME) :].strip())
 
     def forget_session(self, session: str) -> None:
         """Removes a session that has ended from the cache, so that it is refused at once."""
         self._admitted.forget(_digest_of("session", session))
 
-    async def _recent_or_find(self, kind: str, text: str, find: Callable[[str], Key]) -> Key:
-        """Returns the cached key or raises the cached refusal; else calls `find(text)` in a thread.
-
-        Args:
-            kind: "key" or "session".
-            text: The key or the session token.
-        """
+    async def _recent_or_find(self, kind: str, text: str) -> Key:
+        """Returns the cached key or raises the cached refusal, else finds the key in a thread."""
         name = _digest_of(kind, text)
         if (key := self._admitted.get(name)) is not None:
             return key
         if (why := self._refused.get(name)) is not None:
             raise UnauthorizedError(why, of_session=kind == "session")
         try:
-            key = await run_in_threadpool(find, text)
+            key = await run_in_threadpool(self._find, kind, text)
         except UnauthorizedError as error:
             self._refused.keep(name, str(error))
             raise
@@ -97,22 +89,12 @@ class KeyRing:
             self._keyless_until = time.monotonic() + FRESH_SECONDS
         return self._has_keys
 
-    def _verified(self, text: str) -> Key:
-        """Returns the record of an API key, given the key itself."""
+    def _find(self, kind: str, text: str) -> Key:
+        """Returns the key of a token, and records its use at most once a minute."""
         try:
-            return self._with_use_noted(self._keys.verify(text))
+            key = self._keys.verify(text) if kind == "key" else self._sessions.find(text)[0]
         except BadKeyError as error:
-            raise UnauthorizedError(str(error)) from None
-
-    def _of_session(self, text: str) -> Key:
-        """Returns the API key with which the session was opened."""
-        try:
-            return self._with_use_noted(self._sessions.find(text)[0])
-        except BadKeyError as error:
-            raise UnauthorizedError(str(error), of_session=True) from None
-
-    def _with_use_noted(self, key: Key) -> Key:
-        """Records that a key was used, at most once a minute, and returns the key."""
+            raise UnauthorizedError(str(error), of_session=kind == "session") from None
         noted = datetime.now(UTC) - timedelta(seconds=_NOTE_SECONDS)
         if key.last_used_at is None or key.last_used_at < noted:
             self._keys.note_use(key.id)

@@ -31,8 +31,7 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Metrics:
-    """Prometheus metrics of one API process. Labels have a limited set of values and never contain
-    ids.
+    """Prometheus metrics of one API process; labels never contain ids.
 
     Args:
         statistics: Reads job and storage statistics from the database, at each scrape.
@@ -137,7 +136,6 @@ class RecordsCollector(Collector):
 
 
 def _queue_gauges(kinds: list[KindState]) -> Iterator[Metric]:
-    """Yields the number of waiting jobs and the waiting time of the oldest one, for each queue."""
     depth = GaugeMetricFamily("gcvae_queue_depth", "Waiting jobs", labels=["queue"])
     age = GaugeMetricFamily(
         "gcvae_queue_oldest_age_seconds", "Waiting time of the oldest waiting job", labels=["queue"]
@@ -150,7 +148,6 @@ def _queue_gauges(kinds: list[KindState]) -> Iterator[Metric]:
 
 
 def _kind_gauges(kinds: list[KindState]) -> Iterator[Metric]:
-    """Yields running jobs, jobs whose worker is lost, and rows per second, for each kind of job."""
     running = GaugeMetricFamily("gcvae_jobs_running", "Running jobs", labels=["kind"])
     abandoned = GaugeMetricFamily(
         "gcvae_jobs_abandoned", "Running jobs whose lease has expired", labels=["kind"]
@@ -197,7 +194,6 @@ _HISTOGRAMS = {
 
 
 def _counters(counts: list[Count]) -> Iterator[Metric]:
-    """Yields the counters of job events, such as created jobs and retries."""
     for name, (text, labels, known) in _COUNTERS.items():
         family = CounterMetricFamily(f"gcvae_{name}", text, labels=labels)
         values = {_key(each, labels): 0.0 for each in known}
@@ -210,7 +206,6 @@ def _counters(counts: list[Count]) -> Iterator[Metric]:
 
 
 def _histograms(counts: list[Count]) -> Iterator[Metric]:
-    """Yields the histograms of how long jobs wait and run."""
     bounds = [*(str(bound) for bound in BUCKETS_SECONDS), "+Inf"]
     for name, (text, labels, known) in _HISTOGRAMS.items():
         family = HistogramMetricFamily(f"gcvae_{name}", text, labels=labels)
@@ -228,5 +223,4 @@ def _histograms(counts: list[Count]) -> Iterator[Metric]:
 
 
 def _key(labels: dict[str, str], names: list[str]) -> tuple[str, ...]:
-    """Returns the label values in the order of `names`."""
     return tuple(labels[name] for name in names)

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import Depends, Request
 
 from catalog.catalog import Catalog
-from catalog.dispatch.port import Dispatcher
-from models_store import Store
+from catalog.dispatch.celery import CeleryDispatcher, make_celery
+from catalog.settings import CatalogSettings
+from models_store import Store, open_store
 from runtime.traces import Traces, make_traces
 from service.inline.pool import InlinePool
 from service.inline.single_flight_cache import SingleFlightCache
 from service.job_reads import JobReads
+from service.metrics import Metrics
 from service.outside import Outside
 from service.pool import WorkPool
 from service.settings import ServiceSettings
-
-if TYPE_CHECKING:
-    from service.metrics import Metrics
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Resources:
     settings: ServiceSettings
     catalog: Catalog
     store: Store
-    dispatcher: Dispatcher
+    dispatcher: CeleryDispatcher
     tables: WorkPool
     inline: InlinePool
     metrics: Metrics
@@ -50,7 +49,6 @@ class Resources:
     profiles: SingleFlightCache[tuple[str, str], bytes]
     outside: Outside
     closing: threading.Event = field(default_factory=threading.Event)
-    """Set when the server stops, so that event streams end."""
 
     def close(self) -> None:
         """Ends child processes, waits for tables that are being read, and closes connections."""
@@ -61,22 +59,25 @@ class Resources:
         self.traces.close()
 
 
-def make_resources(
-    settings: ServiceSettings, catalog: Catalog, store: Store, dispatcher: Dispatcher
-) -> Resources:
-    """Creates the pools, caches, metrics and traces of an application around its connections.
+def make_resources(settings: ServiceSettings) -> Resources:
+    """Connects to the database, store and queue in `settings`, and creates pools and caches.
 
     Raises:
         MissingExtraError: Traces are configured, but OpenTelemetry is not installed.
     """
-    from service.metrics import Metrics
-
+    urls = {"database_url": settings.database(), "broker_url": settings.broker()}
+    records = CatalogSettings.model_validate(urls)
+    catalog = Catalog(
+        records.database_url,
+        resend_seconds=records.resend_seconds,
+        answer_seconds=settings.database_seconds,
+    )
     metrics = Metrics(catalog.statistics)
     return Resources(
         settings=settings,
         catalog=catalog,
-        store=store,
-        dispatcher=dispatcher,
+        store=open_store(settings.store(), settings.store_access_key, settings.store_secret_key),
+        dispatcher=CeleryDispatcher(make_celery(records.broker_url)),
         tables=WorkPool(
             "reading tables", settings.table_workers, settings.table_waiting, "table_waiting"
         ),

@@ -25,10 +25,10 @@ def stated_schema(document: Document) -> Document:
 
     Members that are null are left out; of dropped columns, only `name` and `drop` are kept.
     """
-    columns = [
-        {"name": column["name"], "drop": True} if column.get("drop") else _given(column)
-        for column in document.get("columns") or []
-    ]
+    columns = []
+    for column in document.get("columns") or []:
+        stated = {member: value for member, value in column.items() if value is not None}
+        columns.append({"name": column["name"], "drop": True} if column.get("drop") else stated)
     others = {m: document.get(m) for m in ("rules", "find_rules", "separator", "constraints")}
     given = {member: value for member, value in others.items() if value is not None}
     return {"columns": columns} | given
@@ -53,7 +53,10 @@ def patched(stated: Document, patch: Document) -> Document:
         of_database: Document = merge(stated, patch)
         return of_database
     _check_columns(patch.get("columns"))
-    by_name = {column["name"]: _without_name(column) for column in stated.get("columns", ())}
+    by_name = {
+        column["name"]: {member: value for member, value in column.items() if member != "name"}
+        for column in stated.get("columns", ())
+    }
     merged: Document = merge(stated | {"columns": by_name}, patch)
     columns = [{"name": name, **column} for name, column in (merged.get("columns") or {}).items()]
     return merged | {"columns": columns}
@@ -91,14 +94,11 @@ def pointed_at_patch(error: SchemaError, document: Document, patch: Document) ->
 
 
 def _pointed_at_patch(problem: Problem, names: list[str], patch: Document) -> Problem:
-    """Returns a problem with its pointer changed to point into the patch.
-
-    Args:
-        names: Column names in the order of the patched schema.
-    """
+    """Returns a problem with its pointer changed to point into the patch."""
     if problem.pointer is None:
         return problem
-    steps = _steps(problem.pointer)
+    parts = problem.pointer.split("/")[1:]
+    steps = [part.replace("~1", "/").replace("~0", "~") for part in parts]
     if steps[0] == "columns" and len(steps) > 1:
         steps[1] = names[int(steps[1])]
         steps = steps[:2] if steps[2:] == ["name"] else steps
@@ -113,11 +113,6 @@ def _pointed_at_patch(problem: Problem, names: list[str], patch: Document) -> Pr
             return replace(problem, message=message, pointer=place or None)
         place, found = place + json_pointer(step), found[step]
     return replace(problem, pointer=place)
-
-
-def _steps(pointer: str) -> list[str]:
-    """Returns the parts of a JSON pointer; the inverse of `json_pointer`."""
-    return [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
 
 
 def changes(before: Document, after: Document) -> SchemaChangesBody:
@@ -191,11 +186,7 @@ def _described_rules(rules: list[Document], schema: Document) -> list[str]:
 
 
 def _check_columns(columns: Any) -> None:
-    """Checks that `columns` of a patch is missing, null, or an object of objects by column name.
-
-    Raises:
-        RequestError: It is something else, or would rename a column.
-    """
+    """Checks that `columns` of a patch is missing, null, or an object of objects by column name."""
     if columns is None:
         return
     if not isinstance(columns, Mapping):
@@ -218,16 +209,6 @@ def _check_columns(columns: Any) -> None:
         raise RequestError(*problems)
 
 
-def _given(column: Document) -> Document:
-    """Returns the members of a column's schema that are not null."""
-    return {member: value for member, value in column.items() if value is not None}
-
-
-def _without_name(column: Document) -> Document:
-    """Returns the members of a column's schema except `name`."""
-    return {member: value for member, value in column.items() if member != "name"}
-
-
 def _different(old: Document, new: Document) -> dict[str, ChangeBody]:
     """Returns the changed members of a column; for a newly dropped column only `drop`."""
     members = ["drop"] if new.get("drop") else dict.fromkeys((*old, *new))
@@ -239,7 +220,6 @@ def _different(old: Document, new: Document) -> dict[str, ChangeBody]:
 
 
 def _described_change(name: str, different: Mapping[str, ChangeBody]) -> str:
-    """Returns the changes of a column in words."""
     dropped = different.get("drop")
     if dropped is not None and dropped.after:
         return f"column {name!r} is dropped"
@@ -249,7 +229,6 @@ def _described_change(name: str, different: Mapping[str, ChangeBody]) -> str:
 
 
 def _described_member(member: str, change: ChangeBody) -> str:
-    """Returns the change of one member in words."""
     if change.before is None:
         return f"{member} is {_shown(change.after)}"
     if change.after is None:
@@ -258,6 +237,5 @@ def _described_member(member: str, change: ChangeBody) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Returns a value as text of at most 60 characters."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 3]}..."

@@ -9,7 +9,6 @@ import socket
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
 
 import uvicorn
 
@@ -79,7 +78,13 @@ def bind(settings: ServiceSettings) -> socket.socket:
     Raises:
         StartError: The host is not an address of this machine, or the port is taken.
     """
-    family, kind, protocol, _, address = _resolve(settings)
+    try:
+        found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
+    except socket.gaierror as error:
+        advice = f"give another (--host or {variable('host')})"
+        message = f"{settings.host} is not an address ({error.strerror}); {advice}"
+        raise StartError(message) from error
+    family, kind, protocol, _, address = found[0]
     listening = socket.socket(family, kind, protocol)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -142,21 +147,6 @@ class ProcessServer(Server):
         """Waits for open requests, then stops the process that forks child processes."""
         await super().shutdown(sockets)
         FORK_SERVER.close()  # it may still be importing torch
-
-
-def _resolve(settings: ServiceSettings) -> tuple[Any, ...]:
-    """Returns the first result of `socket.getaddrinfo` for host and port of the settings.
-
-    Raises:
-        StartError: The host is not an address.
-    """
-    try:
-        found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
-    except socket.gaierror as error:
-        advice = f"give another (--host or {variable('host')})"
-        message = f"{settings.host} is not an address ({error.strerror}); {advice}"
-        raise StartError(message) from error
-    return found[0]
 
 
 def _is_unlogged(record: logging.LogRecord) -> bool:

@@ -77,7 +77,6 @@ def _death(exit_code: int | None, settings: ServiceSettings) -> ServiceError:
 
 
 def _out_of_memory(settings: ServiceSettings) -> TableLimitError:
-    """Returns the error for a process that exceeded its memory limit."""
     problem = Problem("reading it takes too much memory", expected=_EXPECTED)
     what = "the table took too much memory"
     return TableLimitError(what, settings.table_memory_bytes, "table_memory_bytes", problem)
@@ -94,11 +93,7 @@ def _serve(pipe: Connection, settings: ServiceSettings) -> None:
 def _answer(
     file: BinaryIO, question: tuple[Callable[[BinaryIO], Any], dict[str, Any]]
 ) -> tuple[Any, Raised | None]:
-    """Calls the work in the request's log context. Returns (result, None) or (None, exception).
-
-    Args:
-        question: (work, ids for log lines).
-    """
+    """Calls the work in the request's log context. Returns (result, None) or (None, exception)."""
     work, ids = question
     with log_context(**ids):
         try:
@@ -124,11 +119,6 @@ def _limit(settings: ServiceSettings) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + _KILL_AFTER_SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":  # other systems lack this limit or do not enforce it
-        most = _data_bytes() + settings.table_memory_bytes
+        *_, data_pages, _ = Path("/proc/self/statm").read_text().split()
+        most = int(data_pages) * os.sysconf("SC_PAGE_SIZE") + settings.table_memory_bytes
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-
-
-def _data_bytes() -> int:
-    """Returns the size in bytes of this process's data segment, which RLIMIT_DATA limits."""
-    *_, data, _ = Path("/proc/self/statm").read_text().split()
-    return int(data) * os.sysconf("SC_PAGE_SIZE")

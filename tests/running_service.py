@@ -22,17 +22,17 @@ from catalog import Catalog, Claim, Queue, upgrade
 from gcvae import Synthesizer
 from models_store import Store
 from runtime.processes import ForkServer
-from runtime.traces import NoTraces, Traces
+from runtime.traces import Traces
 from service.app import create_app
 from service.http.head_limits import head_protocol
 from service.resources import Resources
 from service.server import Server, bind
 from service.settings import ServiceSettings
 from tests.claims import claim_job
-from worker.garbage_collection import collect_garbage
 from worker.processes.child import do_work
 from worker.processes.supervisor import JOB_IMPORTS, new_owner, run_attempt
 from worker.settings import JobSettings
+from worker.upkeep import collect_garbage
 from worker.work.attempt import Attempt
 from worker.work.messages import Message, TryAgain
 
@@ -178,7 +178,7 @@ def attempt_by_child(service: Running, job_id: str, traces: Traces | None = None
         assert claim is not None
         parts = (service.catalog, service.store, jobs, threading.Event())
         with closing(ForkServer(JOB_IMPORTS)) as server:
-            run_attempt(claim, *parts, server, traces or NoTraces())
+            run_attempt(claim, *parts, server, traces or Traces())
 
 
 def train(service: Running, table: bytes, **training: object) -> dict[str, Any]:

@@ -15,8 +15,7 @@ from worker.settings import read_settings
 
 
 def main() -> int:
-    """Runs the worker group until it is asked to stop; returns the exit code, 1 if it cannot
-    start."""
+    """Runs the worker group until it is asked to stop; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m worker", description=__doc__)
     parser.add_argument(
         "--die-with-parent",

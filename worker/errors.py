@@ -1,10 +1,4 @@
-"""The errors of the worker.
-
-WorkerError
-├── DeletedTableError  a dataset that a job reads is deleted
-├── GpuMemoryError     the GPU has too little memory for training
-└── MetricsPortError   the port of the worker's metrics is not available
-"""
+"""The errors of the worker."""
 
 from __future__ import annotations
 
@@ -20,7 +14,6 @@ class DeletedTableError(WorkerError):
         super().__init__(
             f"dataset {dataset_id}, which the job reads, was deleted; use another dataset"
         )
-        self.dataset_id = dataset_id
 
 
 class GpuMemoryError(WorkerError):
@@ -43,5 +36,3 @@ class MetricsPortError(WorkerError):
             f"port {port} of {host} is not available for metrics ({reason}); "
             "choose another port with GCVAE_METRICS_PORT, or leave it unset"
         )
-        self.host = host
-        self.port = port

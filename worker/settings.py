@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Annotated, Self
@@ -87,11 +86,8 @@ class WorkerSettings:
 
     def child_environment(self) -> dict[str, str]:
         """Returns environment variables with which a child process reads the same settings."""
-        return environment_of(dict(self._fields()))
-
-    def _fields(self) -> Iterator[tuple[str, object]]:
-        for part in (self.catalog, self.store, self.jobs, self.runtime):
-            yield from part
+        parts = (self.catalog, self.store, self.jobs, self.runtime)
+        return environment_of({name: value for part in parts for name, value in part})
 
 
 def visible_gpus() -> list[str] | None:

@@ -1,5 +1,4 @@
-"""Maintenance of the object store: compares the database's records with the stored bytes, and
-deletes bytes without a record."""
+"""Maintenance of the object store: compares records with stored bytes, and deletes garbage."""
 
 from __future__ import annotations
 
@@ -8,13 +7,31 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import structlog
+
 from catalog import Catalog
 from catalog.inventory import Kept
 from models_store import Store, StoredObject
-from models_store.errors import CorruptedError, MissingObjectError
+from models_store.errors import CorruptedError, MissingObjectError, UnavailableError
 from models_store.manifests import Manifest
 
 GRACE_SECONDS = 24 * 3600.0
+
+_log = structlog.get_logger(__name__)
+
+
+def collect_garbage(catalog: Catalog, store: Store) -> None:
+    """Deletes the stored bytes that have no record and are due for deletion (`catalog.orphans`).
+
+    Bytes that cannot be deleted because the store is unavailable remain due.
+    """
+    for prefix in catalog.orphans.take_due():
+        try:
+            store.delete(prefix)
+        except UnavailableError as error:
+            _log.warning("prefix could not be swept", prefix=prefix, error=str(error))
+            continue
+        catalog.orphans.forget(prefix)
 
 
 @dataclass(frozen=True)
@@ -35,8 +52,7 @@ class Findings:
 
     @property
     def is_clean(self) -> bool:
-        """Whether every record has its bytes, and all bytes older than the grace period belong to
-        a record."""
+        """Whether every record has its bytes, and all older bytes have a record."""
         return not (self.missing or self.damaged or self.orphans)
 
     def to_json(self) -> dict[str, Any]:
@@ -90,8 +106,7 @@ def collect(
 
 
 def find_orphans(catalog: Catalog, store: Store, grace_seconds: float) -> Iterator[StoredObject]:
-    """Yields stored objects that have no record, are not being written, and are older than
-    `grace_seconds`.
+    """Yields stored objects without a record that are older than `grace_seconds`.
 
     The store is listed first and the records are read last, so that an object that is written or
     gets its record meanwhile is never yielded.
@@ -117,11 +132,7 @@ def _keys(store: Store, kept: Kept) -> Iterator[str]:
 
 
 def _check(store: Store, kept: Kept) -> int:
-    """Checks the stored bytes of a record and returns the number of objects that contain them.
-
-    Raises:
-        MissingObjectError, CorruptedError: The bytes are missing or damaged.
-    """
+    """Checks the stored bytes of a record and returns the number of objects that contain them."""
     for _ in store.stream(kept.key, kept.sha256):
         pass
     if not kept.is_manifest:

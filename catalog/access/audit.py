@@ -11,16 +11,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
-from sqlalchemy import select, text
+from sqlalchemy import select
 
-from catalog.database.engine import Database
+from catalog.database.engine import serialize
 from catalog.database.tables import AuditRow
 from catalog.ids import new_id
-from catalog.pages import Page, copy_row, read_page
-from catalog.records import AuditEntry
+from catalog.pages import Page, read_page
+from catalog.records import AuditEntry, Deed
+from catalog.rows import Records, WorkspaceRecords, copy_row
 
 _CHAIN_LOCK = 7_203_120  # any number, the same in every process
 _NO_DIGEST = "0" * 64
@@ -34,44 +35,14 @@ ANYONE = "anyone"
 """Actor of requests to a service that requires no API keys."""
 
 
-@dataclass(frozen=True)
-class Deed:
-    """An action, or an attempt at one, to be written to the audit log.
-
-    Attributes:
-        actor: Id of an API key, `operator` for a command, or `anyone` if the service requires no
-            keys.
-        action: HTTP method and route, or the command.
-        subject: Path of the request, with its ids.
-        made: Path of the created resource; None if nothing was created.
-        address: IP address of the client; None if unknown.
-        status: HTTP status code of the response; 0 for a command.
-        request_id: Id of the request; None for a command.
-    """
-
-    workspace: str
-    actor: str
-    action: str
-    subject: str
-    made: str | None = None
-    address: str | None = None
-    status: int = 0
-    request_id: str | None = None
-
-
-class Audit:
+class Audit(Records):
     """Reads and extends the audit log of all workspaces."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def append(self, deed: Deed) -> AuditEntry:
         """Appends an entry for an action to the audit log and returns it. Its digest depends on all
         earlier entries, so that later changes are detected."""
         with self._database.writing() as session:
-            if session.get_bind().dialect.name == "postgresql":  # SQLite has a single writer
-                lock = text("SELECT pg_advisory_xact_lock(:number)")
-                session.execute(lock, {"number": _CHAIN_LOCK})
+            serialize(session, _CHAIN_LOCK)
             last = session.scalar(_LAST)
             entry = AuditEntry(
                 number=1 if last is None else last.number + 1,
@@ -99,8 +70,7 @@ class Audit:
             return None if row is None else copy_row(AuditEntry, row)
 
     def first_break(self) -> AuditEntry | None:
-        """Returns the first audit log entry that was changed or that follows a missing one; None if
-        the log is intact."""
+        """Returns the first entry that was changed or follows a missing one; None if intact."""
         digest = _NO_DIGEST
         for number, entry in enumerate(self.entries(), 1):
             digest = _digest(digest, entry)
@@ -114,16 +84,11 @@ class Audit:
             return session.scalars(query.limit(_READ_AT_ONCE)).all()
 
 
-class WorkspaceAudit:
+class WorkspaceAudit(WorkspaceRecords):
     """Reads the audit log of one workspace."""
 
-    def __init__(self, database: Database, workspace: str) -> None:
-        self._database = database
-        self._workspace = workspace
-
     def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[AuditEntry]:
-        """Returns one page of the workspace's audit log entries, the newest first; `cursor` is the
-        `next_cursor` of the previous page."""
+        """Returns one page of the entries, the newest first; `cursor` is from the page before."""
         query = select(AuditRow).where(AuditRow.workspace == self._workspace)
         with self._database.reading() as session:
             return read_page(session, query, AuditRow, AuditEntry, limit, cursor)

@@ -20,12 +20,11 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from catalog.database.clock import database_clock
-from catalog.database.engine import Database
 from catalog.database.tables import KeyRow
 from catalog.errors import BadKeyError, ConflictError, NotFoundError
 from catalog.ids import new_id
-from catalog.pages import copy_row
 from catalog.records import Key, Scope
+from catalog.rows import Records, copy_row, written
 
 KEY_FORM = re.compile(r"gcv_([0-9a-z]{26})_([A-Za-z0-9_-]{32,64})")
 _SECRET_BYTES = 32
@@ -34,11 +33,8 @@ _USE_SECONDS = 60.0
 """Minimum interval in seconds between updates of `last_used_at`."""
 
 
-class Keys:
+class Keys(Records):
     """Creates, verifies and revokes the API keys of all workspaces."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def create(
         self,
@@ -49,8 +45,7 @@ class Keys:
         expires_at: datetime | None = None,
         text: str | None = None,
     ) -> tuple[Key, str]:
-        """Creates an API key and returns (its record, the key string), of which only a hash is
-        stored.
+        """Creates an API key and returns (record, key string), of which only a hash is stored.
 
         Args:
             expires_at: Time of expiry; None if the key does not expire.
@@ -66,16 +61,12 @@ class Keys:
             row = session.get(KeyRow, key_id)
             if row is None:
                 row = _new_row(key_id, secret, workspace, name, scopes, expires_at)
-                session.add(row)
-                session.flush()
-                session.refresh(row)
             elif not _fits(row.secret_hash, secret):
                 raise ConflictError(f"another key {key_id} exists")
-            return copy_row(Key, row), _written(key_id, secret)
+            return written(session, row, Key), _written(key_id, secret)
 
     def rotate(self, key_id: str) -> tuple[Key, str]:
-        """Replaces an API key: creates one with the same name, workspace and scopes, and revokes
-        the old one.
+        """Replaces an API key by one with the same name, workspace and scopes, and revokes it.
 
         Returns:
             (record of the new key, key string), of which only a hash is stored.
@@ -91,11 +82,8 @@ class Keys:
                 raise ConflictError(f"key {key_id} was revoked; create a new key")
             scopes = [Scope(scope) for scope in old.scopes]
             row = _new_row(new_key_id, secret, old.workspace, old.name, scopes, old.expires_at)
-            session.add(row)
             _revoke(session, key_id)
-            session.flush()
-            session.refresh(row)
-            return copy_row(Key, row), _written(new_key_id, secret)
+            return written(session, row, Key), _written(new_key_id, secret)
 
     def revoke(self, key_id: str) -> Key:
         """Revokes an API key and returns its record. A key that is already revoked is not changed.
@@ -122,8 +110,7 @@ class Keys:
             return session.scalar(select(KeyRow.id).limit(1)) is not None
 
     def verify(self, text: str) -> Key:
-        """Returns the record of the API key whose string is `text`. The time taken does not reveal
-        whether the key is valid.
+        """Returns the record of the key `text`; the time taken does not tell if it is valid.
 
         Raises:
             BadKeyError: The key is malformed, unknown, expired or revoked.
@@ -142,8 +129,7 @@ class Keys:
         return in_force(row, now)
 
     def note_use(self, key_id: str) -> None:
-        """Records the time at which an API key is used, unless another use was recorded in the last
-        minute."""
+        """Records that an API key is used now, at most once a minute."""
         is_old = KeyRow.last_used_at.is_(None) | (
             KeyRow.last_used_at < database_clock(-_USE_SECONDS)
         )
@@ -153,8 +139,7 @@ class Keys:
 
 
 def in_force(row: KeyRow, now: datetime | None) -> Key:
-    """Returns the API key of a database row if it was not revoked and expires after `now`; if `now`
-    is None, expiry is not checked.
+    """Returns the key of a row unless it is revoked or has expired at `now` (None: no check).
 
     Raises:
         BadKeyError: The key is expired or revoked.
@@ -195,7 +180,6 @@ def _new_row(
         name=name,
         scopes=sorted({scope.value for scope in scopes}),
         secret_hash=_HASHER.hash(secret),
-        created_at=database_clock(),
         expires_at=expires_at,
     )
 

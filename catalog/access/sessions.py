@@ -14,19 +14,16 @@ from sqlalchemy import delete, select
 
 from catalog.access.keys import in_force
 from catalog.database.clock import database_clock
-from catalog.database.engine import Database
 from catalog.database.tables import KeyRow, SessionRow
 from catalog.errors import BadKeyError
 from catalog.records import Key
+from catalog.rows import Records
 
 _TOKEN_BYTES = 32
 
 
-class Sessions:
+class Sessions(Records):
     """Opens, finds and closes the web sessions of all workspaces."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def open(self, key_id: str, seconds: float) -> tuple[str, datetime]:
         """Opens a web session for an API key that lasts `seconds`; returns (token, time of expiry).

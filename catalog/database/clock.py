@@ -17,8 +17,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 
 class Timestamp(TypeDecorator[datetime]):
-    """SQLAlchemy column type of a time: seconds since 1970 (UTC) in the database, an aware datetime
-    in Python."""
+    """SQLAlchemy type of a time: seconds since 1970 in the database, in Python a datetime."""
 
     impl = Double
     cache_ok = True
@@ -39,8 +38,7 @@ class _DatabaseClock(FunctionElement[datetime]):
 
 
 def database_clock(plus_seconds: Any = 0.0) -> _DatabaseClock:
-    """Returns an SQL expression of the database's current time plus `plus_seconds`, a number or an
-    SQL expression."""
+    """Returns the database's current time plus seconds, a number or an SQL expression."""
     is_number = isinstance(plus_seconds, (int, float))
     return _DatabaseClock(literal(float(plus_seconds), Float()) if is_number else plus_seconds)
 

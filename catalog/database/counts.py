@@ -41,15 +41,13 @@ class Counted(StrEnum):
 
 
 def count(session: Session, what: Counted, by: float = 1.0, **labels: str) -> None:
-    """Adds `by` to the counter `what` with these labels when the session's transaction is
-    committed."""
+    """Adds `by` to the counter `what` with these labels, in the session's transaction."""
     unwritten: Counter[tuple[str, str]] = session.info.setdefault(_UNWRITTEN, Counter())
     unwritten[what.value, json.dumps(labels, sort_keys=True)] += by  # type: ignore[assignment]
 
 
 def observe(session: Session, what: Counted, seconds: float, **labels: str) -> None:
-    """Adds a duration to the histogram `what` with these labels when the session's transaction is
-    committed.
+    """Adds a duration to the histogram `what` with these labels, in the session's transaction.
 
     It adds 1 to the bucket of the duration (label `le`, its upper bound) and the duration to the
     sum.
@@ -60,8 +58,7 @@ def observe(session: Session, what: Counted, seconds: float, **labels: str) -> N
 
 
 def write_counts(session: Session) -> None:
-    """Writes the counts that `count` and `observe` have collected in a session to the database;
-    this must be the last statement of the transaction.
+    """Writes a session's collected counts; this must be the last statement of the transaction.
 
     Counters are updated in sorted order, so concurrent transactions lock them in the same order.
     Nothing is locked afterwards, so counters cause no deadlocks.

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from catalog.database.counts import write_counts
 from catalog.errors import DatabaseUrlError
-from runtime.extras import require_extra
+from runtime.settings import require_extra
 
 ANSWER_SECONDS = 10.0
 """Time limit in seconds of a statement, and of waiting for a pooled connection."""
@@ -48,8 +48,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """Context manager that yields a database session; all its changes are committed at the end
-        of the block, or none if an exception is raised."""
+        """Context manager that yields a session, and commits all its changes or none."""
         with Session(self._writing_engine, expire_on_commit=False) as session, session.begin():
             yield session
             write_counts(session)
@@ -66,6 +65,15 @@ class Database:
     def close(self) -> None:
         """Closes all pooled database connections."""
         self.engine.dispose()
+
+
+def serialize(session: Session, number: int) -> None:
+    """Makes other transactions that call this with the same number wait until this one ends.
+
+    SQLite's BEGIN IMMEDIATE has waited already; PostgreSQL needs an advisory lock.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
 
 
 def parse_database_url(database_url: str) -> URL:

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
-from catalog.database.engine import Database
+from catalog.database.engine import Database, serialize
 from catalog.errors import SchemaVersionError
 
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ _UPGRADE_LOCK = 7_203_118  # any number, the same in every process
 
 
 def upgrade(database_url: str, revision: str = "head") -> None:
-    """Creates the database's tables, or upgrades them to a revision. Several processes may call
-    this function at once.
+    """Creates the tables, or upgrades them to a revision; several processes may do so at once.
 
     Args:
         revision: Alembic revision; `head` is the newest.
@@ -90,14 +89,12 @@ def newest_revision() -> str | None:
 
 @contextmanager
 def _alone(database_url: str) -> Iterator[Connection]:
-    """Yields a database connection in a transaction without time limits; other migrations wait
-    until it ends."""
+    """Yields a connection in a transaction without time limits; other migrations wait."""
     database = Database(database_url, answer_seconds=None)
     try:
         with database.writing() as session:
-            connection = session.connection()
-            _wait_for_others(connection)
-            yield connection
+            serialize(session, _UPGRADE_LOCK)
+            yield session.connection()
     finally:
         database.close()
 
@@ -109,10 +106,3 @@ def _config(connection: Connection) -> Config:
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
     return config
-
-
-def _wait_for_others(connection: Connection) -> None:
-    # SQLite's BEGIN IMMEDIATE has waited already; PostgreSQL needs an advisory lock.
-    if connection.dialect.name == "postgresql":
-        lock = text("SELECT pg_advisory_xact_lock(:number)")
-        connection.execute(lock, {"number": _UPGRADE_LOCK})

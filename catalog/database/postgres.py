@@ -74,8 +74,7 @@ class ImpatientConnection(psycopg.Connection[Any]):
 
 
 def _session_limits(answer_seconds: float | None) -> str:
-    """Returns PostgreSQL options that limit statements, and idle transactions of frozen clients, on
-    the server's side."""
+    """Returns PostgreSQL options that limit statements, and transactions of frozen clients."""
     if answer_seconds is None:
         return ""
     limits = {

@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, column_property, mapped_column
 
-from catalog.database.clock import Timestamp
+from catalog.database.clock import Timestamp, database_clock
 from catalog.job_kinds import JobKind, Queue
 from catalog.records import DataKind, Document, EventType, JobStatus, ModelStatus, Scoring
 
@@ -38,8 +38,7 @@ def _word(words: type[StrEnum]) -> Enum:
 
 
 class Base(DeclarativeBase):
-    """Base class of all database tables; it names constraints explicitly, because migrations refer
-    to them."""
+    """Base class of all tables; it names constraints, because migrations refer to them."""
 
     metadata = MetaData(
         naming_convention={
@@ -86,7 +85,7 @@ class DatasetRow(Base):
     warnings: Mapped[list[str]]
     encoding: Mapped[str | None] = mapped_column(String(40))
     privacy_cap: Mapped[Document | None]
-    created_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(default=database_clock())
 
 
 class SpendingRow(Base):
@@ -111,7 +110,7 @@ class SpendingRow(Base):
     threshold_delta: Mapped[float] = mapped_column(Double)
     caps: Mapped[list[Document]] = mapped_column(JSON)
     begun_at: Mapped[datetime | None]
-    created_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(default=database_clock())
 
 
 class UnboundedRow(Base):
@@ -124,12 +123,11 @@ class UnboundedRow(Base):
     model_id: Mapped[str] = mapped_column(String(_ID), primary_key=True)
     workspace: Mapped[str] = mapped_column(String(_NAME))
     sha256: Mapped[str] = mapped_column(String(_SHA256))
-    created_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(default=database_clock())
 
 
 class ModelRow(Base):
-    """Database row of a model, which is kept when its training dataset is deleted; see
-    `catalog.records.Model`."""
+    """Database row of a model, which outlives its dataset; see `catalog.records.Model`."""
 
     __tablename__ = "models"
     __table_args__ = (Index(None, "workspace", "id"),)
@@ -150,7 +148,7 @@ class ModelRow(Base):
     artifact_sha256: Mapped[str | None] = mapped_column(String(_SHA256))
     artifact_bytes: Mapped[int | None] = mapped_column(BigInteger)
     scoring: Mapped[Scoring]
-    created_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(default=database_clock())
 
 
 class JobRow(Base):
@@ -180,31 +178,31 @@ class JobRow(Base):
     )
     result_id: Mapped[str | None] = mapped_column(String(_ID))
     parent_id: Mapped[str | None] = mapped_column(String(_ID), index=True)
-    n_shards: Mapped[int] = mapped_column(Integer)
-    open_shards: Mapped[int] = mapped_column(Integer)
+    n_shards: Mapped[int] = mapped_column(Integer, default=0)
+    open_shards: Mapped[int] = mapped_column(Integer, default=0)
     part: Mapped[Document | None]
     queue: Mapped[Queue]
-    priority: Mapped[int] = mapped_column(Integer)
+    priority: Mapped[int] = mapped_column(Integer, default=0)
     estimate: Mapped[Document | None]
-    smaller_batch: Mapped[bool]
-    status: Mapped[JobStatus]
-    attempt: Mapped[int] = mapped_column(Integer)
-    attempts_since_checkpoint: Mapped[int] = mapped_column(Integer)
-    sends: Mapped[int] = mapped_column(Integer)
+    smaller_batch: Mapped[bool] = mapped_column(default=False)
+    status: Mapped[JobStatus] = mapped_column(default=JobStatus.QUEUED)
+    attempt: Mapped[int] = mapped_column(Integer, default=0)
+    attempts_since_checkpoint: Mapped[int] = mapped_column(Integer, default=0)
+    sends: Mapped[int] = mapped_column(Integer, default=0)
     lease_owner: Mapped[str | None] = mapped_column(String(_NAME))
     lease_expires_at: Mapped[datetime | None]
-    cancel_requested: Mapped[bool]
-    progress: Mapped[Document]
+    cancel_requested: Mapped[bool] = mapped_column(default=False)
+    progress: Mapped[Document] = mapped_column(default=dict)
     error: Mapped[Document | None]
     checkpoint_key: Mapped[str | None] = mapped_column(String(_KEY))
     checkpoint_sha256: Mapped[str | None] = mapped_column(String(_SHA256))
-    version: Mapped[int] = mapped_column(Integer)
+    version: Mapped[int] = mapped_column(Integer, default=1)
     next_dispatch_at: Mapped[datetime | None]
-    queued_at: Mapped[datetime]
+    queued_at: Mapped[datetime] = mapped_column(default=database_clock())
     request_id: Mapped[str | None] = mapped_column(String(128))
     traceparent: Mapped[str | None] = mapped_column(String(55))
     rests_until: Mapped[datetime | None]
-    created_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(default=database_clock())
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
 
@@ -217,8 +215,7 @@ class JobRow(Base):
 
 
 class FairShareRow(Base):
-    """Database row with the time at which a workspace last got a worker from a queue, used for fair
-    scheduling."""
+    """Database row with the time at which a workspace last got a worker from a queue."""
 
     __tablename__ = "turns"
 
@@ -257,12 +254,11 @@ class ResultRow(Base):
     rows: Mapped[int] = mapped_column(BigInteger)
     summary: Mapped[Document]
     manifest_sha256: Mapped[str | None] = mapped_column(String(_SHA256))
-    created_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(default=database_clock())
 
 
 class OrphanRow(Base):
-    """Database row of a key prefix of the object store; no record refers to the bytes under it
-    (yet).
+    """Database row of a prefix of the object store under which no record has its bytes (yet).
 
     Attributes:
         sweep_at: Time from which the bytes may be deleted.
@@ -287,8 +283,7 @@ class CountRow(Base):
 
 
 class IdempotencyRow(Base):
-    """Database row of an idempotency key; `response` is None until the key's request is
-    complete."""
+    """Database row of an idempotency key; `response` is None while its request runs."""
 
     __tablename__ = "idempotency_keys"
 
@@ -296,7 +291,7 @@ class IdempotencyRow(Base):
     key: Mapped[str] = mapped_column(String(_NAME), primary_key=True)
     request_sha256: Mapped[str] = mapped_column(String(_SHA256))
     response: Mapped[Document | None]
-    created_at: Mapped[datetime] = mapped_column(index=True)
+    created_at: Mapped[datetime] = mapped_column(default=database_clock(), index=True)
 
 
 class KeyRow(Base):
@@ -309,7 +304,7 @@ class KeyRow(Base):
     name: Mapped[str] = mapped_column(String(_NAME))
     scopes: Mapped[list[str]]
     secret_hash: Mapped[str] = mapped_column(String(_NAME))
-    created_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(default=database_clock())
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
@@ -326,8 +321,7 @@ class SessionRow(Base):
 
 
 class AuditRow(Base):
-    """Database row of an audit log entry, never changed or deleted; see
-    `catalog.records.AuditEntry`."""
+    """Database row of an audit log entry, which never changes; see `AuditEntry`."""
 
     __tablename__ = "audit"
     __table_args__ = (Index(None, "workspace", "id"),)

@@ -1,7 +1,13 @@
-"""Sends messages to workers with Celery, through Redis or a broker in a folder."""
+"""Sends messages to workers with Celery, through Redis or a broker in a folder.
+
+A message says that a queue contains work, and for which job it was sent. The worker takes the next
+job according to the database (`Leases.claim_next`), so order, loss and duplication of messages do
+not matter.
+"""
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +19,11 @@ from catalog.dispatch.filesystem_transport import Transport
 from catalog.errors import DispatchError
 from catalog.job_kinds import Queue
 from catalog.records import Job
-from runtime.extras import require_extra
+from runtime.settings import require_extra
 
 RUN_JOBS = "gcvae.run_jobs"
+
+_log = logging.getLogger(__name__)
 
 _FOLDER_SCHEME = "filesystem://"
 _POLLING_SECONDS = 0.1
@@ -67,8 +75,11 @@ def make_celery(broker_url: str, answer_seconds: float = _SENDER_SECONDS) -> Cel
 
 
 class CeleryDispatcher:
-    """Notifies workers of queued jobs by Celery messages; see
-    `catalog.dispatch.port.Dispatcher`."""
+    """Notifies workers of queued jobs by Celery messages.
+
+    A message that was sent without an exception is delivered at least once, unless the broker loses
+    it.
+    """
 
     def __init__(self, app: Celery) -> None:
         self._app = app
@@ -104,8 +115,7 @@ class CeleryDispatcher:
 
     @property
     def _troubles(self) -> tuple[type[Exception], ...]:
-        """Exceptions that the broker's client raises if the broker is unavailable, full or
-        read-only."""
+        """Exceptions of the broker's client if the broker is unavailable, full or read-only."""
         connection: Connection = self._app.connection_for_write()
         return (
             KombuError,
@@ -113,6 +123,21 @@ class CeleryDispatcher:
             *connection.recoverable_connection_errors,
             *connection.recoverable_channel_errors,
         )
+
+
+def send_soon(dispatcher: CeleryDispatcher, job: Job, n_messages: int = 1) -> None:
+    """Notifies workers of a job now; if the broker fails, the reconciler sends the message later.
+
+    Args:
+        n_messages: Number of messages; each wakes one worker.
+    """
+    event = {"job": job.id}
+    try:
+        for _ in range(n_messages):
+            dispatcher.send(job)
+        _log.info("job sent", extra=event)
+    except DispatchError as error:
+        _log.warning("job not sent, the reconciler will do it: %s", error, extra=event)
 
 
 def _broker_settings(broker_url: str, answer_seconds: float) -> dict[str, Any]:

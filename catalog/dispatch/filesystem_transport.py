@@ -12,7 +12,6 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty
@@ -60,7 +59,7 @@ class Channel(virtual.Channel):
         return sum(_unlink(path) for path in self._messages(queue))
 
     def _new_queue(self, queue: str, **kwargs: Any) -> None:
-        for path in _hidden_files(self._folder(queue)):
+        for path in self._folder(queue).glob(f"{_HIDDEN}*"):
             with suppress(FileNotFoundError):  # another process has removed it meanwhile
                 if path.stat().st_mtime < time.time() - _HIDDEN_SECONDS:
                     path.unlink()
@@ -99,10 +98,6 @@ class Transport(virtual.Transport):
 
     def driver_version(self) -> str:
         return "1"
-
-
-def _hidden_files(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.iterdir() if path.name.startswith(_HIDDEN))
 
 
 def _unlink(path: Path) -> bool:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import logging
 
 from catalog.catalog import Catalog
-from catalog.dispatch.port import Dispatcher
-from catalog.errors import DispatchError
-from catalog.records import Job
+from catalog.dispatch.celery import CeleryDispatcher, send_soon
 
 _log = logging.getLogger(__name__)
 
@@ -19,10 +17,9 @@ _IDEMPOTENCY_SECONDS = 24 * 3600.0
 
 
 class Reconciler:
-    """Sends messages about queued jobs that the broker has lost or not accepted, and closes
-    abandoned jobs. Several instances may run at once."""
+    """Sends lost messages again and closes abandoned jobs; several may run at once."""
 
-    def __init__(self, catalog: Catalog, dispatcher: Dispatcher) -> None:
+    def __init__(self, catalog: Catalog, dispatcher: CeleryDispatcher) -> None:
         self._catalog = catalog
         self._dispatcher = dispatcher
 
@@ -32,21 +29,12 @@ class Reconciler:
         self.run_once()
 
     def run_once(self) -> None:
-        """Closes jobs that no worker runs any more and that may not be retried, and sends all
-        messages that are due."""
+        """Closes abandoned jobs that may not be retried, and sends all messages that are due."""
         for job_id in self._catalog.leases.close_abandoned():
             _log.warning("job was abandoned and is closed", extra={"job": job_id})
         for job in self._catalog.leases.take_due():
-            self._send(job)
+            send_soon(self._dispatcher, job)
 
     def forget_old_keys(self) -> None:
         """Deletes idempotency keys that are more than a day old."""
         self._catalog.retention.forget_answers_older_than(_IDEMPOTENCY_SECONDS)
-
-    def _send(self, job: Job) -> None:
-        event = {"job": job.id}
-        try:
-            self._dispatcher.send(job)
-            _log.info("job sent", extra=event)
-        except DispatchError as error:
-            _log.warning("job not sent, it is due again later: %s", error, extra=event)

@@ -8,12 +8,11 @@ from datetime import datetime
 
 from sqlalchemy import case, func, select
 
-from catalog.database.engine import Database
 from catalog.database.tables import JobRow
 from catalog.job_kinds import Queue
 from catalog.jobs.shards import shard_rows
-from catalog.pages import copy_row
 from catalog.records import Job, JobStatus
+from catalog.rows import Records, copy_row
 
 
 @dataclass(frozen=True)
@@ -33,11 +32,8 @@ class QueueState:
     oldest_queued_at: datetime | None
 
 
-class AllJobs:
+class AllJobs(Records):
     """Reads the jobs of all workspaces; the caller checks who may see them."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get_many(self, job_ids: Collection[str]) -> dict[str, Job]:
         """Returns the jobs with these ids, by id; ids without a job are omitted."""
@@ -46,8 +42,7 @@ class AllJobs:
             return {row.id: copy_row(Job, row) for row in session.scalars(query)}
 
     def shards(self, job_id: str) -> Sequence[Job]:
-        """Returns the shards of a job (ranges of rows that workers process separately), in the
-        order of their rows."""
+        """Returns the shards of a job in the order of their rows."""
         with self._database.reading() as session:
             return [copy_row(Job, row) for row in shard_rows(session, job_id)]
 
@@ -70,8 +65,7 @@ class AllJobs:
             return [QueueState(*found) for found in session.execute(query)]
 
     def held(self, limit: int) -> Sequence[Job]:
-        """Returns up to `limit` running jobs that are owned by a worker, even one that has died,
-        the oldest first."""
+        """Returns the `limit` oldest running jobs that a worker owns, even one that has died."""
         query = (
             select(JobRow)
             .where(JobRow.status == JobStatus.RUNNING, JobRow.lease_owner.is_not(None))

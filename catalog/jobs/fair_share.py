@@ -11,25 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import ColumnElement, Select, func, select, text
+from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
 from catalog.database.clock import database_clock
 from catalog.database.tables import FairShareRow, JobRow
 from catalog.job_kinds import Queue
 from catalog.records import Job, JobStatus
-
-_CLAIM_LOCK = 7_203_119  # any number, the same in every process
-
-
-def serialize_claims(session: Session) -> None:
-    """Makes other transactions that claim jobs wait until this one ends, so that each sees the
-    earlier claims.
-
-    SQLite's BEGIN IMMEDIATE has waited already; PostgreSQL needs an advisory lock.
-    """
-    if session.get_bind().dialect.name == "postgresql":
-        session.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _CLAIM_LOCK})
 
 
 def next_job(
@@ -52,6 +40,7 @@ def next_job(
         .subquery()
     )
     n_running = func.coalesce(running.c.n, 0)
+    has_rested = JobRow.rests_until.is_(None) | (JobRow.rests_until <= database_clock())
     query = (
         select(JobRow.id)
         .outerjoin(
@@ -62,7 +51,7 @@ def next_job(
             FairShareRow,
             (FairShareRow.workspace == JobRow.workspace) & (FairShareRow.queue == JobRow.queue),
         )
-        .where(JobRow.queue.in_(queues), claimable, _has_rested())
+        .where(JobRow.queue.in_(queues), claimable, has_rested)
         .order_by(n_running, func.coalesce(FairShareRow.taken_at, 0.0))
         .order_by(JobRow.priority.desc(), JobRow.id)
         .limit(1)
@@ -77,8 +66,3 @@ def note_claim(session: Session, job: Job) -> None:
         share = FairShareRow(workspace=job.workspace, queue=job.queue)
         session.add(share)
     share.taken_at = database_clock()
-
-
-def _has_rested() -> ColumnElement[bool]:
-    """Returns the SQL condition that the pause after a failed attempt is over."""
-    return JobRow.rests_until.is_(None) | (JobRow.rests_until <= database_clock())

@@ -11,9 +11,7 @@ from catalog.database.tables import JobRow, ModelRow, ResultRow
 from catalog.ids import new_id
 from catalog.job_kinds import JobKind, TrainSpec
 from catalog.jobs.privacy_ledger import note_unbounded, release
-from catalog.jobs.queued_rows import queued_row
 from catalog.jobs.shards import count_shard, let_join, shard_prefixes
-from catalog.model_rows import make_ready
 from catalog.object_keys import checkpoint_prefix, input_prefix, output_prefix, result_prefix
 from catalog.orphans import add_orphans
 from catalog.records import (
@@ -24,6 +22,7 @@ from catalog.records import (
     ModelStatus,
     Outcome,
     Produced,
+    Scoring,
     Trained,
 )
 from catalog.webhooks.events import announce_end
@@ -33,8 +32,7 @@ _UNASKED = -100
 
 
 def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
-    """Ends a job: writes its outcome and its model or result, and marks for deletion all bytes that
-    are no longer needed.
+    """Ends a job: writes its outcome with its model or result, and marks bytes for deletion.
 
     When the last shard (part) of a job ends, the job continues with joining the shards' results, or
     ends too. For a shard, the caller has locked the job before (`catalog.jobs.shards.lock_parent`).
@@ -52,7 +50,7 @@ def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
     row.version += 1
     add_orphans(session, _prefixes_over(session, row, outcome))
     if row.parent_id is not None:
-        _close_shard(session, row, outcome)
+        close_where_shards_are(session, count_shard(session, row, outcome))
         return
     if row.kind == JobKind.TRAIN:
         release(session, row.id)
@@ -60,14 +58,22 @@ def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
     elif isinstance(outcome, Produced):
         if row.kind.spec.is_of_model:
             _delete_earlier(session, row)
-        session.add(_result_row(row, outcome))
+        session.add(
+            ResultRow(
+                id=row.result_id,
+                workspace=row.workspace,
+                kind=row.kind,
+                model_id=row.model_id,
+                job_id=row.id,
+                **outcome.to_json(),
+            )
+        )
     _count_outcome(session, row, outcome)
     announce_end(session, row)
 
 
 def close_where_shards_are(session: Session, job: JobRow) -> None:
-    """If all shards (parts) of a job have ended, lets the job continue with joining their results,
-    or ends it as failed or cancelled."""
+    """If all shards of a job have ended, lets the job join their results, or ends it."""
     if job.open_shards:
         return
     if job.error is not None:
@@ -78,8 +84,19 @@ def close_where_shards_are(session: Session, job: JobRow) -> None:
         let_join(job)
 
 
-def _close_shard(session: Session, row: JobRow, outcome: Outcome) -> None:
-    close_where_shards_are(session, count_shard(session, row, outcome))
+def make_ready(row: ModelRow, trained: Trained) -> None:
+    """Marks a model as ready and copies the outcome of training into its database row.
+
+    If the limit on scores that the model's file contains is stricter, it becomes that of the model.
+    """
+    row.status = ModelStatus.READY
+    row.schema = trained.schema
+    row.record = trained.record
+    row.artifact_key = trained.artifact_key
+    row.artifact_sha256 = trained.artifact_sha256
+    row.artifact_bytes = trained.artifact_bytes
+    if row.scoring.is_looser_than(Scoring(trained.scoring)):
+        row.scoring = Scoring(trained.scoring)
 
 
 def _count_outcome(session: Session, row: JobRow, outcome: Outcome) -> None:
@@ -117,7 +134,7 @@ def _queue_next(session: Session, row: JobRow, next_job: Document) -> None:
     """Queues a follow-up job on the model that this job has trained."""
     kind = next(kind for kind in JobKind if kind == next_job["kind"])
     session.add(
-        queued_row(
+        JobRow(
             id=new_id("job"),
             workspace=row.workspace,
             kind=kind,
@@ -137,7 +154,6 @@ def _queue_next(session: Session, row: JobRow, next_job: Document) -> None:
 
 
 def _delete_earlier(session: Session, row: JobRow) -> None:
-    """Deletes earlier results of the same kind for the same model."""
     earlier = select(ResultRow).where(
         ResultRow.model_id == row.model_id, ResultRow.kind == row.kind
     )
@@ -146,27 +162,8 @@ def _delete_earlier(session: Session, row: JobRow) -> None:
         add_orphans(session, [result_prefix(result.id)])
 
 
-def _result_row(row: JobRow, produced: Produced) -> ResultRow:
-    return ResultRow(
-        id=row.result_id,
-        workspace=row.workspace,
-        kind=row.kind,
-        model_id=row.model_id,
-        job_id=row.id,
-        object_key=produced.object_key,
-        sha256=produced.sha256,
-        size_bytes=produced.size_bytes,
-        media_type=produced.media_type,
-        rows=produced.rows,
-        summary=produced.summary,
-        manifest_sha256=produced.manifest_sha256,
-        created_at=database_clock(),
-    )
-
-
 def _prefixes_over(session: Session, row: JobRow, outcome: Outcome) -> list[str]:
-    """Returns the store prefixes that are not needed after the job: all except those of the
-    published outcome."""
+    """Returns the store prefixes that are not needed after the job."""
     attempts = range(1, row.attempt + 1)
     prefixes = [checkpoint_prefix(row.id, attempt) for attempt in attempts]
     outputs = [output_prefix(row, attempt) for attempt in attempts]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
@@ -10,21 +13,17 @@ from sqlalchemy.orm import Session
 from catalog.database.clock import database_clock
 from catalog.database.counts import Counted, count
 from catalog.database.engine import Database
-from catalog.database.tables import JobRow, ModelRow
-from catalog.datasets import find_dataset
+from catalog.database.tables import DatasetRow, JobRow, ModelRow
 from catalog.errors import ConflictError, ModelNotReadyError, NotFoundError
 from catalog.idempotency import note_made
 from catalog.ids import new_id
 from catalog.job_kinds import JobKind, TrainSpec
 from catalog.jobs.finishing import close_job, close_where_shards_are
 from catalog.jobs.privacy_ledger import PrivacyRequest, reserve
-from catalog.jobs.queued_rows import queued_row
-from catalog.jobs.request_context import request_context
 from catalog.jobs.shards import add_shards, reset_shards, stop_shards
-from catalog.model_rows import find_model, new_model_row
 from catalog.object_keys import input_prefix
 from catalog.orphans import drop_reservation
-from catalog.pages import Page, RecordT, copy_row, read_page
+from catalog.pages import Page, read_page
 from catalog.records import (
     Cancelled,
     Document,
@@ -34,17 +33,44 @@ from catalog.records import (
     ModelStatus,
     Scoring,
 )
+from catalog.rows import WorkspaceRecords, copy_row, find_row, written
 
 
-class Jobs:
+@dataclass(frozen=True)
+class RequestContext:
+    """Identity of an HTTP request in logs and traces; both members are None outside of requests.
+
+    Attributes:
+        request_id: The X-Request-ID of the response.
+        traceparent: The request's trace span (W3C Trace Context); None if it is not traced.
+    """
+
+    request_id: str | None = None
+    traceparent: str | None = None
+
+
+_OUTSIDE = RequestContext()
+_context: ContextVar[RequestContext] = ContextVar("request context", default=_OUTSIDE)
+
+
+@contextmanager
+def in_request(context: RequestContext) -> Iterator[None]:
+    """Context manager: jobs that are queued within the block refer to this HTTP request."""
+    token = _context.set(context)
+    try:
+        yield
+    finally:
+        _context.reset(token)
+
+
+class Jobs(WorkspaceRecords):
     """Creates, reads, cancels and retries the jobs of one workspace.
 
     A job is stored in the database, so it is not lost if the message broker fails.
     """
 
     def __init__(self, database: Database, workspace: str, resend_seconds: float) -> None:
-        self._database = database
-        self._workspace = workspace
+        super().__init__(database, workspace)
         self._resend_seconds = resend_seconds
 
     def new_id(self) -> str:
@@ -62,36 +88,39 @@ class Jobs:
         scoring: Scoring = Scoring.FULL,
         privacy: PrivacyRequest | None = None,
     ) -> tuple[Model, Job]:
-        """Creates the records of a model and of its queued training job; the caller then notifies
-        workers.
+        """Creates the records of a model and its queued training job; the caller notifies workers.
 
         Args:
-            training: JSON object with preset, seed, device and settings.
-            priority: Priority among the workspace's jobs; higher runs sooner.
-            estimate: Estimated cost; None if unknown.
-            scoring: Limit on the scores that the model may return.
+            training, scoring: As in `catalog.records.Model`.
+            priority, estimate: As in `catalog.records.Job`.
             privacy: Privacy cost to reserve; None to skip the check of privacy caps.
 
         Raises:
-            NotFoundError: The workspace contains no such dataset.
             BudgetError: The models of the table would exceed a privacy cap.
-            IdempotencyBusyError: Another request took over the idempotency key.
         """
         with self._database.writing() as session:
-            dataset = find_dataset(session, dataset_id, self._workspace, lock=privacy is None)
-            about = name, dataset_id, training, scoring, dataset.kind
-            model = new_model_row(new_id("mdl"), self._workspace, *about)
-            spec = TrainSpec(training).to_json()
-            job = self._new_row(new_id("job"), JobKind.TRAIN, spec)
-            job.model_id, job.dataset_id, model.job_id = model.id, dataset_id, job.id
+            dataset = find_row(
+                session, DatasetRow, dataset_id, self._workspace, lock=privacy is None
+            )
+            job = self._new_row(new_id("job"), JobKind.TRAIN, TrainSpec(training).to_json())
+            model = ModelRow(
+                id=new_id("mdl"),
+                workspace=self._workspace,
+                name=name,
+                kind=dataset.kind,
+                dataset_id=dataset_id,
+                status=ModelStatus.TRAINING,
+                job_id=job.id,
+                training=training,
+                scoring=scoring,
+            )
+            job.model_id, job.dataset_id = model.id, dataset_id
             job.priority, job.estimate = priority, estimate
             if privacy is not None:  # this locks the dataset, with others of the same table
                 reserve(session, dataset_id, job, privacy)
-            session.add(model)
-            session.flush()
             count(session, Counted.CREATED, kind=job.kind)
             note_made(session, job.id)
-            return _added(session, model, Model), _added(session, job, Job)
+            return written(session, model, Model), written(session, job, Job)
 
     def enqueue(
         self,
@@ -112,21 +141,17 @@ class Jobs:
             job_id: Id from `new_id` if the job's input table is already stored under the reserved
                 prefix `input_prefix(job_id)`; None to create an id.
             shards: Ranges of rows to be processed by several workers; empty if one worker does all.
-            priority: Priority among the workspace's jobs; higher runs sooner.
-            estimate: Estimated cost; None if unknown.
+            priority, estimate: As in `catalog.records.Job`.
 
         Raises:
-            NotFoundError: The workspace contains no such model or dataset.
             ModelNotReadyError: The model is not ready.
-            ReservationLostError: The reservation of the input's prefix has expired.
-            IdempotencyBusyError: Another request took over the idempotency key.
         """
         with self._database.writing() as session:
-            model = find_model(session, model_id, self._workspace, lock=True)
+            model = find_row(session, ModelRow, model_id, self._workspace, lock=True)
             if model.status != ModelStatus.READY:
                 raise ModelNotReadyError(model_id, model.status)
             if dataset_id is not None:
-                find_dataset(session, dataset_id, self._workspace, lock=True)
+                find_row(session, DatasetRow, dataset_id, self._workspace, lock=True)
             if job_id is not None:
                 drop_reservation(session, input_prefix(job_id))
             row = self._new_row(job_id or new_id("job"), kind, spec)
@@ -136,23 +161,15 @@ class Jobs:
             add_shards(session, row, shards)
             count(session, Counted.CREATED, kind=kind)
             note_made(session, row.id)
-            return _added(session, row, Job)
+            return written(session, row, Job)
 
     def get(self, job_id: str) -> Job:
-        """Returns the job or shard with this id.
-
-        Raises:
-            NotFoundError: The workspace contains no such job.
-        """
+        """Returns the job or shard with this id."""
         with self._database.reading() as session:
-            return copy_row(Job, self._find(session, job_id))
+            return copy_row(Job, find_row(session, JobRow, job_id, self._workspace))
 
     def find_by_result(self, result_id: str) -> Job:
-        """Returns the job whose result has, or will have, this id.
-
-        Raises:
-            NotFoundError: The workspace contains no such job.
-        """
+        """Returns the job whose result has, or will have, this id."""
         query = self._seen().where(JobRow.result_id == result_id)
         with self._database.reading() as session:
             row = session.scalar(query)
@@ -174,9 +191,6 @@ class Jobs:
         Args:
             cursor: `next_cursor` of the previous page; None for the first page.
             status, kind, model_id: Only jobs with this status, kind or model; None for all.
-
-        Raises:
-            CursorError: The cursor is not from a page of this list.
         """
         query = self._seen()
         for column, wanted in (
@@ -190,8 +204,7 @@ class Jobs:
             return read_page(session, query, JobRow, Job, limit, cursor)
 
     def count(self, statuses: Collection[JobStatus]) -> int:
-        """Returns the number of the workspace's jobs with one of these statuses; shards are not
-        counted."""
+        """Returns the number of the workspace's jobs with one of these statuses."""
         found = self._seen().where(JobRow.status.in_(statuses)).subquery()
         query = select(func.count()).select_from(found)
         with self._database.reading() as session:
@@ -201,7 +214,6 @@ class Jobs:
         """Cancels a queued job at once, or asks a running job to stop. Cancelling twice is allowed.
 
         Raises:
-            NotFoundError: The workspace contains no such job.
             ConflictError: The job has succeeded or failed.
         """
         with self._database.writing() as session:
@@ -218,7 +230,7 @@ class Jobs:
                 if row.open_shards:
                     stop_shards(session, row)
                     close_where_shards_are(session, row)
-            return _refreshed(session, row, Job)
+            return written(session, row, Job)
 
     def retry(self, job_id: str, privacy: PrivacyRequest | None = None) -> Job:
         """Queues a failed or cancelled job again; the caller then notifies workers.
@@ -229,7 +241,6 @@ class Jobs:
 
         Raises:
             BudgetError: The models of the table would exceed a privacy cap.
-            NotFoundError: The workspace contains no such job.
             ConflictError: The job is neither failed nor cancelled, or its input was deleted.
         """
         with self._database.writing() as session:
@@ -237,14 +248,14 @@ class Jobs:
             _refuse_retry(row)
             if row.kind == JobKind.TRAIN:
                 dataset_id = str(row.dataset_id)
-                find_dataset(session, dataset_id, self._workspace, lock=privacy is None)
+                find_row(session, DatasetRow, dataset_id, self._workspace, lock=privacy is None)
                 if privacy is not None:
                     reserve(session, dataset_id, row, privacy)
-                model = find_model(session, str(row.model_id), self._workspace, lock=True)
+                model = find_row(session, ModelRow, str(row.model_id), self._workspace, lock=True)
                 model.status = ModelStatus.TRAINING
             self._queue_again(row)
             reset_shards(session, row)
-            return _refreshed(session, row, Job)
+            return written(session, row, Job)
 
     def _queue_again(self, row: JobRow) -> None:
         row.status = JobStatus.QUEUED
@@ -254,20 +265,19 @@ class Jobs:
         row.finished_at = row.rests_until = None
         row.smaller_batch = False
         row.queued_at = database_clock()
-        context = request_context()
+        context = _context.get()
         row.request_id, row.traceparent = context.request_id, context.traceparent
         row.next_dispatch_at = database_clock(self._resend_seconds)
         row.version += 1
 
     def _new_row(self, job_id: str, kind: JobKind, spec: Document) -> JobRow:
-        context = request_context()
-        return queued_row(
+        context = _context.get()
+        return JobRow(
             id=job_id,
             workspace=self._workspace,
             kind=kind,
             spec=spec,
             queue=kind.queue,
-            priority=0,
             next_dispatch_at=database_clock(self._resend_seconds),
             request_id=context.request_id,
             traceparent=context.traceparent,
@@ -278,14 +288,12 @@ class Jobs:
         ours = JobRow.workspace == self._workspace
         return select(JobRow).where(ours, JobRow.parent_id.is_(None))
 
-    def _find(self, session: Session, job_id: str) -> JobRow:
-        ours = JobRow.workspace == self._workspace
-        return _found(session.scalar(select(JobRow).where(ours, JobRow.id == job_id)), job_id)
-
     def _find_seen(self, session: Session, job_id: str) -> JobRow:
         """Returns the locked database row of a job. Shards are not found."""
-        query = self._seen().where(JobRow.id == job_id)
-        return _found(session.scalar(query.with_for_update()), job_id)
+        row = session.scalar(self._seen().where(JobRow.id == job_id).with_for_update())
+        if row is None:
+            raise NotFoundError("job", job_id)
+        return row
 
 
 def _refuse_retry(row: JobRow) -> None:
@@ -298,20 +306,3 @@ def _refuse_retry(row: JobRow) -> None:
     reads_dataset = row.kind == JobKind.TRAIN or "dataset_id" in row.spec
     if reads_dataset and row.dataset_id is None:
         raise ConflictError(f"the dataset of job {row.id} is deleted; it cannot be retried")
-
-
-def _found(row: JobRow | None, job_id: str) -> JobRow:
-    if row is None:
-        raise NotFoundError("job", job_id)
-    return row
-
-
-def _added(session: Session, row: JobRow | ModelRow, record_type: type[RecordT]) -> RecordT:
-    session.add(row)
-    return _refreshed(session, row, record_type)
-
-
-def _refreshed(session: Session, row: JobRow | ModelRow, record_type: type[RecordT]) -> RecordT:
-    session.flush()
-    session.refresh(row)
-    return copy_row(record_type, row)

@@ -12,24 +12,25 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, and_, case, or_, select, update
+from sqlalchemy import and_, case, or_, select, update
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.elements import ColumnElement
 
 from catalog.database.clock import database_clock
 from catalog.database.counts import Counted, count, observe
-from catalog.database.engine import Database
+from catalog.database.engine import Database, serialize
 from catalog.database.tables import JobRow
 from catalog.errors import LeaseLostError
 from catalog.job_kinds import Queue
-from catalog.jobs.fair_share import next_job, note_claim, serialize_claims
+from catalog.jobs.fair_share import next_job, note_claim
 from catalog.jobs.finishing import close_job
 from catalog.jobs.privacy_ledger import Admits, begin_spending
 from catalog.jobs.shards import begin, lock_parent, redraw_shards, report_progress
 from catalog.orphans import add_orphans
-from catalog.pages import copy_row
 from catalog.records import Cancelled, Claim, Document, Failed, Job, JobStatus, Outcome, Promise
+from catalog.rows import Records, copy_row
 
+_CLAIM_LOCK = 7_203_119  # any number, the same in every process
 _PATIENCE = 10
 """Factor of the limit of attempts for jobs whose attempts do not count."""
 
@@ -47,17 +48,15 @@ class HeartbeatAnswer:
     cancel_requested: bool
 
 
-class Leases:
-    """Gives jobs of all workspaces to workers as leases (temporary ownership), renews the leases,
-    and records how jobs end.
+class Leases(Records):
+    """Gives jobs of all workspaces to workers, renews their leases and records how jobs end.
+
+    Methods that write for a claim raise `LeaseLostError` if its attempt no longer owns the job;
+    nothing is written then.
 
     Args:
-        attempts_limit: Maximum number of attempts at a job without a new checkpoint.
-        resend_seconds: First pause before a message is sent again or a failed job is retried; it
-            doubles each time.
-        resend_limit_seconds: Maximum of this pause.
-        running_jobs_limit: Maximum number of running jobs of one workspace in each queue; None for
-            no limit.
+        attempts_limit, resend_seconds, resend_limit_seconds, running_jobs_limit: As in
+            `catalog.settings.CatalogSettings`; a failed job is retried after the same pauses.
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class Leases:
         resend_limit_seconds: float,
         running_jobs_limit: int | None = None,
     ) -> None:
-        self._database = database
+        super().__init__(database)
         self._attempts_limit = attempts_limit
         self._resend_seconds = resend_seconds
         self._resend_limit_seconds = resend_limit_seconds
@@ -94,7 +93,7 @@ class Leases:
             if session.scalar(query) is None:
                 return None
         with self._database.writing() as session:
-            serialize_claims(session)
+            serialize(session, _CLAIM_LOCK)
             while (job_id := session.scalar(query)) is not None:
                 claim = self._take(session, job_id, owner, lease_seconds)
                 if claim is not None:  # otherwise it was cancelled between the two statements
@@ -150,8 +149,7 @@ class Leases:
             return None if row is None else Claim(copy_row(Job, row), owner, attempt, lease_seconds)
 
     def heartbeat(self, claim: Claim, progress: Document | None = None) -> HeartbeatAnswer:
-        """Renews an attempt's lease (temporary ownership of a job) and returns whether the attempt
-        should continue.
+        """Renews an attempt's lease and returns whether the attempt should continue.
 
         Args:
             progress: New progress to store; None if unchanged.
@@ -171,18 +169,13 @@ class Leases:
         return HeartbeatAnswer(cancel_requested is not None, bool(cancel_requested))
 
     def record_checkpoint(self, claim: Claim, key: str, sha256: str) -> None:
-        """Records the training checkpoint from which the next attempt resumes; the previous one is
-        marked for deletion.
+        """Records the checkpoint from which the next attempt resumes, in place of the previous one.
 
         A new checkpoint is progress, so the count of attempts restarts.
 
         Args:
             key: Store key of the checkpoint.
             sha256: Checksum of the checkpoint.
-
-        Raises:
-            LeaseLostError: The attempt no longer owns the job; the caller should delete the
-                checkpoint.
         """
         with self._database.writing() as session:
             row = _find_owned(session, claim)
@@ -192,8 +185,7 @@ class Leases:
             row.attempts_since_checkpoint = 0
 
     def begin_counting(self, claim: Claim, promise: Promise, admits: Admits) -> None:
-        """Records in the privacy ledger that a training with differential privacy is about to query
-        its table.
+        """Records in the privacy ledger that a private training is about to query its table.
 
         Args:
             claim: Claim of the attempt.
@@ -201,7 +193,6 @@ class Leases:
             admits: Function that raises an exception if the cost exceeds a cap.
 
         Raises:
-            LeaseLostError: The attempt no longer owns the job and must not query the table.
             BudgetError: An earlier attempt has already queried the table, and another query would
                 exceed a privacy cap.
         """
@@ -213,9 +204,6 @@ class Leases:
 
         Args:
             progress: Last progress; None if it is already stored.
-
-        Raises:
-            LeaseLostError: The attempt no longer owns the job; nothing was written.
         """
         with self._database.writing() as session:
             row = _find_owned(session, claim)
@@ -224,15 +212,11 @@ class Leases:
             close_job(session, row, outcome)
 
     def redraw(self, claim: Claim, numbers: Collection[int]) -> None:
-        """Queues again the shards of a job whose results the store has lost. The job waits for
-        them, and the claim on it ends.
+        """Queues lost shards of a job again. The job waits for them, and the claim on it ends.
 
         Args:
             claim: Claim of the attempt that joins the shards.
             numbers: Indices of the lost shards.
-
-        Raises:
-            LeaseLostError: The attempt no longer owns the job; nothing was written.
         """
         with self._database.writing() as session:
             redraw_shards(session, _find_owned(session, claim), numbers)
@@ -251,9 +235,6 @@ class Leases:
 
         Returns:
             The new status of the job.
-
-        Raises:
-            LeaseLostError: The attempt no longer owns the job; nothing was written.
         """
         with self._database.writing() as session:
             row = _find_owned(session, claim)
@@ -266,19 +247,21 @@ class Leases:
             else:
                 # During an outage the number of all attempts indicates its length.
                 earlier = row.attempts_since_checkpoint if is_counted else row.attempt
-                self._queue_again(row, error, self._pause_seconds(earlier - 1))
+                _unlease(row)
+                row.error = error.to_json()
+                row.sends = 0
+                pause = database_clock(self._pause_seconds(earlier - 1))
+                row.next_dispatch_at = row.rests_until = pause
                 count(session, Counted.RETRIES, kind=row.kind, reason=error.code)
             if smaller_batch and not row.status.is_final:
                 row.smaller_batch = True
-                _forget_checkpoint(session, row)
+                if row.checkpoint_key is not None:
+                    add_orphans(session, [row.checkpoint_key])
+                row.checkpoint_key = row.checkpoint_sha256 = None
             return row.status
 
     def hand_back(self, claim: Claim) -> None:
-        """Queues a job again because its worker shuts down, without counting the attempt.
-
-        Raises:
-            LeaseLostError: The attempt no longer owns the job; nothing was written.
-        """
+        """Queues a job again because its worker shuts down, without counting the attempt."""
         with self._database.writing() as session:
             row = _find_owned(session, claim)
             row.attempts_since_checkpoint = max(0, row.attempts_since_checkpoint - 1)
@@ -287,16 +270,17 @@ class Leases:
             count(session, Counted.RETRIES, kind=row.kind, reason="handed_back")
 
     def take_due(self, limit: int = 100) -> list[Job]:
-        """Returns up to `limit` jobs whose message is due to be sent (again), and schedules their
-        next message.
+        """Returns up to `limit` jobs whose message is due, and schedules their next message.
 
         A message is due for a queued job that nobody has taken since the last message, and for a
         running job whose lease has expired. The pause between messages doubles each time, up to a
         maximum.
         """
-        query = select(JobRow).where(self._due()).order_by(JobRow.id).limit(limit)
-        if not self._any(query):
-            return []
+        is_due = and_(self._claimable(), JobRow.next_dispatch_at <= database_clock())
+        query = select(JobRow).where(is_due).order_by(JobRow.id).limit(limit)
+        with self._database.reading() as session:
+            if session.scalar(query.with_only_columns(JobRow.id).limit(1)) is None:
+                return []
         with self._database.writing() as session:
             rows = session.scalars(query.with_for_update(skip_locked=True)).all()
             jobs = [copy_row(Job, row) for row in rows]
@@ -306,8 +290,7 @@ class Leases:
             return jobs
 
     def make_due(self) -> None:
-        """Makes a message due now for every queued job, because the broker may have lost earlier
-        messages."""
+        """Makes a message due now for every queued job."""
         with self._database.writing() as session:
             session.execute(
                 update(JobRow)
@@ -316,8 +299,7 @@ class Leases:
             )
 
     def close_abandoned(self) -> list[str]:
-        """Closes abandoned jobs that will not be retried, because they were cancelled or have used
-        up their attempts.
+        """Closes abandoned jobs that were cancelled or have used up their attempts.
 
         A job is abandoned if no worker holds a valid lease on it.
 
@@ -345,12 +327,6 @@ class Leases:
             close_job(session, row, Cancelled() if row.cancel_requested else hopeless)
             return True
 
-    def _queue_again(self, row: JobRow, error: Failed, pause_seconds: float) -> None:
-        _unlease(row)
-        row.error = error.to_json()
-        row.sends = 0
-        row.next_dispatch_at = row.rests_until = database_clock(pause_seconds)
-
     def _pause_seconds(self, earlier: int) -> float:
         doublings = min(max(earlier, 0), 30)
         return min(self._resend_seconds * 2.0**doublings, self._resend_limit_seconds)
@@ -363,17 +339,9 @@ class Leases:
     def _claimable(self) -> ColumnElement[bool]:
         return and_(_abandoned(), self._allowed())
 
-    def _due(self) -> ColumnElement[bool]:
-        return and_(self._claimable(), JobRow.next_dispatch_at <= database_clock())
-
-    def _any(self, query: Select[Any]) -> bool:
-        with self._database.reading() as session:
-            return session.scalar(query.with_only_columns(JobRow.id).limit(1)) is not None
-
 
 def _abandoned() -> ColumnElement[bool]:
-    """Returns the SQL condition that nobody works on a job or its shards: it is queued, or its
-    lease has expired."""
+    """Returns the SQL condition that no worker has a valid lease on a job or its shards."""
     expired = JobRow.lease_expires_at < database_clock()
     is_running = and_(JobRow.status == JobStatus.RUNNING, expired)
     return and_(JobRow.open_shards == 0, or_(JobRow.status == JobStatus.QUEUED, is_running))
@@ -422,12 +390,6 @@ def _count_claim(
     elif was == JobStatus.QUEUED and job.parent_id is None and job.lease_expires_at is not None:
         waited = (job.lease_expires_at - job.queued_at).total_seconds() - lease_seconds
         observe(session, Counted.WAIT, waited, kind=job.kind)
-
-
-def _forget_checkpoint(session: Session, row: JobRow) -> None:
-    if row.checkpoint_key is not None:
-        add_orphans(session, [row.checkpoint_key])
-    row.checkpoint_key = row.checkpoint_sha256 = None
 
 
 def _given_up(row: JobRow, last: str) -> Failed:

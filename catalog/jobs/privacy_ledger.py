@@ -10,18 +10,16 @@ without a privacy guarantee are recorded when they are made.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from catalog.database.clock import database_clock
-from catalog.database.engine import Database
 from catalog.database.tables import DatasetRow, JobRow, SpendingRow, UnboundedRow
-from catalog.errors import NotFoundError
 from catalog.ids import new_id
-from catalog.pages import copy_row
 from catalog.records import Dataset, Document, Promise, Spending
+from catalog.rows import WorkspaceRecords, copy_row, find_row, written
 
 Admits = Callable[[Sequence[Document], Document | None, int], None]
 """Function that raises an exception if a training would exceed a cap.
@@ -48,16 +46,11 @@ class PrivacyRequest:
     admits: Admits
 
 
-class PrivacyLedgers:
+class PrivacyLedgers(WorkspaceRecords):
     """Reads and changes the privacy budgets of the tables of one workspace."""
 
-    def __init__(self, database: Database, workspace: str) -> None:
-        self._database = database
-        self._workspace = workspace
-
     def spendings(self, sha256s: Iterable[str]) -> dict[str, list[Spending]]:
-        """Returns the spent and reserved privacy costs of each table, the oldest first, by the
-        table's checksum.
+        """Returns the spent and reserved costs of each table by its checksum, the oldest first.
 
         Tables without costs are omitted.
         """
@@ -68,8 +61,7 @@ class PrivacyLedgers:
         return found
 
     def unbounded(self, sha256s: Iterable[str]) -> dict[str, int]:
-        """Returns the number of models that were trained on each table without differential
-        privacy, by the table's checksum.
+        """Returns the number of models without differential privacy by the table's checksum.
 
         Tables without such models are omitted.
         """
@@ -80,8 +72,7 @@ class PrivacyLedgers:
             return {sha256: int(n) for sha256, n in rows}
 
     def caps(self, sha256s: Iterable[str]) -> dict[str, dict[str, Document]]:
-        """Returns the privacy caps of each table: a dictionary by the table's checksum, then by
-        dataset id."""
+        """Returns the privacy caps by the table's checksum, then by dataset id."""
         found: dict[str, dict[str, Document]] = {}
         with self._database.reading() as session:
             for sha256, name, cap in _caps(session, self._workspace, list(sha256s)):
@@ -89,25 +80,18 @@ class PrivacyLedgers:
         return found
 
     def set_cap(self, dataset_id: str, cap: Document | None) -> Dataset:
-        """Sets the cap on the joint privacy cost of the models of a dataset's table; None removes
-        the cap.
+        """Sets or removes (None) the cap on the joint cost of the models of a dataset's table.
 
         Caps of other datasets with the same table remain.
-
-        Raises:
-            NotFoundError: The workspace contains no such dataset.
         """
         with self._database.writing() as session:
             row = _locked(session, self._workspace, dataset_id)
             row.privacy_cap = cap
-            session.flush()
-            session.refresh(row)
-            return copy_row(Dataset, row)
+            return written(session, row, Dataset)
 
 
 def reserve(session: Session, dataset_id: str, job: JobRow, asked: PrivacyRequest) -> None:
-    """Reserves the privacy cost `asked` of a training job after checking all caps (limits on the
-    joint cost) of its table.
+    """Reserves the privacy cost of a training job after checking all caps of its table.
 
     Raises:
         BudgetError: A cap would be exceeded (raised by `asked.admits`).
@@ -134,7 +118,6 @@ def note_unbounded(session: Session, job: JobRow) -> None:
             model_id=str(job.model_id),
             workspace=job.workspace,
             sha256=dataset.sha256,
-            created_at=database_clock(),
         )
     )
 
@@ -188,8 +171,7 @@ def _caps_of(session: Session, dataset: DatasetRow) -> list[Document]:
 def _caps(
     session: Session, workspace: str, sha256s: Sequence[str]
 ) -> list[tuple[str, str, Document]]:
-    """Returns (checksum, dataset id, cap) of each dataset that contains one of these tables and has
-    a cap."""
+    """Returns (checksum, dataset id, cap) of each dataset with one of these tables and a cap."""
     ours = (DatasetRow.workspace == workspace, DatasetRow.sha256.in_(sha256s))
     query = select(DatasetRow.sha256, DatasetRow.id, DatasetRow.privacy_cap).where(*ours)
     rows = session.execute(query.order_by(DatasetRow.id)).all()
@@ -205,12 +187,8 @@ def _spending(
         sha256=dataset.sha256,
         model_id=str(job.model_id),
         job_id=job.id,
-        epsilon=promise.epsilon,
-        delta=promise.delta,
-        nano_rho=promise.nano_rho,
-        threshold_delta=promise.threshold_delta,
+        **asdict(promise),
         caps=[*caps],
-        created_at=database_clock(),
     )
 
 
@@ -219,31 +197,13 @@ def _rows(session: Session, workspace: str, sha256s: Sequence[str]) -> Sequence[
     return session.scalars(select(SpendingRow).where(*ours).order_by(SpendingRow.id)).all()
 
 
-def _dataset(session: Session, workspace: str, dataset_id: str) -> DatasetRow:
-    """Returns the current database row of a dataset.
-
-    Raises:
-        NotFoundError: The workspace contains no such dataset.
-    """
-    ours = (DatasetRow.id == dataset_id, DatasetRow.workspace == workspace)
-    query = select(DatasetRow).where(*ours).execution_options(populate_existing=True)
-    row = session.scalar(query)
-    if row is None:
-        raise NotFoundError("dataset", dataset_id)
-    return row
-
-
 def _locked(session: Session, workspace: str, dataset_id: str) -> DatasetRow:
     """Returns the database row of a dataset after locking the privacy ledger of its table.
 
     All datasets of one table are locked in a fixed order, so that concurrent trainings wait for
-    each other.
-
-    Raises:
-        NotFoundError: The workspace contains no such dataset (any more).
-    """
-    sha256 = _dataset(session, workspace, dataset_id).sha256
+    each other."""
+    sha256 = find_row(session, DatasetRow, dataset_id, workspace).sha256
     same = (DatasetRow.workspace == workspace, DatasetRow.sha256 == sha256)
     query = select(DatasetRow.id).where(*same).order_by(DatasetRow.id).with_for_update()
     session.scalars(query).all()
-    return _dataset(session, workspace, dataset_id)
+    return find_row(session, DatasetRow, dataset_id, workspace)

@@ -22,7 +22,6 @@ from catalog.database.counts import Counted, count, observe
 from catalog.database.tables import JobRow
 from catalog.ids import new_id
 from catalog.job_kinds import ShardSpec
-from catalog.jobs.queued_rows import queued_row
 from catalog.object_keys import output_prefix
 from catalog.orphans import add_orphans
 from catalog.records import Document, Failed, JobStatus, Outcome, Produced
@@ -33,13 +32,12 @@ _PAST_SECONDS = -0.01
 
 
 def add_shards(session: Session, job: JobRow, shards: Sequence[range]) -> None:
-    """Divides a new job into shards, one for each range of rows, so that several workers can
-    process them."""
+    """Divides a new job into shards, one for each range of rows."""
     job.n_shards = job.open_shards = len(shards)
     for number, rows in enumerate(shards):
         spec = ShardSpec(number, len(shards), rows.start, rows.stop)
         session.add(
-            queued_row(
+            JobRow(
                 id=new_id("job"),
                 parent_id=job.id,
                 workspace=job.workspace,
@@ -68,16 +66,14 @@ def lock_parent(session: Session, parent_id: str | None) -> JobRow | None:
 
 
 def shard_rows(session: Session, job_id: str) -> Sequence[JobRow]:
-    """Returns the database rows of the shards (parts) of a job, in the order of the table rows that
-    they process."""
+    """Returns the database rows of a job's shards in the order of their table rows."""
     return session.scalars(
         select(JobRow).where(JobRow.parent_id == job_id).order_by(JobRow.id)
     ).all()
 
 
 def begin(session: Session, shard_id: str) -> None:
-    """Marks the job of a shard as running if none of its shards has been claimed before; does
-    nothing if `shard_id` is the id of a job without shards."""
+    """Marks the job of a shard as running, unless it is already or `shard_id` is no shard."""
     parent_id = select(JobRow.parent_id).where(JobRow.id == shard_id).scalar_subquery()
     started_at = case((JobRow.started_at.is_(None), database_clock()), else_=JobRow.started_at)
     begun = session.execute(
@@ -114,8 +110,7 @@ def stop_shards(session: Session, job: JobRow) -> None:
 
 
 def count_shard(session: Session, shard: JobRow, outcome: Outcome) -> JobRow:
-    """Records the outcome of a shard (part of a job) in its job's database row: progress, first
-    error and number of open shards.
+    """Records the outcome of a shard in its job's row: progress, first error and open shards.
 
     Returns:
         The database row of the job; the caller lets it continue or ends it when `open_shards` is 0.
@@ -135,8 +130,7 @@ def count_shard(session: Session, shard: JobRow, outcome: Outcome) -> JobRow:
 
 
 def let_join(job: JobRow) -> None:
-    """Makes a job whose shards have all succeeded available to the next free worker, which joins
-    their results."""
+    """Makes a job whose shards have succeeded available to a worker that joins them."""
     # The same state as after a lost attempt: the job is running with an expired lease.
     job.lease_expires_at = database_clock(_PAST_SECONDS)
     job.next_dispatch_at = database_clock()
@@ -177,8 +171,7 @@ def report_progress(session: Session, parent_id: str) -> None:
 
 
 def shard_prefixes(session: Session, job: JobRow) -> list[str]:
-    """Returns the key prefixes of the object store under which all attempts at a job's shards may
-    have stored results."""
+    """Returns the store prefixes of the results of all attempts at a job's shards."""
     return [
         output_prefix(row, attempt)
         for row in shard_rows(session, job.id)
@@ -212,8 +205,7 @@ def _queue(session: Session, job: JobRow, shard_ids: Collection[str]) -> None:
 
 
 def _progress(session: Session, job: JobRow) -> Document:
-    """Returns the progress of a job: the mean fraction of its shards, scaled to leave room for
-    joining.
+    """Returns a job's progress: the mean of its shards, with some room for joining.
 
     The fraction never falls. The remaining time is not reported for jobs in shards.
     """

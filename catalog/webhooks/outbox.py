@@ -13,10 +13,9 @@ from sqlalchemy import Select, delete, exists, select
 from sqlalchemy.orm import Session, aliased
 
 from catalog.database.clock import database_clock
-from catalog.database.engine import Database
 from catalog.database.tables import DeliveryRow, KeyRow, WebhookRow
-from catalog.pages import copy_row
 from catalog.records import Delivery
+from catalog.rows import Records, copy_row
 from catalog.webhooks.events import announce_expiry
 
 MOST_ATTEMPTS = 20
@@ -35,11 +34,8 @@ class Taken:
     secret: str
 
 
-class Outbox:
+class Outbox(Records):
     """Hands out due deliveries and records what became of them; any number of processes may."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def take(self, seconds: float, at_once: int, open_attempts: Mapping[str, int]) -> list[Taken]:
         """Returns due deliveries, of each webhook the oldest, whose attempts begin now.

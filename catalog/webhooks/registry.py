@@ -7,27 +7,22 @@ import secrets
 from collections.abc import Sequence
 
 from sqlalchemy import func, select
-from sqlalchemy.orm import Session
 
 from catalog.database.clock import database_clock
-from catalog.database.engine import Database
 from catalog.database.tables import DeliveryRow, WebhookRow
 from catalog.errors import ConflictError, NotFoundError
 from catalog.ids import new_id
-from catalog.pages import Page, copy_row, read_page
+from catalog.pages import Page, read_page
 from catalog.records import Delivery, EventType, Webhook
+from catalog.rows import WorkspaceRecords, copy_row, find_row, written
 from catalog.webhooks.events import delivery_row
 
 MOST_WEBHOOKS = 20
 _SECRET_BYTES = 32
 
 
-class Webhooks:
+class Webhooks(WorkspaceRecords):
     """Creates, lists and deletes the webhooks of one workspace."""
-
-    def __init__(self, database: Database, workspace: str) -> None:
-        self._database = database
-        self._workspace = workspace
 
     def create(self, url: str, events: Sequence[EventType]) -> tuple[Webhook, str]:
         """Creates a webhook and returns (its record, the secret that signs its deliveries).
@@ -48,10 +43,7 @@ class Webhooks:
                 events=sorted({event.value for event in events}),
                 created_at=database_clock(),
             )
-            session.add(row)
-            session.flush()
-            session.refresh(row)
-            return copy_row(Webhook, row), secret
+            return written(session, row, Webhook), secret
 
     def get(self, webhook_id: str) -> Webhook:
         """Returns a webhook.
@@ -60,7 +52,7 @@ class Webhooks:
             NotFoundError: The workspace has no such webhook.
         """
         with self._database.reading() as session:
-            return copy_row(Webhook, self._find(session, webhook_id))
+            return copy_row(Webhook, find_row(session, WebhookRow, webhook_id, self._workspace))
 
     def list(self, *, limit: int, cursor: str | None) -> Page[Webhook]:
         """Returns a page of the workspace's webhooks, the newest first.
@@ -79,7 +71,7 @@ class Webhooks:
             NotFoundError: The workspace has no such webhook.
         """
         with self._database.writing() as session:
-            session.delete(self._find(session, webhook_id))
+            session.delete(find_row(session, WebhookRow, webhook_id, self._workspace))
 
     def deliveries(self, webhook_id: str, *, limit: int, cursor: str | None) -> Page[Delivery]:
         """Returns a page of a webhook's deliveries, the newest first.
@@ -90,7 +82,7 @@ class Webhooks:
         """
         query = select(DeliveryRow).where(DeliveryRow.webhook_id == webhook_id)
         with self._database.reading() as session:
-            self._find(session, webhook_id)
+            find_row(session, WebhookRow, webhook_id, self._workspace)
             return read_page(session, query, DeliveryRow, Delivery, limit, cursor)
 
     def ping(self, webhook_id: str) -> Delivery:
@@ -100,9 +92,9 @@ class Webhooks:
             NotFoundError: The workspace has no such webhook.
         """
         with self._database.writing() as session:
-            row = delivery_row(self._find(session, webhook_id), EventType.PING, webhook_id, {})
-            session.add(row)
-            return _written(session, row)
+            webhook = find_row(session, WebhookRow, webhook_id, self._workspace)
+            row = delivery_row(webhook, EventType.PING, webhook_id, {})
+            return written(session, row, Delivery)
 
     def retry(self, webhook_id: str, delivery_id: str) -> Delivery:
         """Queues a delivery again, whatever became of it, and returns it.
@@ -111,7 +103,7 @@ class Webhooks:
             NotFoundError: The workspace has no such webhook, or it no such delivery.
         """
         with self._database.writing() as session:
-            self._find(session, webhook_id)
+            find_row(session, WebhookRow, webhook_id, self._workspace)
             query = select(DeliveryRow).where(
                 DeliveryRow.webhook_id == webhook_id, DeliveryRow.id == delivery_id
             )
@@ -119,16 +111,4 @@ class Webhooks:
             if row is None:
                 raise NotFoundError("delivery", delivery_id)
             row.attempts, row.delivered_at, row.next_attempt_at = 0, None, database_clock()
-            return _written(session, row)
-
-    def _find(self, session: Session, webhook_id: str) -> WebhookRow:
-        row = session.get(WebhookRow, webhook_id)
-        if row is None or row.workspace != self._workspace:
-            raise NotFoundError("webhook", webhook_id)
-        return row
-
-
-def _written(session: Session, row: DeliveryRow) -> Delivery:
-    session.flush()
-    session.refresh(row)
-    return copy_row(Delivery, row)
+            return written(session, row, Delivery)

@@ -66,7 +66,7 @@ def api(
     gc.disable()  # imported modules stay in memory; `service.server` enables it once the API runs
     _tie_to(parent)
     with server_errors():
-        from service import run
+        from service.server import run
 
         run(read_server_settings(host=host, port=port, home_dir=data_dir))
 
@@ -180,9 +180,9 @@ def _url(host: str, port: int) -> str:
 
 
 def _check_connections(settings: ServiceSettings) -> None:
-    from service.app import connect
+    from service.resources import make_resources
 
-    resources = connect(settings)
+    resources = make_resources(settings)
     try:
         resources.catalog.ping()
         resources.store.ping()

@@ -109,7 +109,8 @@ def _opened(data_dir: DataDir, *, makes_tables: bool = False) -> Iterator[Catalo
 
 def _note(catalog: Catalog, action: str, key: Key) -> None:
     """Appends an entry about an action on a key to the audit log."""
-    from catalog.access.audit import OPERATOR, Deed
+    from catalog.access.audit import OPERATOR
+    from catalog.records import Deed
 
     catalog.audit.append(Deed(key.workspace, OPERATOR, action, key.id))
 

@@ -11,7 +11,8 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from catalog.access.audit import Audit, Deed
+from catalog.access.audit import Audit
+from catalog.records import Deed
 from service.access import SAFE_METHODS
 from service.http.observations import UNMATCHED, route_of
 from service.http.problems import request_id
@@ -25,9 +26,9 @@ _log = logging.getLogger("service")
 class AuditTrail:
     """Middleware that appends a line to the audit log when the response to a request is complete.
 
-    Of the other middleware, `RequestIds` must enclose it and it must enclose `Observations`. If the
-    process is killed before the response is complete, only the service's own log may show the
-    request.
+    Of the other middleware, `ResponseHeaders` must enclose it and it must enclose `Observations`.
+    If the process is killed before the response is complete, only the service's own log may show
+    the request.
     """
 
     def __init__(self, app: ASGIApp, audit: Audit) -> None:
@@ -56,24 +57,19 @@ class AuditTrail:
                 await self._write(_deed(Request(scope), status, made))
 
     async def _write(self, deed: Deed) -> None:
-        """Appends a line to the audit log; if that fails, logs the line instead."""
+        """Appends a line after all lines of earlier responses; if that fails, logs it instead."""
+
+        async def append() -> None:
+            async with self._order:
+                await run_in_threadpool(self._audit.append, deed)
+
         try:
-            await asyncio.shield(self._append(deed))
+            await asyncio.shield(append())
         except SQLAlchemyError:
             _log.exception("a line of the audit log is lost", extra={"deed": str(deed)})
 
-    async def _append(self, deed: Deed) -> None:
-        """Appends a line after all lines of earlier responses."""
-        async with self._order:
-            await run_in_threadpool(self._audit.append, deed)
-
 
 def _deed(request: Request, status: int, made: str | None) -> Deed:
-    """Returns the audit line of a request.
-
-    Args:
-        made: Path of the created resource, from the Location header; None if there is none.
-    """
     return Deed(
         workspace=request.state.workspace,
         actor=request.state.actor,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
 from urllib.parse import quote
 
 from fastapi import Request, Response
@@ -15,7 +15,6 @@ from starlette.exceptions import HTTPException
 
 from catalog.records import Result
 from models_store import Store
-from models_store.errors import CorruptedError
 from models_store.manifests import Manifest
 from service.http.etags import matches
 
@@ -23,144 +22,68 @@ _CHUNK_BYTES = 1 << 20
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
-class Content(Protocol):
-    """Protocol for the bytes of a download, which can be read completely or as a range.
+@dataclass(frozen=True)
+class Content:
+    """Bytes of a download, which can be read completely or as a range.
 
     Attributes:
         size_bytes: Number of bytes.
         sha256: Checksum of all bytes, hexadecimal.
+        stream: Function that yields all bytes; it raises CorruptedError at their end if their
+            checksum is wrong.
+        stream_range: Function that yields the bytes `start` to `end - 1`, counted from 0, without
+            verifying a checksum.
     """
 
-    @property
-    def size_bytes(self) -> int: ...
-    @property
-    def sha256(self) -> str: ...
-
-    def stream(self) -> Iterator[bytes]:
-        """Yields all bytes. Raises CorruptedError at their end if their checksum is wrong."""
-        ...
-
-    def stream_range(self, start: int, end: int) -> Iterator[bytes]:
-        """Yields the bytes `start` to `end - 1`, counted from 0, without verifying a checksum."""
-        ...
-
-
-@dataclass(frozen=True)
-class StoredFile:
-    """Content of a download that is one file in the store, under `key`."""
-
-    store: Store
-    key: str
     size_bytes: int
     sha256: str
-
-    def stream(self) -> Iterator[bytes]:
-        """Yields all bytes. Raises CorruptedError at their end if their checksum is wrong."""
-        return self.store.stream(self.key, self.sha256)
-
-    def stream_range(self, start: int, end: int) -> Iterator[bytes]:
-        """Yields the bytes `start` to `end - 1`, counted from 0, without verifying a checksum."""
-        return self.store.stream_range(self.key, start, end)
+    stream: Callable[[], Iterator[bytes]]
+    stream_range: Callable[[int, int], Iterator[bytes]]
 
 
-@dataclass(frozen=True)
-class StoredPart:
-    """Content of a download that is a part of a stored file: a table of an uncompressed ZIP file.
+def stored_file(store: Store, key: str, size_bytes: int, sha256: str) -> Content:
+    """Returns the content of one file in the store."""
+    stream = partial(store.stream, key, sha256)
+    return Content(size_bytes, sha256, stream, partial(store.stream_range, key))
 
-    Attributes:
+
+def stored_part(store: Store, key: str, offset: int, size_bytes: int, sha256: str) -> Content:
+    """Returns the content of a part of a stored file: a table of an uncompressed ZIP file.
+
+    Args:
         offset: Index of the part's first byte in the file.
         sha256: Checksum of the part.
     """
 
-    store: Store
-    key: str
-    offset: int
-    size_bytes: int
-    sha256: str
+    def stream_range(start: int, end: int) -> Iterator[bytes]:
+        return store.stream_range(key, offset + start, offset + end)
 
-    def stream(self) -> Iterator[bytes]:
-        """Yields all bytes of the part.
-
-        Raises:
-            CorruptedError: The checksum differs; raised after the last chunk.
-        """
-        digest = hashlib.sha256()
-        for chunk in self.stream_range(0, self.size_bytes):
-            digest.update(chunk)
-            yield chunk
-        if digest.hexdigest() != self.sha256:
-            raise CorruptedError(self.key, self.sha256, digest.hexdigest())
-
-    def stream_range(self, start: int, end: int) -> Iterator[bytes]:
-        """Yields the bytes `start` to `end - 1` of the part, counted from 0."""
-        return self.store.stream_range(self.key, self.offset + start, self.offset + end)
+    stream = partial(store.stream_range, key, offset, offset + size_bytes, sha256)
+    return Content(size_bytes, sha256, stream, stream_range)
 
 
-@dataclass(frozen=True)
-class StoredShards:
-    """Content of a download that workers have stored as several files, concatenated in order.
-
-    Attributes:
-        manifest: List of the files (shards).
-    """
-
-    store: Store
-    manifest: Manifest
-
-    @property
-    def size_bytes(self) -> int:
-        """Total size of the files."""
-        return self.manifest.size_bytes
-
-    @property
-    def sha256(self) -> str:
-        """Checksum of the concatenated files."""
-        return self.manifest.sha256
-
-    def stream(self) -> Iterator[bytes]:
-        """Yields the bytes of all files in order."""
-        return self.manifest.stream(self.store)
-
-    def stream_range(self, start: int, end: int) -> Iterator[bytes]:
-        """Yields the bytes `start` to `end - 1` of the concatenated files, counted from 0."""
-        return self.manifest.stream_range(self.store, start, end)
-
-
-@dataclass(frozen=True)
-class GeneratedFile:
-    """Content of a download that was generated for this response and is held in memory."""
-
-    content: bytes
-
-    @property
-    def size_bytes(self) -> int:
-        """Size of the content."""
-        return len(self.content)
-
-    @property
-    def sha256(self) -> str:
-        """Checksum of the content, hexadecimal."""
-        return hashlib.sha256(self.content).hexdigest()
-
-    def stream(self) -> Iterator[bytes]:
-        """Yields the content in chunks of 1 MiB."""
-        return self.stream_range(0, len(self.content))
-
-    def stream_range(self, start: int, end: int) -> Iterator[bytes]:
-        """Yields the bytes `start` to `end - 1`, counted from 0."""
-        for first in range(start, end, _CHUNK_BYTES):
-            yield self.content[first : min(end, first + _CHUNK_BYTES)]
-
-
-def stored_table(store: Store, result: Result) -> Content:
+def stored_result(store: Store, result: Result) -> Content:
     """Returns the stored content of a job's result, whether one file or several shards.
 
     Raises:
         MissingObjectError, CorruptedError: The manifest (list of shards) is missing or damaged.
     """
     if result.manifest_sha256 is None:
-        return StoredFile(store, result.object_key, result.size_bytes, result.sha256)
-    return StoredShards(store, Manifest.read(store, result.object_key, result.manifest_sha256))
+        return stored_file(store, result.object_key, result.size_bytes, result.sha256)
+    manifest = Manifest.read(store, result.object_key, result.manifest_sha256)
+    streams = partial(manifest.stream, store), partial(manifest.stream_range, store)
+    return Content(manifest.size_bytes, manifest.sha256, *streams)
+
+
+def generated_file(content: bytes) -> Content:
+    """Returns content that was generated for this response and is held in memory."""
+
+    def stream_range(start: int, end: int) -> Iterator[bytes]:
+        for first in range(start, end, _CHUNK_BYTES):
+            yield content[first : min(end, first + _CHUNK_BYTES)]
+
+    digest = hashlib.sha256(content).hexdigest()
+    return Content(len(content), digest, partial(stream_range, 0, len(content)), stream_range)
 
 
 def download(request: Request, content: Content, *, media_type: str, filename: str) -> Response:

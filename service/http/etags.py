@@ -19,8 +19,7 @@ def entity_tag(content: bytes) -> str:
 
 
 def matches(if_none_match: str | None, tag: str) -> bool:
-    """Returns whether an If-None-Match header lists the tag, in weak comparison (RFC 9110 section
-    13.1.2); False for None, a missing header.
+    """Returns whether If-None-Match lists the tag, in weak comparison (RFC 9110).
 
     >>> matches('W/"a", "b"', '"a"'), matches('"c"', '"a"'), matches("*", '"a"')
     (True, False, True)

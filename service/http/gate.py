@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -44,64 +42,48 @@ class Gate:
             return
         request = Request(scope)
         try:
-            admitted = await self._authorise(request)
+            key, allowance = await self._authorise(request)
         except Exception as error:  # `answer_before_routes` raises unexpected ones again
             await answer_before_routes(request, error)(scope, receive, send)
             return
-        key = admitted.key
         scope["state"] |= {
             "workspace": DEFAULT_WORKSPACE if key is None else key.workspace,
             "actor": ANYONE if key is None else key.id,
             "key": key,
         }
-        allowance = admitted.allowance
         await self.app(
             scope, receive, send if allowance is None else _with_rate_headers(allowance, send)
         )
 
-    async def _authorise(self, request: Request) -> _Authorised:
-        """Returns the API key of the request and how many requests the key may still send.
-
-        Raises:
-            UnauthorizedError: The request has no valid key or session.
-            TooManyRequestsError: The key has sent too many requests.
-            MissingScopeError: The key lacks the scope (permission) that the call requires.
-            ForeignSiteError: The host name or origin is that of another site, or a request with a
-                session lacks the header that only our pages send.
-        """
-        if not _is_guarded(request.scope["path"]):
+    async def _authorise(self, request: Request) -> tuple[Key | None, Allowance | None]:
+        """Returns the request's API key and its remaining requests; None without a key."""
+        path = request.scope["path"]
+        if not (path.startswith("/v1/") or path in ("/v1", "/metrics")):
             # DNS rebinding needs a host name. Health checks by IP address skip the query for keys,
             # so that they are answered even if the database does not respond.
             if not (is_address(request) or await self._ring.keys_exist()):
                 refuse_foreign_host(request, self._settings)
-            return _Authorised()
+            return None, None
         written, session = request.headers.get("Authorization"), session_of(request)
         key = await self._ring.authenticate(written, session)
         if key is None:
             refuse_foreign_host(request, self._settings)
             refuse_foreign_page(request)
-            return _Authorised()
+            return None, None
         is_read = request.method in SAFE_METHODS
         brings_file = not is_read and is_file(request.headers.get("Content-Type", ""))
         allowance = self._rates.count(key.id, FILE_COST if brings_file else 1)
         refuse_foreign_page(request)
         if written is None:
             refuse_forged(request)
-        if request.scope["path"] != SESSION_PATH:  # any key may sign out
-            _require(needed_scope(request.method, request.scope["path"]), key)
-        return _Authorised(key, allowance)
-
-
-@dataclass(frozen=True)
-class _Authorised:
-    """API key of an accepted request and its remaining requests; both are None without a key."""
-
-    key: Key | None = None
-    allowance: Allowance | None = None
+        if path != SESSION_PATH:  # any key may sign out
+            needed = needed_scope(request.method, path)
+            if needed.value not in key.scopes:
+                raise MissingScopeError(needed.value, list(key.scopes))
+        return key, allowance
 
 
 def _with_rate_headers(allowance: Allowance, send: Send) -> Send:
-    """Returns a `send` function that adds rate-limit headers to the response."""
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -120,14 +102,3 @@ def needed_scope(method: str, path: str) -> KeyScope:
     if any(path == admin or path.startswith(f"{admin}/") for admin in _ADMIN_PATHS):
         return KeyScope.ADMIN
     return KeyScope.READ if method in SAFE_METHODS else KeyScope.WRITE
-
-
-def _is_guarded(path: str) -> bool:
-    """Returns whether calls to a path require a key if the service has keys."""
-    return path.startswith("/v1/") or path in ("/v1", "/metrics")
-
-
-def _require(scope: KeyScope, key: Key) -> None:
-    """Raises MissingScopeError unless the key has the scope."""
-    if scope.value not in key.scopes:
-        raise MissingScopeError(scope.value, list(key.scopes))

@@ -9,8 +9,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.errors import HeadTooLongError
 from service.http.problems import answer_known
-from service.http.request_ids import HEADER, choose_request_id
-from service.http.security_headers import HEADERS
+from service.http.response_headers import REQUEST_ID, SECURITY, choose_request_id
 from service.settings import ServiceSettings
 
 
@@ -72,12 +71,11 @@ class _LimitedHeads(HttpToolsProtocol):
             super().send_400_response(msg)
 
     def _refuse(self) -> None:
-        """Responds with 431 and closes the connection."""
         scope: dict[str, Any] = {"type": "http", "path": "/", "headers": [], "query_string": b""}
         scope["state"] = {"request_id": choose_request_id(None)}
         answer = answer_known(Request(scope), HeadTooLongError(self.limit))
         # This response bypasses the middleware, so the headers that they would add are added here.
-        own = {HEADER: scope["state"]["request_id"], "Connection": "close", **HEADERS}
+        own = {REQUEST_ID: scope["state"]["request_id"], "Connection": "close", **SECURITY}
         answer.headers.update(own)
         lines = [b"HTTP/1.1 431 Request Header Fields Too Large"]
         lines += [name + b": " + value for name, value in answer.raw_headers]

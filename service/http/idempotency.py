@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Header, Request, Response
 from pydantic import BaseModel
@@ -20,6 +20,8 @@ from starlette.concurrency import run_in_threadpool
 from catalog.idempotency import KEEP_SECONDS, Idempotency, Made
 from catalog.workspace import Workspace
 from service.bodies import ModelBody, ResultBody
+
+BodyT = TypeVar("BodyT", bound=BaseModel)
 
 REPLAYED = "Idempotent-Replayed"
 
@@ -49,17 +51,14 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def created(status: int, body: BaseModel, location: str) -> Answer:
-    """Returns a response whose body is the new resource and whose Location header is its path."""
-    return Answer(status, body.model_dump(mode="json", by_alias=True), {"Location": location})
-
-
 async def once(
     workspace: Workspace,
     key: str | None,
     fingerprint: str,
-    make: Callable[[], Awaitable[Answer]],
-    find: Callable[[str], Answer],
+    make: Callable[[], Awaitable[BodyT]],
+    find: Callable[[str], BodyT],
+    status: int,
+    location: Callable[[BodyT], str],
 ) -> Response:
     """Handles a request with an Idempotency-Key once: a repeated request gets the first response.
 
@@ -68,25 +67,32 @@ async def once(
     Args:
         key: Idempotency-Key of the request; None if it has none, so that `make` is always called.
         fingerprint: Checksum of the request, to refuse a different one with the same key.
-        make: Function that handles the request.
-        find: Function that returns the response for the id of the created resource, used if the
-            first request created it but its response was not stored.
+        make: Function that creates a resource and returns the response body.
+        find: Function that returns the response body for the id of the created resource, used if
+            the first request created it but its response was not stored.
+        status: Status of the response.
+        location: Function that returns the path in the header Location.
 
     Raises:
         IdempotencyMismatchError: The key was used for a different request.
         IdempotencyBusyError: The first request with this key is not finished.
     """
+
+    def answer_of(made: BodyT) -> Answer:
+        body = made.model_dump(mode="json", by_alias=True)
+        return Answer(status, body, {"Location": location(made)})
+
     if key is None:
-        return _response(await make())
+        return _response(answer_of(await make()))
     keys = workspace.idempotency
     before = await run_in_threadpool(keys.begin, key, fingerprint)
     if isinstance(before, Made):
-        return _response(await run_in_threadpool(find, before.id), replayed=True)
+        return _response(answer_of(await run_in_threadpool(find, before.id)), replayed=True)
     if before is not None:
         return _response(Answer(**before), replayed=True)
     async with _reserved(keys, key):
         with keys.answering(key):
-            answer = await make()
+            answer = answer_of(await make())
     document = {"status": answer.status, "body": answer.body, "headers": answer.headers}
     # The resource exists even if the database cannot record the response now.
     await _record_or_retry(partial(keys.complete, response=document), key)
@@ -108,14 +114,10 @@ async def enqueued_once(
         enqueue: Function that queues the job and returns the response body.
         find: Function that returns the response body for the id of an already queued job.
     """
-
-    def answer(made: ModelBody | ResultBody) -> Answer:
-        return created(202, made, f"/v1/jobs/{made.job_id}")
-
-    async def make() -> Answer:
-        return answer(await run_in_threadpool(enqueue))
-
-    return await once(workspace, key, fingerprint, make, lambda job_id: answer(find(job_id)))
+    make = partial(run_in_threadpool, enqueue)
+    return await once(
+        *(workspace, key, fingerprint, make, find), 202, lambda made: f"/v1/jobs/{made.job_id}"
+    )
 
 
 @asynccontextmanager

@@ -47,8 +47,6 @@ class JsonRoute(APIRoute):
 
 
 class _JsonRequest(Request):
-    """Request whose body is parsed by `read_json`."""
-
     async def json(self) -> Any:
         """Returns the body, parsed by `read_json`."""
         return await run_in_threadpool(read_json, await self.body())

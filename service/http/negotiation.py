@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from fastapi import Query
@@ -19,25 +19,45 @@ TABLE_MEDIA_TYPES = {
 }
 """Media types by table format. `gcvae.files.table_stream` has the same, but imports pandas."""
 
-_BYTES: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+BYTES: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+"""OpenAPI description of a body that is a file."""
 TABLE_CONTENT: dict[str, Any] = {
-    media_type: {} if media_type == "application/json" else _BYTES
+    media_type: {} if media_type == "application/json" else BYTES
     for media_type in TABLE_MEDIA_TYPES.values()
 }
 """OpenAPI member `content` for a response that is a table."""
-SAMPLE_CONTENT = TABLE_CONTENT | {ARCHIVE_TYPE: _BYTES}
+SAMPLE_CONTENT = TABLE_CONTENT | {ARCHIVE_TYPE: BYTES}
 """OpenAPI member `content` for synthetic rows: a table, or a ZIP file of a database's tables."""
+LIST_CONTENT = {"application/json": {"schema": {"type": "object"}}, "text/csv": BYTES}
+"""OpenAPI member `content` for a response that is a list with a line for each row."""
 PICTURE_MEDIA_TYPES = {"json": "application/json", "png": "image/png", "svg": "image/svg+xml"}
 """Media types by format of dependency maps and manifolds: numbers as JSON, or a picture."""
 PictureFormat = Annotated[str | None, Query(description="json, png or svg; default: by Accept")]
 ListFormat = Annotated[str | None, Query(description="json or csv; default: by Accept")]
 
 
+def query_parameter(name: str, description: str) -> dict[str, Any]:
+    """Returns the OpenAPI description of an optional query parameter that is a text."""
+    text = {"type": "string"}
+    place = {"name": name, "in": "query", "required": False}
+    return {**place, "schema": text, "description": description}
+
+
+def form_or_file(fields: Mapping[str, Any], media_types: Iterable[str]) -> dict[str, Any]:
+    """Returns the OpenAPI member `content` of a request body that is a file, bare or in a form.
+
+    Args:
+        fields: Descriptions of the form's fields by name.
+        media_types: Media types of the file.
+    """
+    form = {"type": "object", "required": ["file"], "properties": fields}
+    return {"multipart/form-data": {"schema": form}} | dict.fromkeys(media_types, BYTES)
+
+
 def picture_content(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the OpenAPI member `content` of a response that is JSON with this schema or a
-    picture."""
+    """Returns the OpenAPI member `content` of a response that is JSON or a picture."""
     numbers = {"application/json": {"schema": schema}}
-    return numbers | {PICTURE_MEDIA_TYPES[form]: _BYTES for form in ("png", "svg")}
+    return numbers | {PICTURE_MEDIA_TYPES[form]: BYTES for form in ("png", "svg")}
 
 
 def choose_form(form: str | None, accept: str | None, media_types: Mapping[str, str]) -> str:

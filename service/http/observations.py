@@ -10,7 +10,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from catalog.jobs.request_context import RequestContext, in_request
+from catalog.jobs.jobs import RequestContext, in_request
 from runtime.logs import log_context
 from runtime.traces import Span, Traces
 from service.errors import CutOffError, ServiceError, StoppingError
@@ -26,7 +26,7 @@ _OFTEN = ("/healthz", "/readyz", "/metrics")
 class Observations:
     """Middleware that logs, counts and times each request, and traces it as a span.
 
-    It must run around all other middleware except `AuditTrail`, `RequestIds` and `SecurityHeaders`.
+    It must run around all other middleware except `AuditTrail` and `ResponseHeaders`.
     Jobs that a request creates store its request id and trace id.
     """
 
@@ -54,11 +54,6 @@ class Observations:
                 self._record(seen, span, request_id)
 
     async def _answer(self, seen: _ObservedAnswer, receive: Receive) -> None:
-        """Passes the request to the application.
-
-        Raises:
-            CutOffError: An error occurred after the response had started.
-        """
         try:
             await self.app(seen.scope, receive, seen.send)
         except asyncio.CancelledError as error:  # raised when the shutdown time is over
@@ -72,7 +67,6 @@ class Observations:
             raise seen.cut_off_by(error) from error
 
     def _record(self, seen: _ObservedAnswer, span: Span, request_id: str) -> None:
-        """Records a finished response in the metrics, the span and the log."""
         method, route = seen.scope["method"], route_of(seen.scope)
         self.metrics.answered(method, route, seen.status, seen.seconds_to_answer())
         span.rename(f"{method} {route}")
@@ -113,8 +107,7 @@ class _ObservedAnswer:
         self._answered_at: float | None = None
 
     async def send(self, message: Message) -> None:
-        """Sends an ASGI message of the response and records whether it begins or completes the
-        response."""
+        """Sends an ASGI message and records the begin and end of the response."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self._answered_at = time.perf_counter()
@@ -134,7 +127,9 @@ class _ObservedAnswer:
 
     def cut_off_by(self, error: Exception) -> CutOffError:
         """Records why the response is cut off. Returns the exception that closes the connection."""
-        known = _known(error)
+        causes = (error, error.__cause__ if isinstance(error, RuntimeError) else None)
+        documented: tuple[type[Exception], ...] = (ServiceError, *problems.KINDS)
+        known = next((cause for cause in causes if isinstance(cause, documented)), None)
         self.unexpected_error = error if known is None else None
         lines = str(known or error).splitlines()
         self._reason = lines[0] if known and lines else f"{type(error).__name__}: {error}"
@@ -153,10 +148,3 @@ class _ObservedAnswer:
 def route_of(scope: Scope) -> str:
     """Returns the path template of the request's route (`/v1/jobs/{job_id}`), or "unmatched"."""
     return getattr(scope.get("route"), "path", None) or UNMATCHED
-
-
-def _known(error: Exception) -> Exception | None:
-    """Returns the error or its cause if it has a documented error type; None otherwise."""
-    causes = (error, error.__cause__ if isinstance(error, RuntimeError) else None)
-    named: tuple[type[Exception], ...] = (ServiceError, *problems.KINDS)
-    return next((cause for cause in causes if isinstance(cause, named)), None)

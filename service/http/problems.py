@@ -27,7 +27,7 @@ from gcvae.errors import Problem, json_pointer
 from service import errors
 from service.bodies import UNKNOWN_MEMBER
 from service.http.query_parameters import methods_at
-from service.http.security_headers import HEADERS
+from service.http.response_headers import REQUEST_ID, SECURITY
 
 MEDIA_TYPE = "application/problem+json"
 _BUSY_SECONDS = 1
@@ -77,7 +77,6 @@ KINDS: dict[type[Exception], Kind] = {
     errors.TooManyRequestsError: Kind("too-many-requests", 429, "Too many requests with this key"),
     errors.InvalidModelError: Kind("invalid-model", 422, "The file is not a usable model"),
     errors.PreconditionError: Kind("precondition-failed", 412, "The resource has changed"),
-    errors.StateError: Kind("conflict", 409, "The state of the resource does not allow this"),
     errors.UnauthorizedError: Kind("unauthorized", 401, "An API key is required"),
     errors.MissingScopeError: Kind("missing-scope", 403, "The key lacks the required scope"),
     errors.NoReportError: Kind("no-report", 404, "The model has no report"),
@@ -236,7 +235,7 @@ def answer_unknown(request: Request, error: Exception) -> Response:
     kind = Kind("internal-error", 500, "The service failed")
     detail = f"the log has the reason under request id {request_id(request)}"
     # This response bypasses the middleware, so the headers that they would add are added here.
-    headers = {"X-Request-ID": request_id(request), **HEADERS}
+    headers = {REQUEST_ID: request_id(request), **SECURITY}
     return problem_response(request, kind, detail, headers=headers)
 
 
@@ -311,12 +310,10 @@ def _advice(error: Exception) -> str | None:
 
 
 def _stated(problem: Problem) -> dict[str, Any]:
-    """Returns the attributes of a problem that are not None."""
     return {name: value for name, value in asdict(problem).items() if value is not None}
 
 
 def _headers(error: Exception) -> dict[str, str]:
-    """Returns the additional headers of an error's response, such as Retry-After."""
     if isinstance(error, errors.UnauthorizedError):
         return {"WWW-Authenticate": "Bearer"}
     if isinstance(

@@ -76,7 +76,6 @@ def _calls_at(app: FastAPI, path: str) -> dict[str, Any]:
 
 @cache
 def _pattern(template: str) -> re.Pattern[str]:
-    """Returns a regular expression that matches the paths of a path template."""
     return compile_path(template)[0]
 
 

@@ -6,6 +6,7 @@ addition, each change requires a header that a form on another site cannot set.
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import Request, Response
@@ -46,25 +47,17 @@ def refuse_forged(request: Request) -> None:
 
 def set_cookie(request: Request, response: Response, token: str, seconds: int) -> None:
     """Adds a cookie with the session token to the response, valid for this many seconds."""
-    response.set_cookie(
-        *(cookie_name(request), token),
-        max_age=seconds,
-        path="/v1",
-        secure=is_secure(request),
-        httponly=True,
-        samesite="strict",
-    )
+    response.set_cookie(value=token, max_age=seconds, **_cookie(request))
 
 
 def take_cookie(request: Request, response: Response) -> None:
     """Makes the response delete the session cookie in the browser."""
-    response.delete_cookie(
-        cookie_name(request),
-        path="/v1",
-        secure=is_secure(request),
-        httponly=True,
-        samesite="strict",
-    )
+    response.delete_cookie(**_cookie(request))
+
+
+def _cookie(request: Request) -> dict[str, Any]:
+    how = {"path": "/v1", "httponly": True, "samesite": "strict"}
+    return how | {"key": cookie_name(request), "secure": is_secure(request)}
 
 
 def is_secure(request: Request) -> bool:

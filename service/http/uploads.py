@@ -133,11 +133,6 @@ async def received(
 async def _form(
     request: Request, settings: ServiceSettings, max_files: int
 ) -> AsyncIterator[FormData]:
-    """Context manager that parses the form of a request.
-
-    Raises:
-        TableLimitError: The form has more files than a database may have tables.
-    """
     try:
         form = await request.form(max_files=max_files, max_part_size=settings.max_json_bytes)
     except HTTPException as error:
@@ -198,7 +193,6 @@ def _kind_of_body(request: Request) -> tuple[str | None, str]:
 
 
 async def _receive_body(request: Request, file: BinaryIO) -> None:
-    """Writes the body of a request to a file, in chunks."""
     held: list[bytes] = []
     n_held = 0
     async for chunk in request.stream():
@@ -211,7 +205,6 @@ async def _receive_body(request: Request, file: BinaryIO) -> None:
 
 
 def _from_form(items: list[tuple[str, UploadFile | str]]) -> Upload:
-    """Returns the upload that the fields of a form describe."""
     fields = dict(items)
     refuse_names((name for name, _ in items), _FIELDS, "field", "/")
     file = _file(fields, "a CSV, .csv.gz or Parquet file")
@@ -224,11 +217,7 @@ def _from_form(items: list[tuple[str, UploadFile | str]]) -> Upload:
 
 
 def _join(files: list[UploadFile], target: BinaryIO) -> None:
-    """Packs several files into a ZIP file, sorted by table name.
-
-    Raises:
-        TableError: The name of a file is not that of a table, or two files are the same table.
-    """
+    """Packs several files into a ZIP file, sorted by table name."""
 
     def copied(file: UploadFile) -> Callable[[io.RawIOBase], object]:
         return lambda sink: shutil.copyfileobj(file.file, sink, CHUNK_BYTES)
@@ -248,7 +237,6 @@ def _file(fields: dict[str, UploadFile | str], expected: str) -> UploadFile:
 
 
 def _text(fields: dict[str, UploadFile | str], name: str) -> str | None:
-    """Returns a text field of a form; None if it is missing."""
     value = fields.get(name)
     if isinstance(value, UploadFile):
         raise RequestError(Problem("is a file", f"/{name}", expected="a plain form field"))

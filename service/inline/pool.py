@@ -87,15 +87,15 @@ class InlinePool:
             ProcessDiedError: The process was killed during this work.
             Exception: Any exception of `work`.
         """
-        slot = self._acquire_slot()
+        self.occupy()
         try:
             process = await self._assigned_process(self._wait_in_queue())
         except BaseException:
-            slot.release()
+            self.n_free += 1
             raise
         task = self._begin(process, work)
         # The place is occupied until the work is done, also if the client disconnects.
-        task.add_done_callback(lambda _: slot.release())
+        task.add_done_callback(self._free)
         result: ResultT = await asyncio.shield(task)
         return result
 
@@ -110,7 +110,8 @@ class InlinePool:
             ProcessDiedError: The process was killed during this work.
             Exception: Any exception of `work` or of making the first chunk.
         """
-        stream = _Stream(self, self._acquire_slot(), self._settings.inline_seconds)
+        self.occupy()
+        stream = _Stream(self, self._settings.inline_seconds)
         try:
             summary, first = await stream.begin(work)
         except BaseException:
@@ -139,8 +140,7 @@ class InlinePool:
         return await asyncio.shield(self._begin(process, work))
 
     async def begin(self, work: Work) -> tuple[InlineProcess, asyncio.Task[Any]]:
-        """Starts `work` in the next idle process. Returns (process, task that ends with the
-        result)."""
+        """Starts `work` in the next idle process. Returns (process, task with the result)."""
         process = await self._assigned_process(self._wait_in_queue())
         return process, self._begin(process, work)
 
@@ -204,8 +204,11 @@ class InlinePool:
                 process.is_busy = True
                 waiter.assigned.set_result(process)
 
-    def _acquire_slot(self) -> _Slot:
-        """Returns a place in the pool, which the request occupies until it releases it.
+    def _free(self, _task: asyncio.Task[Any]) -> None:
+        self.n_free += 1
+
+    def occupy(self) -> None:
+        """Occupies a place in the pool, until the caller adds 1 to `n_free`.
 
         Raises:
             PoolFullError: No place is free.
@@ -214,11 +217,6 @@ class InlinePool:
             what = "all inline-work processes are busy and the queue of waiting requests is full"
             raise PoolFullError(what, self._settings.inline_waiting, "inline_waiting")
         self.n_free -= 1
-        return _Slot(self._release_slot)
-
-    def _release_slot(self) -> None:
-        """Makes a place in the pool free again."""
-        self.n_free += 1
 
 
 class InlineProcess:
@@ -303,7 +301,6 @@ class InlineProcess:
             self._end()
 
     def _end(self) -> None:
-        """Kills the process, if there is one."""
         if self._process is not None:
             self._process.kill()
             if self._is_closed:
@@ -320,26 +317,12 @@ class _Waiter:
     assigned: asyncio.Future[InlineProcess]
 
 
-class _Slot:
-    """A place in the pool, which a request occupies."""
-
-    def __init__(self, on_release: Callable[[], None]) -> None:
-        self._release_slot = on_release
-        self.is_released = False
-
-    def release(self) -> None:
-        """Lets the pool accept another request; a second call has no effect."""
-        if not self.is_released:
-            self.is_released = True
-            self._release_slot()
-
-
 class _Stream:
     """A response in chunks; it frees its place in the pool when it is read, closed or too slow."""
 
-    def __init__(self, pool: InlinePool, slot: _Slot, limit_seconds: float) -> None:
+    def __init__(self, pool: InlinePool, limit_seconds: float) -> None:
         self._pool = pool
-        self._slot = slot
+        self._is_over = False
         self._id = uuid.uuid4().hex
         self._process: InlineProcess | None = None
         self._is_read = False
@@ -366,7 +349,7 @@ class _Stream:
         try:
             while chunk is not None:
                 yield chunk
-                if self._slot.is_released:
+                if self._is_over:
                     raise SlowReaderError(self._limit_seconds)
                 chunk = await self._pool.ask(self._process, following)
             self._is_read = True
@@ -376,8 +359,9 @@ class _Stream:
     def end(self) -> None:
         """Closes the stream, so that the pool accepts another; a second call has no effect."""
         self._timer.cancel()
-        if not self._slot.is_released:
-            self._slot.release()
+        if not self._is_over:
+            self._is_over = True
+            self._pool.n_free += 1
             if self._process is not None and not self._is_read:
                 self._pool.submit(self._process, partial(close_stream, stream_id=self._id))
 

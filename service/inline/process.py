@@ -195,7 +195,6 @@ def start_isolated(settings: ServiceSettings) -> None:
 
 
 def _answer(context: InlineContext, work: Work, ids: dict[str, Any]) -> Answer:
-    """Calls `work` with the request's ids in the log context, and returns the answer."""
     with log_context(**ids):
         try:
             return Answer(work(context), None, context.tally.take())

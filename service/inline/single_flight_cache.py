@@ -34,18 +34,14 @@ class SingleFlightCache(Generic[KeyT, ValueT]):
             while len(self._values) > self._limit:
                 self._values.popitem(last=False)
         if is_mine:
-            self._fulfil(key, future, make)
+            try:
+                future.set_result(make())
+            except BaseException as error:
+                self.forget(key)
+                future.set_exception(error)
         return future.result()
 
     def forget(self, key: KeyT) -> None:
         """Removes the value of `key` from the cache, if it is there."""
         with self._lock:
             self._values.pop(key, None)
-
-    def _fulfil(self, key: KeyT, future: Future[ValueT], make: Callable[[], ValueT]) -> None:
-        """Computes the value and passes it, or the exception, to all waiting threads."""
-        try:
-            future.set_result(make())
-        except BaseException as error:
-            self.forget(key)
-            future.set_exception(error)

@@ -40,28 +40,17 @@ class Synthesizers:
         self._loaded: SingleFlightCache[str, Any] = SingleFlightCache(limit)
 
     def get(self, model: Model) -> Synthesizer:
-        """Returns the synthesizer of a model of one table, loaded from the store if necessary.
-
-        Raises:
-            ModelNotReadyError: The model is not ready.
-            CorruptedError: The stored file does not have the checksum in the model's record.
-        """
+        """Returns the synthesizer of a model of one table, loaded from the store if necessary."""
         found: Synthesizer = self._get(model)
         found.restrict_scoring(model.scoring)
         return found
 
     def get_database(self, model: Model) -> DatabaseSynthesizer:
-        """Returns the synthesizer of a model of a database, loaded from the store if necessary.
-
-        Raises:
-            ModelNotReadyError: The model is not ready.
-            CorruptedError: The stored file does not have the checksum in the model's record.
-        """
+        """Returns the synthesizer of a model of a database, loaded from the store if necessary."""
         found: DatabaseSynthesizer = self._get(model)
         return found
 
     def _get(self, model: Model) -> Any:
-        """Returns the synthesizer of a model from memory, or loads it."""
         require_ready(model)
         was_loaded = True
 
@@ -86,13 +75,11 @@ class Synthesizers:
         return found
 
     def examine(self, key: str, sha256: str, size_bytes: int, settings: ServiceSettings) -> Trained:
-        """Loads the model file stored under `key` and tries it out. Returns its description for the
-        database.
+        """Tries out the model file stored under `key` and returns its description.
 
         Raises:
             ArtifactError: The file is not a model, or the model does not work.
             TableLimitError: A table in the file exceeds a limit.
-            CorruptedError: The stored file does not have the checksum `sha256`.
         """
         from gcvae.artifact.file import unpack_tensors
         from gcvae.artifact.versions import DATABASE_FORMAT

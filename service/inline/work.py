@@ -10,7 +10,6 @@ import json
 import pickle
 import tempfile
 from collections.abc import Iterator
-from functools import partial
 from os import SEEK_END
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +67,6 @@ def draw_database(context: InlineContext, model: Model, spec: SampleSpec) -> Str
 
 
 def _drawn_tables(context: InlineContext, model: Model, spec: SampleSpec) -> Iterator[bytes]:
-    """Generates a database and yields the bytes of the ZIP file or of the requested table."""
     from gcvae.linked.database_archive import schemas_of_texts, write_database
 
     synthesizer = context.synthesizers.get_database(model)
@@ -130,8 +128,7 @@ def complete_rows(
 
 
 def encode_rows(context: InlineContext, model: Model, frame: bytes, form: str) -> Streamed:
-    """Computes the posterior of z (the latent vector) for rows, and streams it in format `form`
-    (json or csv).
+    """Streams the posterior of z (the latent vector) for rows in format `form`.
 
     Args:
         frame: Pickled data frame of the rows.
@@ -181,8 +178,10 @@ def draw_map(
     """
 
     def made(kind: str) -> DependencyMap:
-        key = (*published, kind, str(seed))
-        return context.maps.get(key, partial(_make_map, context, model, kind, seed))
+        return context.maps.get(
+            (*published, kind, str(seed)),
+            lambda: context.synthesizers.get(model).dependencies(kind, seed=seed),
+        )
 
     def drawn() -> bytes:
         return _in_form(made(kind), form, None if order is None else made(order).order)
@@ -217,12 +216,16 @@ def draw_manifold(context: InlineContext, model: Model, steps: int, form: str) -
         steps: Number of grid points per dimension.
         form: Response format: json, png or svg.
     """
+
+    def drawn() -> bytes:
+        manifold = context.synthesizers.get(model).manifold(steps)
+        return _json(manifold.to_json()) if form == "json" else manifold.picture(form)
+
     key = (model.id, str(model.artifact_sha256), "manifold", str(steps), form)
-    return context.pictures.get(key, partial(_draw_manifold, context, model, steps, form))
+    return context.pictures.get(key, drawn)
 
 
 def _sampler(context: InlineContext, model: Model, spec: SampleSpec) -> Sampler:
-    """Returns the sampler that generates rows under the conditions of a request."""
     from gcvae.files.tables import read_table
 
     table = spec.given_rows
@@ -238,21 +241,9 @@ def _pointing(place: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield from chunks
 
 
-def _make_map(context: InlineContext, model: Model, kind: str, seed: int) -> DependencyMap:
-    """Computes a dependency map of the model."""
-    return context.synthesizers.get(model).dependencies(kind, seed=seed)
-
-
-def _draw_manifold(context: InlineContext, model: Model, steps: int, form: str) -> bytes:
-    """Computes the manifold, and encodes it in the response format."""
-    manifold = context.synthesizers.get(model).manifold(steps)
-    if form == "json":
-        return json.dumps(manifold.to_json(), ensure_ascii=False, allow_nan=False).encode()
-    return manifold.picture(form)
-
-
 def _in_form(found: DependencyMap, form: str, order: list[int] | None = None) -> bytes:
-    """Encodes a dependency map in the response format."""
-    if form == "json":
-        return json.dumps(found.to_json(order), ensure_ascii=False, allow_nan=False).encode()
-    return found.picture(form, order)
+    return _json(found.to_json(order)) if form == "json" else found.picture(form, order)
+
+
+def _json(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, ensure_ascii=False, allow_nan=False).encode()

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from catalog.records import AuditEntry
 from service.access import Workspace
 from service.bodies import PageBody
 from service.http.pages import Cursor, Limit, page_body
@@ -39,11 +36,4 @@ def list_audit(
 ) -> PageBody[AuditBody]:
     """List the audit log of the workspace, newest lines first. Requires the scope `admin`."""
     page = workspace.audit.list(limit=limit, cursor=cursor)
-    return page_body(page, _body)
-
-
-def _body(entry: AuditEntry) -> AuditBody:
-    """Returns the response body for a line of the audit log."""
-    members = asdict(entry)
-    del members["workspace"]
-    return AuditBody(**members)
+    return page_body(page, lambda entry: AuditBody.model_validate(vars(entry)))

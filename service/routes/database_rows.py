@@ -46,8 +46,6 @@ async def enqueue_database(
 
     Raises:
         NotOfferedError: The body is JSON, or an option is not supported for databases.
-        ModelNotReadyError: The model is not ready.
-        NotAcceptableError: The format is not supported.
         TableError: The body does not contain the model's tables.
         TableLimitError, TooLargeError: The tables exceed a limit on their size.
     """

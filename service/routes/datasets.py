@@ -10,8 +10,8 @@ from typing import Annotated, Any, BinaryIO
 from fastapi import APIRouter, Body, Header, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from catalog.datasets import dataset_prefix
-from catalog.errors import SchemaChangedError
+from catalog.errors import ConflictError, SchemaChangedError
+from catalog.object_keys import dataset_prefix
 from catalog.pages import Order
 from catalog.records import DataKind, Dataset, Document, ModelStatus
 from gcvae.errors import Problem, SchemaError
@@ -34,10 +34,11 @@ from service.databases import (
     first_rows_of_table,
     profile_of_table,
 )
-from service.errors import PreconditionError, RequestError, StateError
+from service.errors import PreconditionError, RequestError
 from service.http.etags import entity_tag, satisfies_if_match, tag_of, tagged, tagged_json
-from service.http.idempotency import Answer, IdempotencyKey, created, fingerprint, once
+from service.http.idempotency import IdempotencyKey, fingerprint, once
 from service.http.json_bodies import JsonRoute
+from service.http.negotiation import form_or_file, query_parameter
 from service.http.pages import Cursor, Limit, Search, Sort, page_body
 from service.http.query_parameters import checked_name
 from service.http.uploads import DATASET_TYPES, ENCODING, Upload, received
@@ -66,46 +67,25 @@ router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=JsonRou
 MOST_FIRST_ROWS = 100
 """Maximum number of rows that a call for the first rows of a table returns."""
 
-_TABLE = {"schema": {"type": "string", "format": "binary"}}
-_UPLOAD = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["file"],
-                    "properties": {
-                        "file": {
-                            "description": "CSV, gzipped CSV or Parquet; for a database several "
-                            "files or a ZIP file of them, each a table with the name of its file",
-                            "oneOf": [
-                                {"type": "string", "format": "binary"},
-                                {
-                                    "type": "array",
-                                    "items": {"type": "string", "format": "binary"},
-                                },
-                            ],
-                        },
-                        "schema": {"type": "string", "description": "schema document, JSON"},
-                        "name": {"type": "string"},
-                        "encoding": {"type": "string", "description": ENCODING},
-                    },
-                }
-            },
-            "text/csv": _TABLE,
-            "application/gzip": _TABLE,
-            "application/zip": _TABLE,
-            "application/vnd.apache.parquet": _TABLE,
-        },
+_FILE = {"type": "string", "format": "binary"}
+_FIELDS = {
+    "file": {
+        "description": "CSV, gzipped CSV or Parquet; for a database several files or a ZIP file of "
+        "them, each a table with the name of its file",
+        "oneOf": [_FILE, {"type": "array", "items": _FILE}],
     },
+    "schema": {"type": "string", "description": "schema document, JSON"},
+    "name": {"type": "string"},
+    "encoding": {"type": "string", "description": ENCODING},
+}
+_FILE_TYPES = ("text/csv", "application/gzip", "application/zip", "application/vnd.apache.parquet")
+_UPLOAD = {
+    "requestBody": {"required": True, "content": form_or_file(_FIELDS, _FILE_TYPES)},
     "parameters": [
-        {"name": name, "in": "query", "required": False, "schema": {"type": "string"},
-         "description": f"{what}, if the body is the table itself"}
+        query_parameter(name, f"{what}, if the body is the table itself")
         for name, what in (("name", "name"), ("schema", "schema"), ("encoding", ENCODING))
     ],
-}  # fmt: skip
-
+}
 
 _PATCH_DESCRIPTION = (
     "JSON merge patch (RFC 7396) of the given schema: columns by name; null resets a member to the "
@@ -113,40 +93,23 @@ _PATCH_DESCRIPTION = (
     "tables by name, "
     "whose lists are replaced as a whole"
 )
-_PATCH = {
-    "requestBody": {
-        "content": {
-            "application/merge-patch+json": {
-                "schema": {
-                    "type": "object",
-                    "description": _PATCH_DESCRIPTION,
-                    "properties": {
-                        "columns": {
-                            "type": ["object", "null"],
-                            "additionalProperties": {"type": ["object", "null"]},
-                        },
-                        "find_rules": {"type": ["boolean", "null"]},
-                        "rules": {"type": ["array", "null"], "items": {"type": "object"}},
-                        "tables": {
-                            "type": ["object", "null"],
-                            "additionalProperties": {"type": ["object", "null"]},
-                        },
-                        "invalid_references": {
-                            "type": ["string", "null"],
-                            "enum": [*INVALID_REFERENCES, None],
-                        },
-                    },
-                    "example": {
-                        "columns": {
-                            "note": {"drop": True},
-                            "age": {"kind": "ordinal", "levels": None},
-                        }
-                    },
-                }
-            }
-        }
-    }
+_BY_NAME = {
+    "type": ["object", "null"],
+    "additionalProperties": {"type": ["object", "null"]},
 }
+_PATCH_SCHEMA = {
+    "type": "object",
+    "description": _PATCH_DESCRIPTION,
+    "properties": {
+        "columns": _BY_NAME,
+        "find_rules": {"type": ["boolean", "null"]},
+        "rules": {"type": ["array", "null"], "items": {"type": "object"}},
+        "tables": _BY_NAME,
+        "invalid_references": {"type": ["string", "null"], "enum": [*INVALID_REFERENCES, None]},
+    },
+    "example": {"columns": {"note": {"drop": True}, "age": {"kind": "ordinal", "levels": None}}},
+}
+_PATCH = {"requestBody": {"content": {"application/merge-patch+json": {"schema": _PATCH_SCHEMA}}}}
 TableName = Annotated[str | None, Query(description="of a database: one of its tables")]
 IfMatch = Annotated[
     str | None,
@@ -167,21 +130,16 @@ async def upload(
         contents = (sha256, table.name, table.schema, table.encoding)
         request_sha256 = fingerprint(request, *contents)
 
-        def answer(dataset: Dataset) -> Answer:
-            return created(
-                201, dataset_with_privacy(workspace, dataset), f"/v1/datasets/{dataset.id}"
-            )
+        def keep() -> DatasetBody:
+            dataset = add_dataset(resources, workspace, table, sha256)
+            return dataset_with_privacy(workspace, dataset)
 
-        def keep() -> Answer:
-            return answer(add_dataset(resources, workspace, table, sha256))
+        def find(dataset_id: str) -> DatasetBody:
+            return dataset_with_privacy(workspace, workspace.datasets.get(dataset_id))
 
-        async def make() -> Answer:
-            return await resources.tables.run(keep)
-
-        def find(dataset_id: str) -> Answer:
-            return answer(workspace.datasets.get(dataset_id))
-
-        return await once(workspace, key, request_sha256, make, find)
+        make = partial(resources.tables.run, keep)
+        asked = workspace, key, request_sha256
+        return await once(*asked, make, find, 201, lambda made: f"/v1/datasets/{made.id}")
 
 
 @router.get("")
@@ -345,45 +303,17 @@ def add_dataset(resources: Resources, workspace: Workspace, upload: Upload, sha2
 def _checked(
     resources: Resources, file: BinaryIO, schema: Document, encoding: str | None
 ) -> dict[str, Any]:
-    """Checks a table or a ZIP file of tables, and infers its schema. Returns members of its record.
-
-    Args:
-        schema: JSON schema that the user has specified.
-        encoding: Encoding of text files; None for UTF-8.
-
-    Raises as `check_table` or `check_database`, and as `read_isolated`.
-    """
+    """Checks a table or a ZIP file of tables and returns the members of its record."""
     settings = resources.settings
-    file_format = table_format(file)
-    options: dict[str, Any] = {"schema": schema, "encoding": encoding, "settings": settings}
-    if file_format == "zip":
-        found = read_isolated(partial(check_database, **options), file, settings)
-        return {
-            "format": file_format,
-            "rows": found.total("rows"),
-            "columns": found.total("columns"),
-            "tables": found.tables,
-            "schema": found.schema,
-            "given_schema": stated_database_schema(schema),
-            "warnings": [*found.warnings],
-        }
-    table = read_isolated(partial(check_table, **options), file, settings)
-    return {
-        "format": file_format,
-        "rows": table.rows,
-        "columns": table.columns,
-        "schema": table.inferred.schema.to_json(),
-        "given_schema": stated_schema(schema),
-        "warnings": [*table.inferred.warnings],
-    }
+    is_database = table_format(file) == "zip"
+    check = check_database if is_database else check_table
+    work = partial(check, schema=schema, encoding=encoding, settings=settings)
+    stated = stated_database_schema(schema) if is_database else stated_schema(schema)
+    return read_isolated(work, file, settings) | {"given_schema": stated}
 
 
 def _requested_table(dataset: Dataset, name: str | None) -> Document | None:
-    """Returns the description of table `name` of a database; None for a dataset of one table.
-
-    Raises:
-        RequestError: The name is unknown, or is missing although the dataset is a database.
-    """
+    """Returns the description of table `name` of a database; None for a dataset of one table."""
     tables = {table["name"]: table for table in dataset.tables or ()}
     if name in tables:
         return tables[name]
@@ -448,12 +378,7 @@ def _change_schema(resources: Resources, change: _Change) -> tuple[Dataset, Data
 def _completed(
     resources: Resources, dataset: Dataset, document: Document, patch: Document | None
 ) -> dict[str, Any]:
-    """Checks a schema against the stored table. Returns the members of the record, some inferred.
-
-    Args:
-        document: Schema members that users have set.
-        patch: Patch in the request, to which errors point; None if the request has no patch.
-    """
+    """Checks a schema against the stored table and returns the members of its record."""
     try:
         with stored_table(resources.store, dataset) as file:
             return _checked(resources, file, document, dataset.encoding)
@@ -464,10 +389,10 @@ def _completed(
 
 
 def _refuse_while_training(workspace: Workspace, dataset_id: str) -> None:
-    """Raises StateError while a model is being trained on the dataset; it needs the schema."""
+    """Raises ConflictError while a model is being trained on the dataset; it needs the schema."""
     page = workspace.models.list(limit=1, dataset_id=dataset_id, status=ModelStatus.TRAINING)
     for model in page.items:
-        raise StateError(
+        raise ConflictError(
             f"model {model.id} is being trained with this schema; wait, or cancel its job first"
         )
 

@@ -1,4 +1,4 @@
-"""Endpoints that return dependency maps of models: matrices of Kendall's tau between columns."""
+"""Endpoints that draw a model: dependency maps (Kendall's tau of columns), and the manifold."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from service.http.negotiation import (
     picture_content,
 )
 from service.inline.synthesizers import require_table
-from service.inline.work import draw_local_map, draw_map
+from service.inline.work import draw_local_map, draw_manifold, draw_map
 from service.resources import Shared
 
-router = APIRouter(tags=["dependencies"], route_class=JsonRoute)
+router = APIRouter(route_class=JsonRoute)
 
 _MATRIX = {"type": "array", "items": {"type": "array", "items": {"type": ["number", "null"]}}}
 _MAP: dict[str, Any] = {
@@ -52,6 +52,7 @@ _MAP_ANSWER = {"content": picture_content(_MAP)}
 
 @router.get(
     "/v1/models/{model_id}/dependencies",
+    tags=["dependencies"],
     response_class=Response,
     responses={200: _MAP_ANSWER},
 )
@@ -72,10 +73,10 @@ async def map_dependencies(
     `format` or by the Accept header. `notes` explain the measure and its limits. Values between a
     column with a single value and other columns are null.
     """
-    check_kind(kind)
+    _check_kind(kind)
     if order is not None:
-        check_kind(order, "?order")
-    form, model = await pictured_model(model_id, request, workspace, format, "dependency maps")
+        _check_kind(order, "?order")
+    form, model = await _pictured_model(model_id, request, workspace, format, "dependency maps")
     work = partial(draw_map, model=model, kind=kind, form=form, seed=seed, order=order)
     content = await resources.inline.run(work)
     return tagged(request, content, PICTURE_MEDIA_TYPES[form], {"Vary": "Accept"})
@@ -83,6 +84,7 @@ async def map_dependencies(
 
 @router.post(
     "/v1/models/{model_id}/dependencies",
+    tags=["dependencies"],
     response_class=Response,
     responses={200: _MAP_ANSWER},
 )
@@ -97,40 +99,47 @@ async def map_at_row(
     """Compute the `local` dependency map: of the decoder's Gaussian copula at one row or one latent
     vector z. At a row it is averaged over the posterior of z, with missing cells integrated out.
     """
-    form, model = await pictured_model(model_id, request, workspace, format, "dependency maps")
+    form, model = await _pictured_model(model_id, request, workspace, format, "dependency maps")
     content = await resources.inline.run(partial(draw_local_map, model=model, body=body, form=form))
     return Response(content, media_type=PICTURE_MEDIA_TYPES[form], headers={"Vary": "Accept"})
 
 
-async def pictured_model(
+@router.get(
+    "/v1/models/{model_id}/manifold",
+    tags=["latent space"],
+    response_class=Response,
+    responses={200: {"content": picture_content({"type": "object"})}},
+)
+async def map_manifold(
+    model_id: str,
+    request: Request,
+    resources: Shared,
+    workspace: Workspace,
+    steps: Annotated[int, Query(ge=2, le=50, description="quantiles per dimension")] = 15,
+    format: PictureFormat = None,
+) -> Response:
+    """Read the decoder's output on a grid of quantiles of the prior, as JSON, PNG or SVG. Only for
+    models with a two-dimensional latent space (setting `d_latent` 2); 422 for all other models.
+    """
+    form, model = await _pictured_model(model_id, request, workspace, format, "manifolds")
+    content = await resources.inline.run(
+        partial(draw_manifold, model=model, steps=steps, form=form)
+    )
+    return tagged(request, content, PICTURE_MEDIA_TYPES[form], {"Vary": "Accept"})
+
+
+async def _pictured_model(
     model_id: str, request: Request, workspace: Workspace, format: str | None, what: str
 ) -> tuple[str, Model]:
-    """Returns (response format, model) for a request for a dependency map or manifold.
-
-    Args:
-        format: Query parameter `format`; None if it is missing.
-        what: Name of the requested operation in the plural, for errors.
-
-    Raises:
-        RequestError, NotAcceptableError: The requested response format is not supported.
-        NotFoundError: The model does not exist.
-        ModelNotReadyError, NotOfferedError: The model is not ready, or is a model of a database.
-    """
+    """Returns (response format, model) for a request for a dependency map or manifold."""
     form = choose_form(format, request.headers.get("Accept"), PICTURE_MEDIA_TYPES)
     model = await run_in_threadpool(workspace.models.get, model_id)
     require_table(model, what)
     return form, model
 
 
-def check_kind(kind: str, place: str = "?kind") -> None:
-    """Checks that this kind of dependency map exists and describes a model, not a single row.
-
-    Args:
-        place: Location of the kind in the request, for errors.
-
-    Raises:
-        RequestError: The kind is unknown, or is "local".
-    """
+def _check_kind(kind: str, place: str = "?kind") -> None:
+    """Checks that this kind of dependency map exists and describes a model, not a single row."""
     if kind in MAPS_OF_MODEL:
         return
     if kind == "local":

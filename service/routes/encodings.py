@@ -9,23 +9,19 @@ from fastapi import APIRouter, Response
 from catalog.job_kinds import JobKind
 from gcvae.latent.encoding_stream import MEDIA_TYPES
 from service.bodies import ResultBody, RowsBody
-from service.http.negotiation import ListFormat
+from service.http.negotiation import LIST_CONTENT, ListFormat
 from service.inline import work as inline_work
-from service.routes.results import result_routes
+from service.routes.results import cut_rows, result_routes
 from service.routes.row_requests import RowsCall, documented, received_rows
-from service.shards import cut_rows
 
 router = APIRouter(tags=["latent space"])
-
-_BYTES = {"schema": {"type": "string", "format": "binary"}}
-_OBJECT = {"schema": {"type": "object"}}
 
 
 @router.post(
     "/v1/models/{model_id}/encodings",
     response_class=Response,
     responses={
-        200: {"content": {"application/json": _OBJECT, "text/csv": _BYTES}},
+        200: {"content": LIST_CONTENT},
         202: {"model": ResultBody},
     },
     openapi_extra=documented(RowsBody),
@@ -38,14 +34,13 @@ async def encode_rows(
     and standard deviation of the posterior of the latent vector z. Missing cells are treated as
     unknown. For more rows than `GCVAE_MAX_INLINE_SCORE_ROWS`, the response is 202 and a job.
     """
-    settings = call.resources.settings
     async with received_rows(call, RowsBody, format, MEDIA_TYPES) as rows:
         found = await rows.checked()
         if found.frame is not None:
             filename = f"{rows.model.name}-encodings.csv" if rows.form == "csv" else None
             return await rows.answer(partial(inline_work.encode_rows, frame=found.frame), filename)
 
-        shards = cut_rows(found.rows, settings.score_shard_rows)
+        shards = cut_rows(found.rows, call.resources.settings.score_shard_rows)
         return await rows.enqueue(JobKind.ENCODE, {}, fingerprinted=(), shards=shards)
 
 

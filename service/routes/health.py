@@ -1,11 +1,12 @@
-"""Endpoints by which a load balancer or operator checks that the service runs and is ready."""
+"""Endpoints by which a load balancer or operator checks and measures the service."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from service.bodies import HealthBody, ReadinessBody
 from service.errors import NotReadyError
@@ -38,6 +39,12 @@ async def tell_ready(resources: Shared) -> ReadinessBody:
     if any(answer != "ok" for answer in found):
         raise NotReadyError(checks)
     return ReadinessBody(status="ready", checks=checks)
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+def show_metrics(resources: Shared) -> Response:
+    """Read the metrics in the text format of Prometheus."""
+    return Response(generate_latest(resources.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
 
 async def _check(ping: Callable[[], None]) -> str:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from catalog.object_keys import model_prefix
-from catalog.records import DataKind, Document, Model, Trained
+from catalog.records import DataKind, Model, Trained
 from gcvae.artifact.versions import NO_MODEL
 from gcvae.schema.columns import TableSchema
 from models_store import Published
@@ -17,8 +17,9 @@ from service.access import Workspace
 from service.bodies import ModelBody, model_body
 from service.errors import InvalidModelError
 from service.http.body_limits import MODEL_TYPES
-from service.http.idempotency import Answer, IdempotencyKey, created, fingerprint, once
+from service.http.idempotency import IdempotencyKey, fingerprint, once
 from service.http.json_bodies import JsonRoute
+from service.http.negotiation import form_or_file, query_parameter
 from service.http.query_parameters import checked_name
 from service.http.uploads import Upload, received_model
 from service.ingestion import check_levels, check_size
@@ -29,26 +30,13 @@ from service.resources import Resources, Shared
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=JsonRoute)
 
-_BYTES = {"type": "string", "format": "binary"}
+_FIELDS = {"file": {"type": "string", "format": "binary"}, "name": {"type": "string"}}
 _FILE = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["file"],
-                    "properties": {"file": _BYTES, "name": {"type": "string"}},
-                }
-            },
-            **{media_type: {"schema": _BYTES} for media_type in MODEL_TYPES},
-        },
-    },
+    "requestBody": {"required": True, "content": form_or_file(_FIELDS, MODEL_TYPES)},
     "parameters": [
-        {"name": "name", "in": "query", "required": False, "schema": {"type": "string"},
-         "description": "name of the model, if the body is the model file itself"}
+        query_parameter("name", "name of the model, if the body is the model file itself")
     ],
-}  # fmt: skip
+}
 
 
 @router.post("/import", status_code=201, response_model=ModelBody, openapi_extra=_FILE)
@@ -61,17 +49,16 @@ async def import_model(
     async with received_model(request, resources.settings) as upload:
         sha256 = await run_in_threadpool(upload.sha256)
 
-        def answer(model: Model) -> Answer:
-            return created(201, model_body(model), f"/v1/models/{model.id}")
+        def keep() -> ModelBody:
+            return model_body(add_model(resources, workspace, upload))
 
-        async def make() -> Answer:
-            return answer(await run_in_threadpool(add_model, resources, workspace, upload))
-
-        def find(model_id: str) -> Answer:
-            return answer(workspace.models.get(model_id))
+        def find(model_id: str) -> ModelBody:
+            return model_body(workspace.models.get(model_id))
 
         request_sha256 = fingerprint(request, sha256, upload.name)
-        return await once(workspace, key, request_sha256, make, find)
+        make = partial(run_in_threadpool, keep)
+        asked = workspace, key, request_sha256
+        return await once(*asked, make, find, 201, lambda made: f"/v1/models/{made.id}")
 
 
 def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Model:
@@ -83,8 +70,6 @@ def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Mod
     Raises:
         InvalidModelError: The file is not a model, or the model does not work.
         TableLimitError: The model's table has too many columns or levels.
-        PoolFullError: Too many requests wait for a child process.
-        QuotaError: The workspace would exceed its storage.
     """
     name = checked_name(upload.name, f"{upload.place}name", otherwise="model")
     _refuse_other_files(upload)
@@ -94,11 +79,13 @@ def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Mod
     with reserved(resources, prefix):
         published = resources.store.publish(f"{prefix}imported/model.gcvae", upload.chunks())
         trained = _examined(resources, published)
+        known = ("preset", "seed", "device")  # a minimal file only has the preset
+        training = {name: trained.record[name] for name in known if name in trained.record}
         return workspace.models.add_ready(
             model_id=model_id,
             name=name,
             trained=trained,
-            training=_training_of(trained.record),
+            training={**training, **trained.record.get("settings", {})},
             kind=DataKind.DATABASE if "tables" in trained.schema else DataKind.TABLE,
         )
 
@@ -106,11 +93,7 @@ def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Mod
 def _refuse_other_files(upload: Upload) -> None:
     """Checks that a file begins like a model: eight bytes that contain the length of a JSON header.
 
-    This refuses most other files before they are stored.
-
-    Raises:
-        InvalidModelError: The file begins differently.
-    """
+    This refuses most other files before they are stored."""
     size_bytes = upload.size_bytes()
     upload.file.seek(0)
     length, start = int.from_bytes(upload.file.read(8), "little"), upload.file.read(1)
@@ -136,10 +119,3 @@ def _examined(resources: Resources, published: Published) -> Trained:
     check_size(0, len(schema.names), resources.settings)
     check_levels(schema, resources.settings)
     return trained
-
-
-def _training_of(record: Document) -> Document:
-    """Returns a model's training options, in the form in which a training request contains them."""
-    known = ("preset", "seed", "device")  # a minimal file only has the preset
-    trained = {name: record[name] for name in known if name in record}
-    return {**trained, **record.get("settings", {})}

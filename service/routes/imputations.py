@@ -26,10 +26,9 @@ from service.ingestion import check_size
 from service.inline.synthesizers import schema_of
 from service.inline.work import complete_rows
 from service.routes.database_rows import enqueue_database
-from service.routes.results import result_routes
+from service.routes.results import cut_rows, result_routes
 from service.routes.row_requests import RowsCall, documented, given, received_rows
 from service.settings import ServiceSettings
-from service.shards import cut_rows
 
 router = APIRouter(tags=["imputations"])
 
@@ -117,18 +116,6 @@ def _check_options(
     settings: ServiceSettings,
     in_query: Collection[str],
 ) -> None:
-    """Checks the options of an imputation.
-
-    Args:
-        options: Keyword arguments of `Synthesizer.impute_blocks`.
-        in_query: Names of options that were given in the query instead of the body, for errors.
-
-    Raises:
-        UnknownColumnError: A column is not in the model.
-        RequestError: A column cannot be imputed, or the table has a column named like that of
-            draws.
-        TableLimitError: There are too many draws.
-    """
     limit, draws = settings.max_imputation_draws, options["draws"]
     place = "?draws" if "draws" in in_query else "/draws"
     if draws > limit:
@@ -142,15 +129,13 @@ def _check_options(
     try:
         filled_columns(schema, options.get("columns"), options.get("keep_missing"))
     except InputError as error:
-        problems = [_placed(problem, in_query) for problem in error.problems]
+        problems = []
+        for problem in error.problems:
+            option = (problem.pointer or "").split("/")[1]
+            is_in_query = option in in_query
+            problems.append(replace(problem, pointer=f"?{option}") if is_in_query else problem)
         kind = UnknownColumnError if isinstance(error, UnknownColumnError) else RequestError
         raise kind(*problems) from None
-
-
-def _placed(problem: Problem, in_query: Collection[str]) -> Problem:
-    """Returns a problem that points to the query parameter, if its option was given there."""
-    option = (problem.pointer or "").split("/")[1]
-    return replace(problem, pointer=f"?{option}") if option in in_query else problem
 
 
 def _named(**lists: str | None) -> dict[str, list[str]]:

@@ -10,12 +10,12 @@ from anyio import from_thread
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from catalog.dispatch.port import send_soon
+from catalog.dispatch.celery import send_soon
 from catalog.errors import LooserScoringError, NotFoundError
 from catalog.job_kinds import TrainSpec
 from catalog.pages import Order
 from catalog.records import DataKind, Dataset, Document, Model, ModelStatus, Scoring
-from gcvae.errors import Problem, SettingError
+from gcvae.errors import SettingError
 from gcvae.training.costs import Cost, reporting_cost, training_cost
 from gcvae.training.settings import configure, settle
 from service.access import Workspace
@@ -28,7 +28,7 @@ from service.bodies import (
     model_body,
 )
 from service.http.body_limits import ARTIFACT_TYPE
-from service.http.downloads import Content, GeneratedFile, StoredFile, download
+from service.http.downloads import Content, download, generated_file, stored_file
 from service.http.etags import tagged_json
 from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.http.json_bodies import JsonRoute
@@ -143,13 +143,7 @@ def download_artifact(
 def _artifact(
     resources: Resources, model: Model, minimal: bool, scoring: Scoring | None
 ) -> Content:
-    """Returns the stored model file, or a minimal or restricted file made from it.
-
-    Raises:
-        LooserScoringError: `scoring` is less restrictive than the model's own scoring.
-        NotOfferedError: A minimal or restricted file of a database's model is requested.
-        PoolFullError: Too many requests wait for a child process.
-    """
+    """Returns the stored model file, or a minimal or restricted file made from it."""
     if scoring is not None and scoring.is_looser_than(model.scoring):
         raise LooserScoringError(model.id, model.scoring, scoring)
     if minimal or {model.scoring, scoring} - {None, Scoring.FULL}:
@@ -162,12 +156,12 @@ def _artifact(
                 "this option is not available for models of databases", place, expected=expected
             )
         work = partial(export_model, model=model, minimal=minimal, scoring=scoring)
-        return GeneratedFile(from_thread.run(resources.inline.run, work))
+        return generated_file(from_thread.run(resources.inline.run, work))
     assert model.artifact_key is not None
     assert model.artifact_sha256 is not None
     assert model.artifact_bytes is not None
     stored = model.artifact_key, model.artifact_bytes, model.artifact_sha256
-    return StoredFile(resources.store, *stored)
+    return stored_file(resources.store, *stored)
 
 
 @router.patch("/{model_id}", response_model=ModelBody)
@@ -194,9 +188,6 @@ def enqueue_model(resources: Resources, workspace: Workspace, body: NewModelBody
 
     Raises:
         SettingError: The preset or a setting is unknown, or a value is out of range.
-        QueueFullError: Too many jobs are waiting.
-        QuotaError: The workspace has used up its storage or training time.
-        NotFoundError: The dataset does not exist.
         NotOfferedError: The dataset is a database, and an option is only for single tables.
         BudgetError: The models of the table would exceed a cap on their joint privacy loss.
     """
@@ -249,7 +240,8 @@ def checked_training(training: TrainingBody) -> Document:
     try:
         configure(training.preset, settings)
     except SettingError as error:
-        raise SettingError(*(_within_training(problem) for problem in error.problems)) from None
+        problems = (replace(p, pointer=f"/training{p.pointer or ''}") for p in error.problems)
+        raise SettingError(*problems) from None
     return document
 
 
@@ -307,11 +299,7 @@ def with_schema(workspace: Workspace, model: Model) -> Model:
 
 
 def _refuse_of_database(asked_of: Dataset | Model, training: Document, scoring: Scoring) -> None:
-    """Checks that a training or change of a database's model uses no option for single tables.
-
-    Raises:
-        NotOfferedError: It uses differential privacy, a report share, or restricted scoring.
-    """
+    """Checks that a training or change of a database's model uses no option for single tables."""
     if asked_of.kind is not DataKind.DATABASE:
         return
     options = {
@@ -330,8 +318,3 @@ def _known_schema(training: Document, dataset: Dataset) -> Document:
     For a private model it contains only what users have set, because the rest depends on the rows.
     """
     return dataset.given_schema if TrainSpec(training).is_private else dataset.schema
-
-
-def _within_training(problem: Problem) -> Problem:
-    """Returns the problem with `/training` put before its pointer."""
-    return replace(problem, pointer=f"/training{problem.pointer or ''}")

@@ -148,11 +148,7 @@ def _caps_of_service(resources: Resources) -> tuple[Document, ...]:
 
 
 def _ledger(dataset: Dataset, account: _Account, delta: float | None) -> PrivacyLedgerBody:
-    """Returns the response body for the spent privacy budget of a table.
-
-    Args:
-        delta: Delta of the joint epsilon; None for that of the cap, or the smallest of the models.
-    """
+    """Returns the response body for the spent privacy budget of a table."""
     totals = _totals(account, delta) or PrivacyBody(
         epsilon=None if account.n_unbounded else 0.0,
         models_without_privacy=account.n_unbounded,
@@ -165,11 +161,7 @@ def _ledger(dataset: Dataset, account: _Account, delta: float | None) -> Privacy
 
 
 def _totals(account: _Account, delta: float | None) -> PrivacyBody | None:
-    """Returns the joint figures of all trainings; None if no budget was spent and there is no cap.
-
-    Args:
-        delta: Delta of the joint epsilon; None for that of the cap, or the smallest of the models.
-    """
+    """Returns the joint figures of all trainings; None without spent budget and without a cap."""
     spendings, caps = account.spendings, account.caps
     if not caps and not spendings:
         return None

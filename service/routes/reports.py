@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import partial
 from typing import Annotated
 from urllib.parse import quote
@@ -13,16 +13,15 @@ from fastapi.openapi.models import Example
 from pydantic import Field
 
 from catalog.job_kinds import JobKind, ReportSpec
-from catalog.records import DataKind, Dataset, Document, Job, JobStatus, Model, ModelStatus, Result
+from catalog.records import DataKind, Dataset, Document, JobStatus, Model, ModelStatus, Result
 from gcvae.errors import Problem, json_pointer
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.suggestions import unknown_name, unknown_names
-from gcvae.training.costs import Cost, reporting_cost
+from gcvae.training.costs import reporting_cost
 from service.access import Workspace
 from service.bodies import PRIORITY, Priority, RequestBody, ResultBody, Seed
 from service.database_samples import drawn_tables
 from service.errors import NoReportError, NotOfferedError, RequestError
-from service.estimates import estimate
 from service.http.etags import tagged
 from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.http.json_bodies import JsonRoute
@@ -30,7 +29,7 @@ from service.http.negotiation import choose_form
 from service.inline.synthesizers import require_ready, schema_of
 from service.resources import Resources, Shared
 from service.routes.jobs import require_room
-from service.routes.results import enqueue, find_queued, result_routes
+from service.routes.results import enqueue, estimate, find_queued, result_routes
 
 MEDIA_TYPES = {"json": "application/json", "html": "text/html; charset=utf-8"}
 """Media types by response format."""
@@ -182,12 +181,13 @@ def no_report(workspace: Workspace, model: Model) -> NoReportError:
         return NoReportError(f"{why}; only ready models have reports", model.job_id)
     jobs = workspace.jobs.list(limit=1, model_id=model.id, kind=JobKind.REPORT).items
     if not jobs:
-        return NoReportError(_reason_without_report(model), can_be_made=True)
-    return _report_error_of_job(jobs[0])
-
-
-def _report_error_of_job(job: Job) -> NoReportError:
-    """Returns the error for a model without a report whose newest report job is `job`."""
+        why = "the model was imported, and no report was requested"
+        if model.job_id is not None:
+            why = (
+                "no rows were held out of training (report_share is 0), and no report was requested"
+            )
+        return NoReportError(why, can_be_made=True)
+    job = jobs[0]
     if not job.status.is_final:
         return NoReportError(
             f"job {job.id} makes it and is {job.status}", job.id, is_under_way=True
@@ -203,24 +203,14 @@ def _report_error_of_job(job: Job) -> NoReportError:
 _ENDED = {JobStatus.FAILED: "failed", JobStatus.CANCELLED: "was cancelled"}
 
 
-def _reason_without_report(model: Model) -> str:
-    """Returns the reason why a model for which no report job was ever queued has no report."""
-    if model.job_id is None:
-        return "the model was imported, and no report was requested"
-    return "no rows were held out of training (report_share is 0), and no report was requested"
-
-
 def enqueue_report(
     resources: Resources, workspace: Workspace, model_id: str, body: NewReportBody
 ) -> ResultBody:
     """Queues a job that makes the quality report of a model. Returns the response body.
 
     Raises:
-        NotFoundError: The model or a dataset does not exist.
-        ModelNotReadyError: The model is not ready.
         RequestError: The real table is missing, or the columns of a table do not fit the model.
         NotOfferedError: Target columns are requested for a model of a database.
-        QueueFullError: Too many jobs are waiting.
     """
     model = workspace.models.get(model_id)
     require_ready(model)
@@ -231,31 +221,24 @@ def enqueue_report(
         holdout = datasets.get(body.holdout_dataset_id)
         check_table(model, holdout, "/holdout_dataset_id")
     _check_columns(model, body)
-    cost = None if model.kind is DataKind.DATABASE else _cost(model, real, holdout)
+    cost = None
+    if model.kind is DataKind.TABLE:
+        share = (model.record or {}).get("settings", {}).get("report_share", 0.0)
+        unseen = round(share * real.rows) if holdout is None else holdout.rows
+        cost = estimate(model, partial(reporting_cost, rows=real.rows, unseen=unseen))
     require_room(resources, workspace)
     spec = ReportSpec(real.id, body.seed, body.holdout_dataset_id, body.columns)
     return enqueue(
         *(resources, workspace, JobKind.REPORT, model, spec),
         shards=(),
         priority=body.priority,
-        estimate=None if cost is None else estimate(model, cost),
+        estimate=cost,
         dataset_id=real.id,
     )
 
 
-def _cost(model: Model, real: Dataset, holdout: Dataset | None) -> Callable[..., Cost]:
-    """Returns a function that estimates the cost of a report from preset and number of columns."""
-    share = (model.record or {}).get("settings", {}).get("report_share", 0.0)
-    unseen = round(share * real.rows) if holdout is None else holdout.rows
-    return partial(reporting_cost, rows=real.rows, unseen=unseen)
-
-
 def _dataset_id(model: Model, body: NewReportBody) -> str:
-    """Returns the id of the dataset with the real rows for a report.
-
-    Raises:
-        RequestError: There is none, or it is also the holdout.
-    """
+    """Returns the id of the dataset with the real rows for a report."""
     dataset_id = model.dataset_id if body.dataset_id is None else body.dataset_id
     if dataset_id is None:
         why = "was imported" if model.job_id is None else "has no dataset, because it was deleted"
@@ -336,12 +319,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _check_columns(model: Model, body: NewReportBody) -> None:
-    """Checks that the requested target columns are modelled columns.
-
-    Raises:
-        RequestError: The model does not have a column.
-        NotOfferedError: Columns are requested for the model of a database.
-    """
+    """Checks that the requested target columns are modelled columns."""
     if model.kind is DataKind.DATABASE:
         if body.columns is not None:
             message = "columns are of reports of single tables"

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from fastapi import APIRouter, Request, Response
 
-from catalog.dispatch.port import send_soon
-from catalog.errors import NotFoundError
+from catalog.dispatch.celery import send_soon
+from catalog.errors import ConflictError, NotFoundError
 from catalog.job_kinds import JobKind, JobSpec
-from catalog.records import Document, Job, JobStatus, Model, Result, Scoring
+from catalog.records import DataKind, Document, Job, JobStatus, Model, Result, Scoring
 from gcvae.errors import Problem, ScoringError
+from gcvae.files.shards import SHARD_UNIT_ROWS
 from gcvae.schema.suggestions import unknown_name
+from gcvae.training.costs import Cost
+from gcvae.training.settings import PRESETS
 from service.access import Workspace
 from service.bodies import ResultBody, result_body
-from service.errors import RequestError, StateError
+from service.errors import RequestError
 from service.http.body_limits import ARCHIVE_TYPE
-from service.http.downloads import StoredPart, download, stored_table
+from service.http.downloads import download, stored_part, stored_result
 from service.http.etags import tagged_json
-from service.http.negotiation import SAMPLE_CONTENT, TABLE_CONTENT, TABLE_MEDIA_TYPES
+from service.http.negotiation import (
+    SAMPLE_CONTENT,
+    TABLE_CONTENT,
+    TABLE_MEDIA_TYPES,
+    query_parameter,
+)
 from service.reservations import collect_garbage
 from service.resources import Resources, Shared
-from service.routes.job_polling import POLL_SECONDS
+from service.routes.jobs import POLL_SECONDS
 
 _ENDINGS = {media_type: ending for ending, media_type in TABLE_MEDIA_TYPES.items()} | {
     ARCHIVE_TYPE: "zip"
@@ -45,14 +53,7 @@ def enqueue(
     """Queues a job of a model and sends its id to the workers. Returns the response body.
 
     Args:
-        shards: Ranges of rows that different workers process; empty if one worker processes all.
-        priority: Order among the waiting jobs of the workspace; higher is earlier.
-        estimate: Estimated cost; None if it is unknown.
-        job_id: Id for the job, if its input is already stored under it; None for a new id.
-        dataset_id: Dataset that the job reads; None if it reads none.
-
-    Raises:
-        ModelNotReadyError, NotFoundError: The model is not ready, or it or the dataset was deleted.
+        shards, priority, estimate, job_id, dataset_id: As for `catalog.jobs.jobs.Jobs.enqueue`.
     """
     job = workspace.jobs.enqueue(
         kind,
@@ -64,8 +65,44 @@ def enqueue(
         priority=priority,
         estimate=estimate,
     )
-    send_soon(resources.dispatcher, job)
+    send_soon(resources.dispatcher, job, max(1, len(shards)))
     return result_body(job, None, content_path(job))
+
+
+def estimate(model: Model, cost: Callable[..., Cost]) -> Document | None:
+    """Returns the estimated cost of a job as JSON.
+
+    Returns None if the model was trained with a preset that this version does not have.
+
+    Args:
+        cost: Function that is called as `cost(preset, columns=n_columns)` and returns time and
+            memory.
+    """
+    record = model.record or {}
+    preset = record.get("preset")
+    if preset not in PRESETS:
+        return None
+    if model.kind is DataKind.DATABASE:
+        sizes = [(table["rows"], table["columns"]) for table in record["tables"].values()]
+        n_cells, n_rows = sum(rows * columns for rows, columns in sizes), sum(n for n, _ in sizes)
+        return cost(preset, columns=round(n_cells / max(n_rows, 1))).to_json()
+    return cost(preset, columns=len((model.schema or {"columns": []})["columns"])).to_json()
+
+
+def cut_rows(rows: int, shard_rows: int) -> list[range]:
+    """Divides row numbers into ranges for several workers; returns [] if one range suffices.
+
+    Each range but the last has `shard_rows` rows, rounded up to a multiple of `SHARD_UNIT_ROWS`.
+
+    >>> cut_rows(20_000, 8_192)
+    [range(0, 8192), range(8192, 16384), range(16384, 20000)]
+    >>> cut_rows(8_192, 8_192)
+    []
+    """
+    step = -(-shard_rows // SHARD_UNIT_ROWS) * SHARD_UNIT_ROWS
+    if rows <= step:
+        return []
+    return [range(first, min(first + step, rows)) for first in range(0, rows, step)]
 
 
 def find_queued(workspace: Workspace, job_id: str) -> ResultBody:
@@ -83,6 +120,7 @@ def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) ->
     place = f"/v1/{kind.collection}"
     word = kind.value
     content = SAMPLE_CONTENT if has_tables else TABLE_CONTENT
+    table_parameter = query_parameter("table", "for a database: only this table")
 
     @router.get(f"{place}/{{result_id}}", response_model=ResultBody, name=f"read_{word}")
     def read_result(result_id: str, request: Request, workspace: Workspace) -> Response:
@@ -102,7 +140,7 @@ def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) ->
             206: {"content": content, "description": "the requested range"},
         },
         name=f"download_{word}",
-        openapi_extra={"parameters": [_TABLE_PARAMETER]} if has_tables else None,
+        openapi_extra={"parameters": [table_parameter]} if has_tables else None,
     )
     def download_result(
         result_id: str, request: Request, resources: Shared, workspace: Workspace
@@ -110,7 +148,7 @@ def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) ->
         """Download a result, or a range of its bytes."""
         job, result = find_result(workspace, kind, result_id)
         if result is None:
-            raise StateError(
+            raise ConflictError(
                 f"job {job.id} is {job.status}; its result is available once it has succeeded"
             )
         require_permitted(workspace.models.get(result.model_id), result)
@@ -119,7 +157,7 @@ def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) ->
             return _download_table(request, resources, job, result, table)
         return download(
             request,
-            stored_table(resources.store, result),
+            stored_result(resources.store, result),
             media_type=result.media_type,
             filename=f"{result.id}.{_ENDINGS.get(result.media_type.split(';')[0], 'bin')}",
         )
@@ -129,27 +167,14 @@ def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) ->
         """Delete a result. Before it exists, cancel its job instead."""
         job, result = find_result(workspace, kind, result_id)
         if result is None:
-            raise StateError(f"job {job.id} is {job.status}; it has no result to delete")
+            raise ConflictError(f"job {job.id} is {job.status}; it has no result to delete")
         collect_garbage(resources, workspace.results.delete(result_id))
-
-
-_TABLE_PARAMETER = {
-    "name": "table",
-    "in": "query",
-    "required": False,
-    "schema": {"type": "string"},
-    "description": "for a database: only this table",
-}
 
 
 def _download_table(
     request: Request, resources: Resources, job: Job, result: Result, name: str
 ) -> Response:
-    """Returns a response with one table of a generated or completed database.
-
-    Raises:
-        RequestError: The table is unknown, or the result is a single table.
-    """
+    """Returns a response with one table of a generated or completed database."""
     tables = result.summary.get("tables", {})
     if not tables:
         message = "the result is a single table"
@@ -160,7 +185,7 @@ def _download_table(
     form = job.spec["format"]
     return download(
         request,
-        StoredPart(resources.store, result.object_key, *place),
+        stored_part(resources.store, result.object_key, *place),
         media_type=TABLE_MEDIA_TYPES[form],
         filename=f"{name}.{form}",
     )

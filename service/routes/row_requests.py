@@ -26,7 +26,7 @@ from service.errors import RequestError
 from service.http.downloads import attachment
 from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.http.json_bodies import JSON_TYPE, is_json, read_json
-from service.http.negotiation import choose_form
+from service.http.negotiation import choose_form, form_or_file, query_parameter
 from service.http.query_parameters import OF_DATABASES
 from service.http.uploads import (
     ENCODING,
@@ -44,39 +44,23 @@ from service.routes.jobs import require_room
 from service.routes.results import enqueue, find_queued
 from service.table_process import read_isolated
 
-_TABLE = {"schema": {"type": "string", "format": "binary"}}
-_FORM = {
-    "type": "object",
-    "required": ["file"],
-    "properties": {
-        "file": {"type": "string", "format": "binary"},
-        "encoding": {"type": "string", "description": ENCODING},
-    },
+_FIELDS = {
+    "file": {"type": "string", "format": "binary"},
+    "encoding": {"type": "string", "description": ENCODING},
 }
+_FILE_TYPES = ("text/csv", "application/gzip", "application/vnd.apache.parquet")
 
 
 def documented(body: type[RowsBody], of_databases: Sequence[str] | None = None) -> dict[str, Any]:
     """Returns the OpenAPI description of a request body with rows, as JSON or as a table.
 
     Args:
-        body: Members of a JSON body.
         of_databases: Query parameters of the endpoint for the model of a database; None if they
             are the same.
     """
-    content = {
-        "application/json": {"schema": body.model_json_schema()},
-        "multipart/form-data": {"schema": _FORM},
-        "text/csv": _TABLE,
-        "application/gzip": _TABLE,
-        "application/vnd.apache.parquet": _TABLE,
-    }
-    encoding = {
-        "name": "encoding",
-        "in": "query",
-        "required": False,
-        "schema": {"type": "string"},
-        "description": f"{ENCODING}; if the body is the table itself",
-    }
+    rows = {"application/json": {"schema": body.model_json_schema()}}
+    content = rows | form_or_file(_FIELDS, _FILE_TYPES)
+    encoding = query_parameter("encoding", f"{ENCODING}; if the body is the table itself")
     described = {"requestBody": {"required": True, "content": content}, "parameters": [encoding]}
     return described | ({} if of_databases is None else {OF_DATABASES: [*of_databases]})
 
@@ -163,10 +147,6 @@ class Rows:
             work: Function for the child process, which is called with `model` and the format
                 `form`.
             filename: Name under which a browser saves the result; None to show it.
-
-        Raises:
-            PoolFullError: Too many requests wait for a child process.
-            ProcessDiedError: The process was killed during this work.
         """
         made = partial(work, model=self.model, form=self.form)
         opened = await self.call.resources.inline.open(made)
@@ -190,8 +170,7 @@ class Rows:
         Args:
             options: Options of the job, except its table and response format.
             fingerprinted: JSON values of the options; a repeated request must have the same.
-            shards: Ranges of rows that different workers process; empty for one worker.
-            estimate: Estimated cost; None if it is unknown.
+            shards, estimate: As for `catalog.jobs.jobs.Jobs.enqueue`.
         """
         call = self.call
         sha256 = await run_in_threadpool(self.upload.sha256)
@@ -211,12 +190,7 @@ class Rows:
         shards: Sequence[range],
         estimate: Document | None,
     ) -> ResultBody:
-        """Stores the rows and queues the job. Returns the response body.
-
-        Raises:
-            QueueFullError: Too many jobs are waiting.
-            ModelNotReadyError: The model is not ready (any more).
-        """
+        """Stores the rows and queues the job. Returns the response body."""
         resources, workspace = self.call.resources, self.call.workspace
         require_room(resources, workspace)
         job_id = workspace.jobs.new_id()

@@ -27,9 +27,8 @@ from service.bodies import (
     TableFormat,
     Whole,
 )
-from service.database_samples import checked_spec, cost_of, expected_rows
+from service.database_samples import checked_spec, expected_rows
 from service.errors import RequestError, TableLimitError
-from service.estimates import estimate
 from service.http.body_limits import ARCHIVE_TYPE
 from service.http.downloads import attachment
 from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
@@ -40,8 +39,7 @@ from service.inline.synthesizers import require_ready, schema_of
 from service.inline.work import check_conditions, draw_database, draw_sample
 from service.resources import Resources, Shared
 from service.routes.jobs import require_room
-from service.routes.results import enqueue, find_queued, result_routes
-from service.shards import cut_rows
+from service.routes.results import cut_rows, enqueue, estimate, find_queued, result_routes
 
 router = APIRouter(tags=["samples"], route_class=JsonRoute)
 
@@ -145,12 +143,7 @@ result_routes(router, JobKind.SAMPLE, has_tables=True)
 
 
 async def answer_inline(resources: Resources, model: Model, spec: SampleSpec) -> Response:
-    """Returns a response that streams a generated table; its first block is generated at once.
-
-    Raises:
-        PoolFullError: Too many requests wait for a child process.
-        ProcessDiedError: The process was killed during this work.
-    """
+    """Returns a response that streams a generated table; its first block is generated at once."""
     draw = draw_sample if model.kind is DataKind.TABLE else draw_database
     opened = await resources.inline.open(partial(draw, model=model, spec=spec))
     is_archive = model.kind is DataKind.DATABASE and spec.table is None
@@ -168,21 +161,14 @@ async def answer_inline(resources: Resources, model: Model, spec: SampleSpec) ->
 def enqueue_sample(
     resources: Resources, workspace: Workspace, model: Model, spec: SampleSpec, priority: int
 ) -> ResultBody:
-    """Queues a job that generates rows. Returns the response body.
-
-    Raises:
-        QueueFullError: Too many jobs are waiting.
-        ModelNotReadyError: The model is not ready (any more).
-    """
+    """Queues a job that generates rows. Returns the response body."""
     require_room(resources, workspace)
-    job = resources, workspace, JobKind.SAMPLE, model, spec
-    if spec.rows is None:
-        costs = cost_of(model, expected_rows(model, spec))
-        return enqueue(*job, shards=(), priority=priority, estimate=costs)
-    cost = partial(sampling_cost, rows=spec.rows)
+    n_rows = expected_rows(model, spec) if spec.rows is None else spec.rows
+    shard_rows = resources.settings.sample_shard_rows
+    cost = partial(sampling_cost, rows=n_rows)
     return enqueue(
-        *job,
-        shards=cut_rows(spec.rows, resources.settings.sample_shard_rows),
+        *(resources, workspace, JobKind.SAMPLE, model, spec),
+        shards=() if spec.rows is None else cut_rows(n_rows, shard_rows),
         priority=priority,
         # The cost of conditions is unknown.
         estimate=None if spec.is_conditional else estimate(model, cost),
@@ -193,27 +179,14 @@ def _seed(body: NewSampleBody, key: str | None, request_sha256: str) -> int:
     """Returns the requested seed; without one a random seed, or one derived from `key` if there is
     one.
 
-    A repeated request with the same Idempotency-Key `key` therefore gets the same rows.
-
-    Args:
-        request_sha256: Checksum of the request, from `fingerprint`.
-    """
+    A repeated request with the same Idempotency-Key `key` therefore gets the same rows."""
     if body.seed is not None:
         return body.seed
     return fresh_seed() if key is None else derived_seed(key, request_sha256)
 
 
 def _spec(model: Model, body: NewSampleBody, seed: int, table_name: str | None) -> SampleSpec:
-    """Returns the validated specification of a sample, as a job stores it.
-
-    Args:
-        table_name: Only table of a database to return; None for all.
-
-    Raises:
-        RequestError: An option is only for databases, or is missing, or is invalid.
-        NotOfferedError: As for `checked_spec`.
-        UnknownColumnError: A row of `given_rows` has a column that the model does not have.
-    """
+    """Returns the validated specification of a sample, as a job stores it."""
     of_database: dict[str, Any] = {
         "scale": body.scale,
         "parents": body.parents,

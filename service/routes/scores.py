@@ -20,18 +20,14 @@ from gcvae.scoring.served_scores import require_plain, require_scores
 from gcvae.training.costs import scoring_cost
 from service.bodies import ResultBody, RowsBody, Seed, Whole
 from service.errors import RequestError, TableLimitError
-from service.estimates import estimate
-from service.http.negotiation import ListFormat
+from service.http.negotiation import LIST_CONTENT, ListFormat
 from service.inline import work as inline_work
 from service.routes.database_rows import enqueue_database
-from service.routes.results import result_routes
+from service.routes.results import cut_rows, estimate, result_routes
 from service.routes.row_requests import RowsCall, documented, given, received_rows
 from service.settings import ServiceSettings
-from service.shards import cut_rows
 
 router = APIRouter(tags=["scores"])
-
-_TABLE = {"schema": {"type": "string", "format": "binary"}}
 
 
 class NewScoresBody(RowsBody):
@@ -66,7 +62,7 @@ class NewScoresBody(RowsBody):
     "/v1/models/{model_id}/scores",
     response_class=Response,
     responses={
-        200: {"content": {"application/json": {"schema": {"type": "object"}}, "text/csv": _TABLE}},
+        200: {"content": LIST_CONTENT},
         202: {"model": ResultBody},
     },
     openapi_extra=documented(NewScoresBody, ("draws", "seed", "format", "encoding", "priority")),
@@ -157,14 +153,7 @@ result_routes(router, JobKind.SCORE)
 
 
 def _options(members: Mapping[str, Any], scoring: str) -> ScoreOptions:
-    """Returns the scoring options of a request.
-
-    Args:
-        scoring: Scoring that the model allows: "full" or "flag".
-
-    Raises:
-        RequestError: The options exclude each other, or the model's scoring forbids them.
-    """
+    """Returns the scoring options of a request."""
     try:
         options = ScoreOptions(**members)
         require_plain(scoring, options)
@@ -178,14 +167,7 @@ def _check_draws(
 ) -> None:
     """Checks that the number of draws, times jitters, does not exceed `max_score_draws`.
 
-    If a tolerance determines the draws, the library limits them, and only jitters are checked.
-
-    Args:
-        query: Options that were given in the query instead of the body, for errors.
-
-    Raises:
-        TableLimitError: There are too many draws.
-    """
+    If a tolerance determines the draws, the library limits them, and only jitters are checked."""
     limit = settings.max_score_draws
     by_need = options.draws is None
     draws = options.most_draws * max(1, options.jitters)

@@ -8,11 +8,10 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
-from catalog.errors import BadKeyError
+from catalog.errors import BadKeyError, ConflictError
 from catalog.records import Key
 from catalog.records import Scope as KeyScope
 from service.access import Workspace
-from service.errors import StateError
 from service.http.sessions import SESSION_PATH, session_of, set_cookie, take_cookie
 from service.resources import Resources, Shared
 
@@ -41,7 +40,7 @@ async def sign_in(
     """
     key: Key | None = request.state.key
     if key is None:
-        raise StateError("this service has no keys, so that signing in is not needed")
+        raise ConflictError("this service has no keys, so that signing in is not needed")
     seconds = resources.settings.session_seconds
     token, expires_at = await run_in_threadpool(resources.catalog.sessions.open, key.id, seconds)
     set_cookie(request, response, token, seconds)

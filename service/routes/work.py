@@ -8,7 +8,6 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from catalog.job_kinds import JobKind, Queue
-from catalog.jobs.all_jobs import QueueState
 from catalog.records import Job, Worker
 from service.bodies import ProgressBody
 from service.resources import Shared
@@ -77,15 +76,10 @@ def show_work(resources: Shared) -> WorkBody:
     now, workers = catalog.workers.list()
     return WorkBody(
         now=now,
-        queues=[_queue(state) for state in catalog.all_jobs.queues()],
+        queues=[QueueBody.model_validate(vars(state)) for state in catalog.all_jobs.queues()],
         workers=[_worker(worker, now) for worker in workers],
         jobs=[_held(job, now) for job in catalog.all_jobs.held(_MOST_HELD)],
     )
-
-
-def _queue(state: QueueState) -> QueueBody:
-    """Returns the response body for a queue."""
-    return QueueBody.model_validate(vars(state))
 
 
 def _worker(worker: Worker, now: datetime) -> WorkerBody:

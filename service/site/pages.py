@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fastapi import FastAPI
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
@@ -56,20 +57,15 @@ class _UnknownPath:
         self._otherwise = otherwise
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and _is_for_people(Request(scope)):
-            await page_document(404)(scope, receive, send)
-        else:
-            await self._otherwise(scope, receive, send)
-
-
-def _is_for_people(request: Request) -> bool:
-    """Returns whether a request comes from a browser that accepts HTML and is not an API call."""
-    is_of_pages = request.method in ("GET", "HEAD") and not request.url.path.startswith("/v1")
-    return is_of_pages and "text/html" in request.headers.get("Accept", "")
+        answer = self._otherwise
+        if scope["type"] == "http" and scope["method"] in ("GET", "HEAD"):
+            takes_html = "text/html" in Headers(scope=scope).get("Accept", "")
+            if takes_html and not Request(scope).url.path.startswith("/v1"):
+                answer = page_document(404)
+        await answer(scope, receive, send)
 
 
 async def _page(request: Request) -> Response:
-    """Returns the HTML document of the web pages."""
     return page_document()
 
 

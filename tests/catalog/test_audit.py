@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from catalog import Catalog
-from catalog.access.audit import Deed
+from catalog.records import Deed
 
 
 def _deed(i: int, workspace: str = "acme") -> Deed:

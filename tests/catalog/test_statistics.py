@@ -11,7 +11,7 @@ import pytest
 from catalog import Cancelled, Catalog, Dataset, Failed, Job, JobKind, Model, Produced
 from catalog.database.counts import BUCKETS_SECONDS, Counted
 from catalog.errors import LeaseLostError
-from catalog.jobs.request_context import RequestContext, in_request
+from catalog.jobs.jobs import RequestContext, in_request
 from tests.catalog.conftest import trained
 from tests.claims import claim_job, let_expire
 

@@ -24,8 +24,8 @@ from runtime.settings import RuntimeSettings
 from service.app import create_app
 from service.settings import ServiceSettings
 from tests.test_layout import ROOT, modules
+from worker.processes.child import work_of
 from worker.settings import JobSettings
-from worker.work.kinds import work_of
 
 Calls = dict[tuple[str, str], dict[str, Any]]
 

@@ -13,14 +13,16 @@ import httpx
 import pytest
 
 from catalog import upgrade
-from service import ServiceSettings, run
 from service.errors import StartError
-from service.http.request_ids import HEADER
+from service.http.response_headers import REQUEST_ID
+from service.server import run
+from service.settings import ServiceSettings
 from tests.running_service import Running, assert_problem, settings_in
 from tests.wordings import refuses, same_wording
 
 SERVE = """
-from service import ServiceSettings, run
+from service.server import run
+from service.settings import ServiceSettings
 
 run(ServiceSettings(), lambda url: print(url, flush=True))
 """
@@ -63,10 +65,10 @@ def test_a_foreign_page_changes_nothing(service: Running) -> None:
 
 @pytest.mark.parametrize("path", ["/healthz", "/v1/datasets", "/v1/nothing", "/docs"])
 def test_every_response_carries_a_request_id(service: Running, path: str) -> None:
-    assert service.http.get(path, headers={HEADER: "mine-1"}).headers[HEADER] == "mine-1"
+    assert service.http.get(path, headers={REQUEST_ID: "mine-1"}).headers[REQUEST_ID] == "mine-1"
     made, forged = (
-        service.http.get(path, headers=headers).headers[HEADER]
-        for headers in ({}, {HEADER: "two words"})
+        service.http.get(path, headers=headers).headers[REQUEST_ID]
+        for headers in ({}, {REQUEST_ID: "two words"})
     )
     assert made
     assert forged not in ("two words", made)

@@ -12,7 +12,7 @@ import pytest
 from catalog import JobStatus
 from gcvae import Synthesizer
 from gcvae.files.table_stream import stream_table
-from service.shards import cut_rows
+from service.routes.results import cut_rows
 from tests.lengths import first_of
 from tests.running_service import Running, assert_problem, attempt, work
 

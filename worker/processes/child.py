@@ -10,7 +10,9 @@ import os
 import signal
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict
+from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -18,7 +20,7 @@ import structlog
 from setproctitle import setproctitle
 from sqlalchemy.exc import SQLAlchemyError
 
-from catalog import Cancelled, Catalog, Claim, Failed, Outcome
+from catalog import Cancelled, Catalog, Claim, Failed, JobKind, Outcome
 from catalog.errors import LeaseLostError, NotFoundError
 from gcvae.errors import CancelledError, GcvaeError, InputError
 from models_store import open_store_of
@@ -28,7 +30,7 @@ from runtime.priority import step_back_as_before
 from worker.errors import DeletedTableError, GpuMemoryError
 from worker.settings import WorkerSettings, read_settings
 from worker.work.attempt import Attempt
-from worker.work.kinds import work_of
+from worker.work.joining import join_shards
 from worker.work.messages import SERVER_AWAY, LastMessage, TryAgain, finite
 
 _log = structlog.get_logger(__name__)
@@ -76,8 +78,7 @@ def _do(claim: Claim, catalog: Catalog, settings: WorkerSettings, pipe: Connecti
 
 
 def do_work(attempt: Attempt) -> LastMessage | None:
-    """Does the work of an attempt at a job and converts its result or any exception to the final
-    message for the supervisor.
+    """Does the work of an attempt, and returns the final message for the supervisor.
 
     Returns:
         The final message; None if the attempt lost its lease (ownership of the job).
@@ -99,13 +100,29 @@ def do_work(attempt: Attempt) -> LastMessage | None:
         return finite(_final_outcome(error))
 
 
+def work_of(kind: JobKind, *, joins: bool) -> Callable[[Attempt], Outcome]:
+    """Returns the function that does the work of an attempt at a job.
+
+    Args:
+        kind: Kind of the job; the function is `<kind>` in `worker/work/<kind>.py`.
+        joins: Whether all shards have succeeded and are to be joined; the function is then `join`
+            of that module if it exists, otherwise `join_shards`.
+
+    The function raises `InputError` if a table does not fit the model, `CancelledError` if the
+    attempt was asked to stop, and `LeaseLostError` if it no longer owns the job.
+    """
+    module = import_module(f"worker.work.{kind}")
+    work: Callable[[Attempt], Outcome]
+    work = getattr(module, "join", join_shards) if joins else getattr(module, kind)
+    return work
+
+
 def _server_away(error: Exception) -> TryAgain:
     return TryAgain(Failed(SERVER_AWAY, str(error).splitlines()[0]))
 
 
 def _smaller_batch_or_failure(attempt: Attempt, error: GpuMemoryError) -> LastMessage:
-    """Returns a request for another attempt with half the batch size, or a failure if the batch was
-    already halved."""
+    """Returns a request for another attempt with half the batch size, or else a failure."""
     if not attempt.job.smaller_batch and error.batch_size > 1:
         _log.warning("the GPU's memory is too small, the next attempt takes half the batch")
         return TryAgain(Failed(_GPU_MEMORY, str(error)), smaller_batch=True)
@@ -131,6 +148,5 @@ def _final_outcome(error: Exception) -> Outcome:
 
 
 def _show(command: str) -> None:
-    """Sets the command that `ps` shows for this process, padded with blanks over the previous
-    one."""
+    """Sets the command that `ps` shows, padded with blanks over the previous one."""
     setproctitle(command.ljust(sum(len(os.fsencode(word)) + 1 for word in sys.orig_argv)))

@@ -32,11 +32,11 @@ from models_store.errors import StoreError
 from runtime.deadline import end_within
 from runtime.logs import set_up_logs
 from runtime.traces import make_traces
-from worker.garbage_collection import collect_garbage
 from worker.processes.app import open_catalog
 from worker.processes.metrics import MetricsServer, WorkerMetrics
 from worker.processes.slots import Slot, find_gpus, make_slots
 from worker.settings import WorkerSettings
+from worker.upkeep import collect_garbage
 
 _log = structlog.get_logger(__name__)
 
@@ -70,8 +70,7 @@ def run_worker(settings: WorkerSettings) -> int:
 
 
 class WorkerGroup:
-    """Runs a Celery process for each slot (room for one running job), and the reconciler, which
-    sends lost messages again."""
+    """Runs a Celery process for each slot, and the reconciler."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         self._settings = settings
@@ -88,8 +87,7 @@ class WorkerGroup:
         self._forget_at = self._seen_at = 0.0
 
     def run(self, stop: threading.Event) -> None:
-        """Runs the reconciler and restarts Celery processes that have ended, until `stop` is
-        set."""
+        """Runs the reconciler and restarts Celery processes until `stop` is set."""
         self._try(self._reconciler.start)
         while not stop.is_set():
             for slot in self._slots:
@@ -98,8 +96,7 @@ class WorkerGroup:
             stop.wait(self._settings.jobs.reconcile_seconds)
 
     def close(self) -> None:
-        """Asks all Celery processes to give their running jobs back, and waits until they have
-        ended."""
+        """Asks the Celery processes to give their jobs back, and waits until they have ended."""
         for slot in self._slots:
             slot.ask_to_stop()
         for slot in self._slots:
@@ -109,25 +106,18 @@ class WorkerGroup:
         self._catalog.close()
 
     def _tick(self) -> None:
-        self._give_sign_of_life()
+        if time.monotonic() >= self._seen_at:
+            self._catalog.workers.seen(self._name, version("gcvae"), self._slot_names)
+            self._seen_at = time.monotonic() + _SEEN_SECONDS
         self._reconciler.run_once()
         collect_garbage(self._catalog, self._store)
         if time.monotonic() >= self._forget_at:
             self._reconciler.forget_old_keys()
-            self._forget_old_results()
+            seconds = self._settings.jobs.keep_results_seconds
+            retention = self._catalog.retention
+            if seconds is not None and (n := retention.delete_results_older_than(seconds)):
+                _log.info("old results are deleted", results=n)
             self._forget_at = time.monotonic() + _FORGET_SECONDS
-
-    def _give_sign_of_life(self) -> None:
-        if time.monotonic() >= self._seen_at:
-            self._catalog.workers.seen(self._name, version("gcvae"), self._slot_names)
-            self._seen_at = time.monotonic() + _SEEN_SECONDS
-
-    def _forget_old_results(self) -> None:
-        seconds = self._settings.jobs.keep_results_seconds
-        if seconds is None:
-            return
-        if n_deleted := self._catalog.retention.delete_results_older_than(seconds):
-            _log.info("old results are deleted", results=n_deleted)
 
     def _try(self, action: Callable[[], object]) -> None:
         """Runs an action and logs errors of unavailable servers instead of raising them."""
@@ -141,8 +131,7 @@ class WorkerGroup:
 
 
 class SlotProcess:
-    """Celery process of one slot (room for one running job); `keep` restarts it when it has
-    ended."""
+    """Celery process of one slot; `keep` restarts it when it has ended."""
 
     def __init__(self, slot: Slot, settings: WorkerSettings, metrics: WorkerMetrics) -> None:
         self._slot = slot
@@ -167,9 +156,14 @@ class SlotProcess:
             self._celery.terminate()
 
     def stop(self) -> None:
-        """Waits until the Celery process has ended, and kills processes that it has left."""
+        """Waits until the Celery process has ended, and kills what it has left in its session.
+
+        A job's process is in a separate session, and ends with its parent.
+        """
         if self._celery is not None:
-            _end_session(self._celery)
+            self._celery.wait()
+            with suppress(ProcessLookupError):
+                os.killpg(self._celery.pid, signal.SIGKILL)
 
     def _start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "worker.processes.app", "--parent", str(os.getpid())]
@@ -181,17 +175,6 @@ class SlotProcess:
         return subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True
         )
-
-
-def _end_session(celery: subprocess.Popen[bytes]) -> None:
-    """Waits for a stopping Celery process, then kills what is left of its session.
-
-    A job's process is in a separate session, and ends with its parent.
-    """
-    celery.wait()
-    with suppress(ProcessLookupError):
-        os.killpg(celery.pid, signal.SIGKILL)
-    celery.wait()
 
 
 def _stop_on_signals(stop: threading.Event, limit_seconds: float) -> None:

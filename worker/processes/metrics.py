@@ -20,8 +20,7 @@ _log = structlog.get_logger(__name__)
 
 
 class WorkerMetrics:
-    """Counts the rounds of the worker's loop and the starts of Celery processes, as Prometheus
-    metrics."""
+    """Prometheus metrics of the rounds of the worker's loop and the starts of processes."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

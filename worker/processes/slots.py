@@ -53,8 +53,7 @@ def make_slots(settings: JobSettings, gpus: list[str]) -> list[Slot]:
 
 
 def find_gpus() -> list[str]:
-    """Returns the names of the GPUs for training, as in `CUDA_VISIBLE_DEVICES`; empty if there are
-    none.
+    """Returns the names of the GPUs for training, as in `CUDA_VISIBLE_DEVICES`.
 
     Torch counts them in a separate process, because CUDA must not be initialised before this
     process forks.
@@ -71,8 +70,7 @@ def find_gpus() -> list[str]:
 
 
 def _has_driver() -> bool:
-    """Returns whether the GPU's driver is installed; importing torch to find out would take
-    seconds."""
+    """Returns whether the GPU's driver is installed; torch would take seconds to tell."""
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -10,21 +10,22 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from catalog import Cancelled, Catalog, Claim, Document, Failed, Job, JobStatus
+from catalog import Cancelled, Catalog, Claim, Document, Failed, JobStatus
 from catalog.errors import LeaseLostError, NotFoundError
 from catalog.object_keys import checkpoint_prefix, output_prefix
 from models_store import Store
 from runtime.logs import log_context
 from runtime.processes import ForkServer, Process
-from runtime.traces import NoTraces, Span, Traces
-from worker.garbage_collection import collect_garbage
+from runtime.traces import Traces
 from worker.processes.child import do_job
 from worker.settings import JobSettings
+from worker.upkeep import collect_garbage
 from worker.work.messages import SERVER_AWAY, LastMessage, Message, TryAgain
 
 JOB_IMPORTS = "worker.processes.imports"
@@ -37,7 +38,7 @@ T = TypeVar("T")  # result of a write
 _KEEPING = (JobStatus.SUCCEEDED, JobStatus.RUNNING, JobStatus.QUEUED)
 
 
-_NO_TRACES = NoTraces()
+_NO_TRACES = Traces()
 
 
 def run_jobs(
@@ -48,8 +49,7 @@ def run_jobs(
     server: ForkServer,
     traces: Traces = _NO_TRACES,
 ) -> None:
-    """Takes and runs jobs of the queues in `settings`, one after the other, until none is
-    available.
+    """Takes and runs jobs of the queues in `settings`, until none is available.
 
     A message to a worker is only a request to look for work. Because the worker continues until
     nothing waits, jobs that waited for their workspace's limit need no message.
@@ -80,14 +80,10 @@ def run_attempt(
     server: ForkServer,
     traces: Traces = _NO_TRACES,
 ) -> None:
-    """Runs one attempt at a claimed job, records its outcome, and deletes bytes that are due for
-    deletion.
+    """Runs one attempt at a claimed job, records its outcome, and deletes garbage.
 
     Args:
-        claim: Claim of the worker on the job.
-        shutdown: Once set, the job is given back to the queue at once.
-        server: Fork server that starts the process of the attempt.
-        traces: Creates a trace span for the attempt, as a child of the request's span.
+        shutdown, server, traces: As for `run_jobs`.
     """
     job = claim.job
     with (
@@ -97,17 +93,14 @@ def run_attempt(
         span.describe(job=job.id, attempt=claim.attempt, kind=job.kind.value)
         _log.info("attempt begins", kind=job.kind.value)
         ending = Supervisor(catalog, claim, settings, shutdown, server).run()
-        _report_ending(span, ending)
+        span.describe(ending=ending)
+        if ending not in ("trained", "produced", "cancelled", "handed back"):
+            span.fail(ending)
         collect_garbage(catalog, store)
 
 
 class Supervisor:
-    """Runs the child process of one attempt, sends heartbeats, and records the outcome.
-
-    Args:
-        shutdown: Once set, the job is given back at once.
-        server: Fork server that starts the child process.
-    """
+    """Runs the child process of one attempt, sends heartbeats, and records the outcome."""
 
     def __init__(
         self,
@@ -214,13 +207,7 @@ class Supervisor:
             child.terminate()
 
     def _insist(self, write: Callable[[], T]) -> T:
-        """Calls `write`, and retries while the database is unavailable; no one else can take the
-        job meanwhile.
-
-        Raises:
-            LeaseLostError: Another attempt owns the job, or the job has ended.
-            SQLAlchemyError: The worker shuts down before the database is available again.
-        """
+        """Calls `write` until the database is available; nobody else can take the job."""
         while True:
             try:
                 return write()
@@ -231,11 +218,7 @@ class Supervisor:
             time.sleep(self._settings.heartbeat_seconds)
 
     def _conclude(self, exit_code: int | None) -> str:
-        """Records the outcome of the attempt; returns it as in `run`.
-
-        Raises:
-            LeaseLostError: Another attempt owns the job; nothing was written.
-        """
+        """Records the outcome of the attempt; returns it as in `run`."""
         leases, last = self._catalog.leases, self._last
         if self._lost:
             raise LeaseLostError(self._claim.job_id, self._claim.attempt)
@@ -265,9 +248,10 @@ class Supervisor:
         return failed.code
 
     def _leave_no_bytes(self) -> None:
-        """Marks for deletion the bytes that this attempt stored, unless they may still be
-        needed."""
-        claim, job = self._claim, self._job()
+        """Marks the bytes that this attempt stored for deletion, unless they may be needed."""
+        claim, job = self._claim, None
+        with suppress(NotFoundError):
+            job = self._catalog.workspace(claim.job.workspace).jobs.get(claim.job_id)
         if job is not None and job.attempt == claim.attempt and job.status in _KEEPING:
             # The outcome was written although the database's response was lost; or no other attempt
             # has begun, and the one that ends the job marks these bytes for deletion.
@@ -278,19 +262,6 @@ class Supervisor:
         if job is None or job.status.is_final:
             prefixes.append(checkpoint_prefix(claim.job_id, claim.attempt))
         self._catalog.orphans.add(prefixes)
-
-    def _job(self) -> Job | None:
-        try:
-            job = self._claim.job
-            return self._catalog.workspace(job.workspace).jobs.get(job.id)
-        except NotFoundError:
-            return None
-
-
-def _report_ending(span: Span, ending: str) -> None:
-    span.describe(ending=ending)
-    if ending not in ("trained", "produced", "cancelled", "handed back"):
-        span.fail(ending)
 
 
 def _death(exit_code: int | None) -> Failed:

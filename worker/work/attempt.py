@@ -87,9 +87,8 @@ class Attempt:
             self.send(finite({"phase": phase, "fraction": self._fraction, **more}))
             self._reported = (phase, now)
 
-    def publish(self, name: str, data: Path) -> Published:
-        """Stores a file in the object store as the result of the attempt; `name` is appended to the
-        attempt's key prefix.
+    def publish(self, file: Path) -> Published:
+        """Stores a file as a result of the attempt, under the attempt's key prefix and its name.
 
         Raises:
             LeaseLostError: The attempt no longer owns the job; nothing was published.
@@ -98,7 +97,7 @@ class Attempt:
         leases = self.catalog.leases
         if leases.find_claim(claim.job_id, claim.owner, claim.attempt, 0.0) is None:
             raise LeaseLostError(claim.job_id, claim.attempt)
-        return self.store.publish(output_prefix(self.job, claim.attempt) + name, data)
+        return self.store.publish(output_prefix(self.job, claim.attempt) + file.name, file)
 
     def prepare(self) -> None:
         """Reports that the work begins, and sets torch's number of threads."""

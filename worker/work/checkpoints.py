@@ -20,8 +20,7 @@ _log = structlog.get_logger(__name__)
 
 
 class JobCheckpoints:
-    """Stores and loads the training checkpoints of one attempt; implements the protocol
-    `CheckpointStore` of the library's training.
+    """Training checkpoints of one attempt; implements the library's `CheckpointStore`.
 
     Attributes:
         interval_seconds: Time from one checkpoint to the next; shorter before the first of the
@@ -51,8 +50,7 @@ class JobCheckpoints:
         self._catalog.leases.begin_counting(self._claim, Promise(**promise), require_within)
 
     def load(self) -> bytes | None:
-        """Returns the newest checkpoint of all attempts; None if there is none, or if its bytes are
-        lost."""
+        """Returns the newest checkpoint of all attempts; None without one or if it is lost."""
         job = self._claim.job
         if job.checkpoint_key is None or job.checkpoint_sha256 is None:
             return None
@@ -65,8 +63,7 @@ class JobCheckpoints:
         return data
 
     def restored(self, *, is_continued: bool) -> None:
-        """Logs whether training resumes from the loaded checkpoint (`is_continued`) or begins
-        anew."""
+        """Logs whether training resumes from the loaded checkpoint or begins anew."""
         key = self._claim.job.checkpoint_key
         if is_continued:
             _log.info("training resumes", checkpoint=key)
@@ -101,12 +98,9 @@ class JobCheckpoints:
         except LeaseLostError:
             self._store.delete(published.key)
             raise
-        self._drop(self._newest_key)
+        if self._newest_key is not None:
+            self._store.delete(self._newest_key)
+            self._catalog.orphans.forget(self._newest_key)
         self._newest_key = published.key
         self.interval_seconds = self._later_seconds
         _log.info("checkpoint", key=published.key, size_bytes=published.size_bytes)
-
-    def _drop(self, key: str | None) -> None:
-        if key is not None:
-            self._store.delete(key)
-            self._catalog.orphans.forget(key)

@@ -20,7 +20,7 @@ from models_store.errors import MissingObjectError
 from worker.errors import DeletedTableError
 from worker.work.attempt import Attempt
 from worker.work.checkpoints import JobCheckpoints
-from worker.work.outputs import publish, publish_report
+from worker.work.outputs import publish, publish_report, written
 from worker.work.tables import stored_database
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ def fit_database(
 
     Raises:
         InputError: The tables, their schema or the settings are not suitable.
-        CancelledError: The attempt was asked to stop.
     """
     from gcvae import DatabaseSynthesizer
 
@@ -64,8 +63,7 @@ def fit_database(
 
 
 def record_of_database(record: Document, dataset: Dataset, spec: TrainSpec) -> Document:
-    """Returns the training record of a database's model, with the file format of each table
-    added."""
+    """Returns the training record of a database's model, with the format of each table."""
     formats = {table["name"]: {"format": table["format"]} for table in dataset.tables or ()}
     tables = {name: table | formats.get(name, {}) for name, table in record["tables"].items()}
     how = {name: spec.training[name] for name in ("preset", "seed", "device")}
@@ -73,12 +71,7 @@ def record_of_database(record: Document, dataset: Dataset, spec: TrainSpec) -> D
 
 
 def sample_database(attempt: Attempt, spec: SampleSpec) -> Produced:
-    """Generates a synthetic database and publishes it as a ZIP file, or only one of its tables as a
-    file.
-
-    Raises:
-        CancelledError, LeaseLostError: The attempt was asked to stop, or no longer owns the job.
-    """
+    """Generates a database and publishes it as a ZIP file, or only one of its tables."""
     synthesizer = attempt.load_database()
     attempt.report("sampling", 0.0)
     drawn = synthesizer.sample(spec.parents, scale=spec.scale or 1.0, seed=spec.seed)
@@ -90,12 +83,7 @@ def sample_database(attempt: Attempt, spec: SampleSpec) -> Produced:
 
 
 def impute_database(attempt: Attempt, spec: ImputeSpec) -> Produced:
-    """Fills the missing cells of all tables and publishes them as a ZIP file.
-
-    Raises:
-        InputError: The tables do not fit the model.
-        CancelledError, LeaseLostError: The attempt was asked to stop, or no longer owns the job.
-    """
+    """Fills the missing cells of all tables and publishes them as a ZIP file."""
     synthesizer = attempt.load_database()
     tables = stored_database(attempt, spec.table_key, spec.table_sha256, spec.table_encoding)
     attempt.report("imputing", 0.0)
@@ -119,7 +107,7 @@ def _publish_tables(
     from gcvae.linked.database_archive import schemas_of_texts, write_database
 
     typed = schemas_of_texts(attempt.model().record or {}, synthesizer.schemas)
-    path = attempt.folder / "tables"
+    path = attempt.folder / ("tables.zip" if only is None else f"rows.{format}")
     with path.open("w+b") as file:
         packed = write_database(file, tables, format, typed=typed, escape_formulas=escape_formulas)
         if only is not None:
@@ -127,7 +115,6 @@ def _publish_tables(
     told = {name: {"rows": len(frame), **vars(packed[name])} for name, frame in tables.items()}
     return publish(
         attempt,
-        "tables.zip" if only is None else f"rows.{format}",
         path,
         media_type=MEDIA_TYPE if only is None else MEDIA_TYPES[format],
         rows=sum(len(frame) for frame in tables.values()),
@@ -138,10 +125,6 @@ def _publish_tables(
 def score_database(attempt: Attempt, spec: ScoreSpec) -> Produced:
     """Scores each household of a database (a row without a parent, with all rows below it) and
     publishes a table with a line for each.
-
-    Raises:
-        InputError: The tables do not fit the model.
-        CancelledError, LeaseLostError: The attempt was asked to stop, or no longer owns the job.
     """
     import pandas as pd
 
@@ -167,12 +150,10 @@ def score_database(attempt: Attempt, spec: ScoreSpec) -> Produced:
     }
     totals = ScoreTotals()
     blocks = (pd.DataFrame(block).astype({"anomaly": float}) for block in lines)
-    file = attempt.folder / "scores"
-    with file.open("wb") as target:
-        target.writelines(stream_scores(blocks, spec.format, heading, totals))
+    chunks = stream_scores(blocks, spec.format, heading, totals)
+    file = written(attempt, f"scores.{spec.format}", chunks)
     return publish(
         attempt,
-        f"scores.{spec.format}",
         file,
         media_type=MEDIA_TYPES[spec.format],
         rows=totals.rows,
@@ -184,12 +165,10 @@ _PLACE = ("table", "row")
 
 
 def report_database(attempt: Attempt, spec: ReportSpec) -> Produced:
-    """Compares the model of a database with real tables, one after the other, and publishes the
-    report.
+    """Compares the model of a database with real tables and publishes the report.
 
     Raises:
         InputError, DeletedTableError: A table does not fit the model, or a dataset was deleted.
-        CancelledError, LeaseLostError: The attempt was asked to stop, or no longer owns the job.
     """
     synthesizer = attempt.load_database()
     real, holdout = (
@@ -213,11 +192,7 @@ def report_database(attempt: Attempt, spec: ReportSpec) -> Produced:
 
 
 def _clean_database(attempt: Attempt, dataset_id: str) -> dict[str, pd.DataFrame]:
-    """Returns the tables of a dataset without invalid references, as in training.
-
-    Raises:
-        DeletedTableError: The dataset was deleted.
-    """
+    """Returns the tables of a dataset without invalid references, as in training."""
     from gcvae.linked.infer_links import infer_database
     from gcvae.linked.references import checked_references
 
@@ -235,8 +210,7 @@ _VERDICTS = ("red", "amber", "green", "not_measured")
 
 
 def _worst(tables: Document) -> Document:
-    """Returns the summary of a report for the model's record: for each part, the table with the
-    worst verdict."""
+    """Returns a report's summary: for each part, the table with the worst verdict."""
     found: Document = {"decisions": {}, "verdicts": {}, "sentences": {}}
     for part in ("fidelity", "utility", "likelihood", "privacy"):
         ranked = sorted(tables, key=lambda name: _VERDICTS.index(tables[name][part]["verdict"]))
@@ -247,8 +221,7 @@ def _worst(tables: Document) -> Document:
 
 
 def _reporting(attempt: Attempt, dataset: Dataset) -> Callable[[str, float], None]:
-    """Returns a callback that reports the progress of all tables, each weighted by its number of
-    cells."""
+    """Returns a callback that reports the progress of all tables, weighted by cells."""
     sizes = {table["name"]: table["rows"] * table["columns"] for table in dataset.tables or ()}
     done: dict[str, float] = {}
     begun_at = time.monotonic()

@@ -5,20 +5,13 @@ from __future__ import annotations
 from catalog import Produced
 from catalog.job_kinds import EncodeSpec
 from worker.work.attempt import Attempt
-from worker.work.outputs import fraction_of_table, publish, reporting
+from worker.work.outputs import fraction_of_table, publish, reporting, written
 from worker.work.shards import Shard
 from worker.work.tables import table_of
 
 
 def encode(attempt: Attempt) -> Produced:
-    """Computes the latent vectors of the job's rows, or of those of its shard, and publishes them
-    as a table.
-
-    Raises:
-        InputError: The table does not fit the model.
-        CancelledError: The attempt was asked to stop.
-        LeaseLostError: The attempt no longer owns the job.
-    """
+    """Computes the latent vectors of the rows of the job or shard, and publishes them."""
     from gcvae.latent.encoding_stream import MEDIA_TYPES, stream_encodings
 
     shard = Shard.of(attempt, EncodeSpec)
@@ -27,14 +20,11 @@ def encode(attempt: Attempt) -> Produced:
     table = table_of(attempt, spec)
     fraction_of = fraction_of_table(table, among)
     blocks = reporting(attempt, "encoding", synthesizer.encode_blocks(table, among), fraction_of)
-    file = attempt.folder / "encodings"
-    with file.open("wb") as target:
-        heading = {"model_id": attempt.job.model_id}
-        target.writelines(stream_encodings(blocks, spec.format, heading, shard.of_file))
+    heading = {"model_id": attempt.job.model_id}
+    chunks = stream_encodings(blocks, spec.format, heading, shard.of_file)
     return publish(
         attempt,
-        f"encodings.{spec.format}",
-        file,
+        written(attempt, f"encodings.{spec.format}", chunks),
         media_type=MEDIA_TYPES[spec.format],
         rows=table.rows if among is None else len(among),
         summary={},

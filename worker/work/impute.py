@@ -6,20 +6,13 @@ from catalog import Produced
 from catalog.job_kinds import ImputeSpec
 from worker.work.attempt import Attempt
 from worker.work.databases import impute_database
-from worker.work.outputs import fraction_of_table, publish, reporting
+from worker.work.outputs import fraction_of_table, publish, reporting, written
 from worker.work.shards import Shard
 from worker.work.tables import table_of
 
 
 def impute(attempt: Attempt) -> Produced:
-    """Fills the missing cells of the job's rows, or of those of its shard, and publishes the
-    completed rows.
-
-    Raises:
-        InputError: The table does not fit the model.
-        CancelledError: The attempt was asked to stop.
-        LeaseLostError: The attempt no longer owns the job.
-    """
+    """Fills the missing cells of the rows of the job or shard, and publishes the rows."""
     from gcvae.files.table_stream import MEDIA_TYPES
     from gcvae.sampling.imputation_stream import stream_completed
 
@@ -34,12 +27,10 @@ def impute(attempt: Attempt) -> Produced:
     )
     fraction_of = fraction_of_table(table, among, spec.draws)
     blocks = reporting(attempt, "imputing", completed, fraction_of)
-    file = attempt.folder / "completed"
-    with file.open("wb") as target:
-        target.writelines(stream_completed(blocks, synthesizer.schema, spec.format, shard.of_file))
+    chunks = stream_completed(blocks, synthesizer.schema, spec.format, shard.of_file)
+    file = written(attempt, f"completed.{spec.format}", chunks)
     return publish(
         attempt,
-        f"completed.{spec.format}",
         file,
         media_type=MEDIA_TYPES[spec.format],
         rows=(table.rows if among is None else len(among)) * spec.draws,

@@ -18,7 +18,7 @@ from models_store import Published
 from models_store.errors import CorruptedError, MissingObjectError, ShardsLostError
 from models_store.manifests import Manifest
 from worker.work.attempt import Attempt
-from worker.work.outputs import publish
+from worker.work.outputs import publish, written
 
 _log = structlog.get_logger(__name__)
 
@@ -28,8 +28,7 @@ Summary = tuple[Document, bytes]
 
 
 def summary_of_first(_attempt: Attempt, shards: Sequence[Produced]) -> Summary:
-    """Returns (first shard's summary, no bytes), for jobs whose shards have the same summary and
-    whose joined result needs no further bytes at its end."""
+    """Returns (first shard's summary, no bytes), for shards that have the same summary."""
     return shards[0].summary, b""
 
 
@@ -67,13 +66,9 @@ def _list_shards(
     """Publishes a manifest that lists the shards' files, and returns the joined result."""
     parts = [Published(shard.object_key, shard.size_bytes, shard.sha256) for shard in shards]
     if end:
-        file = attempt.folder / "end"
-        file.write_bytes(end)
-        parts.append(attempt.publish("end", file))
+        parts.append(attempt.publish(written(attempt, "end", [end])))
     whole = Manifest.of_shards(attempt.store, parts)
-    file = attempt.folder / "manifest"
-    file.write_bytes(whole.to_bytes())
-    published = attempt.publish("manifest.json", file)
+    published = attempt.publish(written(attempt, "manifest.json", [whole.to_bytes()]))
     return Produced(
         object_key=published.key,
         sha256=whole.sha256,
@@ -86,18 +81,14 @@ def _list_shards(
 
 
 def _join_row_groups(attempt: Attempt, shards: Sequence[Produced], summary: Document) -> Produced:
-    """Publishes one Parquet file with the row groups of all shards, and returns the joined
-    result."""
+    """Publishes one Parquet file with the row groups of all shards."""
     from gcvae.files.table_stream import join_parquet
 
     files = [attempt.folder / f"shard-{number}" for number in range(len(shards))]
     _fetch(attempt, shards, files)
-    file = attempt.folder / "rows"
-    with file.open("wb") as target:
-        target.writelines(join_parquet(_each_once(files)))
+    file = written(attempt, "rows.parquet", join_parquet(_each_once(files)))
     rows = sum(shard.rows for shard in shards)
-    media_type = shards[0].media_type
-    return publish(attempt, "rows.parquet", file, media_type=media_type, rows=rows, summary=summary)
+    return publish(attempt, file, media_type=shards[0].media_type, rows=rows, summary=summary)
 
 
 def _fetch(attempt: Attempt, shards: Sequence[Produced], files: Sequence[Path]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from catalog import Produced
@@ -46,8 +46,7 @@ def reporting(
 
 
 def fraction_of_rows(rows: int) -> Callable[[int], float]:
-    """Returns a function that divides a number of finished rows by `rows`; it returns 1 if `rows`
-    is 0."""
+    """Returns a function that divides a number of finished rows by `rows` (1 for none)."""
     return lambda done: done / rows if rows else 1.0
 
 
@@ -67,13 +66,20 @@ def fraction_of_table(
     return lambda done: table.fraction * done / (table.rows * lines_per_row)
 
 
+def written(attempt: Attempt, name: str, chunks: Iterable[bytes]) -> Path:
+    """Writes a file in the attempt's folder and returns its path."""
+    file = attempt.folder / name
+    with file.open("wb") as target:
+        target.writelines(chunks)
+    return file
+
+
 def publish(
-    attempt: Attempt, name: str, file: Path, *, media_type: str, rows: int, summary: dict[str, Any]
+    attempt: Attempt, file: Path, *, media_type: str, rows: int, summary: dict[str, Any]
 ) -> Produced:
-    """Stores a file as the job's result and returns the outcome of the job.
+    """Stores a file as the job's result, under its own name, and returns the outcome of the job.
 
     Args:
-        name: Name of the result in the store.
         rows: Number of rows in the file.
         summary: Summary of the result, as JSON.
 
@@ -81,7 +87,7 @@ def publish(
         LeaseLostError: The attempt no longer owns the job.
     """
     attempt.report("finishing", 1.0)
-    published = attempt.publish(name, file)
+    published = attempt.publish(file)
     return Produced(
         object_key=published.key,
         sha256=published.sha256,
@@ -95,9 +101,7 @@ def publish(
 def publish_report(
     attempt: Attempt, document: dict[str, Any], *, rows: int, summary: dict[str, Any]
 ) -> Produced:
-    """Stores a report as the job's result, in JSON, and returns the outcome of the job; raises
-    LeaseLostError if the attempt no longer owns the job."""
-    file = attempt.folder / "report.json"
-    file.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False), encoding="utf-8")
-    kind = "application/json"
-    return publish(attempt, file.name, file, media_type=kind, rows=rows, summary=summary)
+    """Stores a report as the job's result, in JSON; raises as `publish`."""
+    content = json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
+    file = written(attempt, "report.json", [content])
+    return publish(attempt, file, media_type="application/json", rows=rows, summary=summary)

@@ -28,8 +28,6 @@ def report(attempt: Attempt) -> Produced:
     Raises:
         InputError: A table does not fit the model.
         DeletedTableError: A dataset was deleted.
-        CancelledError: The attempt was asked to stop.
-        LeaseLostError: The attempt no longer owns the job.
     """
     spec = ReportSpec.from_json(attempt.job.spec)
     if attempt.model().kind is DataKind.DATABASE:
@@ -46,14 +44,17 @@ def report(attempt: Attempt) -> Produced:
         progress=lambda share: attempt.report("reporting", share),
     )
     document = made.to_json()
-    return publish_report(
-        attempt, document, rows=sum(made.table_rows.values()), summary=_summary(document)
-    )
+    decisions = {found["of"]: found["verdict"] for found in document["decisions"]}
+    summary = {"decisions": decisions} | {
+        f"{member}s": {part: document[part][member] for part in _PARTS}
+        for member in ("verdict", "sentence")
+    }
+    rows = sum(made.table_rows.values())
+    return publish_report(attempt, document, rows=rows, summary=summary)
 
 
 def next_report(trained: TrainSpec, dataset: Dataset) -> Document | None:
-    """Returns the report job to queue after a training, with `kind`, `spec` and `estimate`; None if
-    training set no rows aside for a report."""
+    """Returns the report job to queue after a training; None without rows set aside for it."""
     if not trained.holds_back:
         return None
     spec, preset = ReportSpec(dataset.id, trained.training["seed"]), trained.training["preset"]
@@ -63,24 +64,10 @@ def next_report(trained: TrainSpec, dataset: Dataset) -> Document | None:
 
 
 def _dataset(attempt: Attempt, dataset_id: str, name: str) -> TableReader:
-    """Fetches a dataset to a local file with this name and returns a reader of it.
-
-    Raises:
-        DeletedTableError: The dataset was deleted.
-        CorruptedError: The bytes are not those that were uploaded.
-    """
+    """Fetches a dataset to a local file with this name and returns a reader of it."""
     try:
         dataset = attempt.workspace.datasets.get(dataset_id)
         place = dataset.object_key, dataset.sha256, dataset.encoding
         return stored_table(attempt, *place, name=name)
     except (NotFoundError, MissingObjectError) as error:
         raise DeletedTableError(dataset_id) from error
-
-
-def _summary(document: Document) -> Document:
-    """Returns the summary of a report for the model's record."""
-    decisions = {found["of"]: found["verdict"] for found in document["decisions"]}
-    return {"decisions": decisions} | {
-        f"{member}s": {part: document[part][member] for part in _PARTS}
-        for member in ("verdict", "sentence")
-    }

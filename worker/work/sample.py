@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from catalog import Produced
 from catalog.job_kinds import SampleSpec
 from worker.work.attempt import Attempt
 from worker.work.databases import sample_database
-from worker.work.outputs import fraction_of_rows, publish, reporting
+from worker.work.outputs import fraction_of_rows, publish, reporting, written
 from worker.work.shards import Shard
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def sample(attempt: Attempt) -> Produced:
@@ -20,11 +17,10 @@ def sample(attempt: Attempt) -> Produced:
 
     Raises:
         InputError: The model cannot generate rows that satisfy the conditions.
-        CancelledError: The attempt was asked to stop.
-        LeaseLostError: The attempt no longer owns the job.
     """
-    from gcvae.files.row_documents import pointing
+    from gcvae.files.row_documents import numbered, pointing
     from gcvae.files.table_stream import MEDIA_TYPES, stream_table
+    from gcvae.files.tables import read_table
 
     shard = Shard.of(attempt, SampleSpec)
     spec = shard.spec
@@ -36,42 +32,28 @@ def sample(attempt: Attempt) -> Produced:
     if shard.is_first and (notes := synthesizer.notes(spec.rows)):
         summary["notes"] = notes
     blocks = synthesizer.sample_blocks(spec.rows, seed=spec.seed, among=among)
-    file = attempt.folder / "rows"
-    with pointing("/given_rows"), file.open("wb") as target:
-        if conditions := _conditions(spec):
-            sampler = synthesizer.sampler(spec.seed, **conditions)
+    with pointing("/given_rows"):
+        if spec.is_conditional:
+            known = None if spec.given_rows is None else read_table(spec.given_rows.encode())
+            sampler = synthesizer.sampler(
+                spec.seed,
+                given=spec.given,
+                distribution=spec.distribution,
+                given_rows=None if known is None else numbered(known),
+            )
             if shard.is_first:
                 summary |= sampler.summary(spec.rows)
             blocks = sampler.blocks(spec.rows, among)
         blocks = reporting(attempt, "sampling", blocks, fraction_of_rows(len(among)))
-        target.writelines(
-            stream_table(
-                *(blocks, synthesizer.schema, spec.format, shard.of_file),
-                escape_formulas=spec.escape_formulas,
-            )
+        chunks = stream_table(
+            *(blocks, synthesizer.schema, spec.format, shard.of_file),
+            escape_formulas=spec.escape_formulas,
         )
+        file = written(attempt, f"rows.{spec.format}", chunks)
     return publish(
         attempt,
-        f"rows.{spec.format}",
         file,
         media_type=MEDIA_TYPES[spec.format],
         rows=len(among),
         summary=summary,
     )
-
-
-def _conditions(spec: SampleSpec) -> dict[str, Any]:
-    """Returns the conditions of the specification that are not None, by name."""
-    conditions = {
-        "given": spec.given,
-        "distribution": spec.distribution,
-        "given_rows": None if spec.given_rows is None else _given_rows(spec.given_rows),
-    }
-    return {name: condition for name, condition in conditions.items() if condition is not None}
-
-
-def _given_rows(text: str) -> pd.DataFrame:
-    from gcvae.files.row_documents import numbered
-    from gcvae.files.tables import read_table
-
-    return numbered(read_table(text.encode()))

@@ -29,7 +29,8 @@ def schema_as_said(dataset: Dataset) -> Document:
         {
             member: value
             for member, value in column.items()
-            if not _is_of_cells(member, column)
+            # Limits and names of categories are values of cells.
+            if not (member in _LIMITS or (member == "levels" and column["kind"] == "categorical"))
             or given.get(column["name"], {}).get(member) is not None
         }
         for column in dataset.schema["columns"]
@@ -37,15 +38,8 @@ def schema_as_said(dataset: Dataset) -> Document:
     return dataset.schema | {"columns": columns}
 
 
-def _is_of_cells(member: str, column: Document) -> bool:
-    """Returns whether a schema member contains values of single cells: a limit, or the levels of a
-    categorical column."""
-    return member in _LIMITS or (member == "levels" and column["kind"] == "categorical")
-
-
 def schema_without_values(dataset: Dataset) -> Document:
-    """Returns a dataset's schema without the members that were inferred from cells, except kinds
-    and formats."""
+    """Returns a dataset's schema with only what users gave, and kinds and formats."""
     given = {column["name"]: column for column in dataset.given_schema.get("columns") or ()}
     columns = [
         _without_values(column) | _said(given.get(column["name"], {}))
@@ -59,8 +53,7 @@ def schema_without_values(dataset: Dataset) -> Document:
 
 
 def _without_values(column: Document) -> Document:
-    """Returns a column's schema with only its name, its kind, its formats, and levels that cannot
-    be inferred."""
+    """Returns a column's name, kind, formats, and levels that cannot be inferred."""
     left = {member: column[member] for member in _AGREED if member in column}
     missing = column.get("missing", {})
     open_missing = {name: missing[name] for name in ("markers", "is_value") if name in missing}
@@ -72,8 +65,7 @@ def _without_values(column: Document) -> Document:
 
 
 def _levels_are_agreed(column: Document) -> bool:
-    """Returns whether a column's levels cannot be inferred from cells: words for true and false, or
-    an order of texts."""
+    """Returns whether a column's levels are words for true and false, or an order of texts."""
     if column.get("drop") or not column.get("levels"):
         return False
     outcomes = next(kind.outcomes for kind in ColumnKind if kind == column["kind"])

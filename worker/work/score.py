@@ -11,19 +11,13 @@ from gcvae.files.shards import WHOLE
 from worker.work.attempt import Attempt
 from worker.work.databases import score_database
 from worker.work.joining import Summary, join_shards
-from worker.work.outputs import fraction_of_table, publish, reporting
+from worker.work.outputs import fraction_of_table, publish, reporting, written
 from worker.work.shards import Shard
 from worker.work.tables import table_of
 
 
 def score(attempt: Attempt) -> Produced:
-    """Scores the job's rows, or those of its shard, and publishes the scores as a table.
-
-    Raises:
-        InputError: The table does not fit the model.
-        CancelledError: The attempt was asked to stop.
-        LeaseLostError: The attempt no longer owns the job.
-    """
+    """Scores the job's rows, or those of its shard, and publishes the scores as a table."""
     from gcvae.scoring.score_options import ScoreOptions
     from gcvae.scoring.score_stream import MEDIA_TYPES, new_totals, stream_scores
 
@@ -47,13 +41,11 @@ def score(attempt: Attempt) -> Produced:
     totals = new_totals(scorer.scoring)
     # The end of the file contains the totals of all rows; with shards, joining writes it.
     of_file = WHOLE if among is None else replace(shard.of_file, is_last=False)
-    file = attempt.folder / "scores"
-    with file.open("wb") as target:
-        blocks = reporting(attempt, "scoring", blocks, fraction_of_table(table, among))
-        target.writelines(stream_scores(blocks, spec.format, heading, totals, of_file))
+    blocks = reporting(attempt, "scoring", blocks, fraction_of_table(table, among))
+    chunks = stream_scores(blocks, spec.format, heading, totals, of_file)
+    file = written(attempt, f"scores.{spec.format}", chunks)
     return publish(
         attempt,
-        f"scores.{spec.format}",
         file,
         media_type=MEDIA_TYPES[spec.format],
         rows=totals.rows,
@@ -62,8 +54,7 @@ def score(attempt: Attempt) -> Produced:
 
 
 def join(attempt: Attempt) -> Produced:
-    """Joins the scores of a job whose shards have all succeeded, adds the totals, and publishes
-    them.
+    """Joins the scores of a job whose shards have all succeeded, and adds the totals.
 
     Raises:
         LeaseLostError: The attempt no longer owns the job, or waits for lost shards to be made

@@ -44,8 +44,7 @@ class Shard(Generic[SpecT]):
 
     @property
     def of_file(self) -> FileShard:
-        """Two flags: whether the result of this shard begins the job's file, and whether it ends
-        it."""
+        """Whether the result of this shard begins, and whether it ends, the job's file."""
         if self.place is None:
             return WHOLE
         return FileShard(self.is_first, self.place.number == self.place.shards - 1)

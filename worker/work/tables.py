@@ -26,8 +26,7 @@ def table_of(attempt: Attempt, spec: TableSpec) -> TableReader:
 def stored_table(
     attempt: Attempt, key: str, sha256: str, encoding: str | None, *, name: str = "table"
 ) -> TableReader:
-    """Fetches a table to the local disk and returns a reader, which does not load the complete
-    table into memory.
+    """Fetches a table to the local disk and returns a reader of it.
 
     Args:
         key: Store key of the table.

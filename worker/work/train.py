@@ -29,8 +29,6 @@ def train(attempt: Attempt) -> Trained:
         InputError: The table, its schema or the settings are not suitable.
         TrainingError: Training cannot continue.
         GpuMemoryError: The GPU has too little memory.
-        CancelledError: The attempt was asked to stop.
-        LeaseLostError: The attempt no longer owns the job.
     """
     attempt.prepare()
     job = attempt.job
@@ -41,7 +39,7 @@ def train(attempt: Attempt) -> Trained:
     synthesizer = _fit(attempt, dataset, spec)
     artifact = attempt.folder / "model.gcvae"
     synthesizer.save(artifact)
-    published = attempt.publish("model.gcvae", artifact)
+    published = attempt.publish(artifact)
     record = synthesizer.training_record
     return Trained(
         artifact_key=published.key,
@@ -54,11 +52,7 @@ def train(attempt: Attempt) -> Trained:
 
 
 def _require_device(device: str) -> None:
-    """Checks that this worker has the requested device, which the service cannot know.
-
-    Raises:
-        SettingError: CUDA is requested, and this worker has no GPU.
-    """
+    """Checks that this worker has the requested device, which the service cannot know."""
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():

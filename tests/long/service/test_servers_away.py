@@ -17,7 +17,7 @@ from catalog.database.tables import OrphanRow
 from tests.running_service import Running, assert_problem, running, settings_in
 from tests.servers.servers import PostgresServer, RedisServer, S3Server
 from tests.servers.store_proxy import StoreMode, StoreProxy
-from worker.garbage_collection import collect_garbage
+from worker.upkeep import collect_garbage
 
 _ANSWER_SECONDS = 2.0
 _TRIES = 3  # a busy machine may be slow once

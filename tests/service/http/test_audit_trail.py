@@ -12,10 +12,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from catalog.access.audit import Audit, Deed
+from catalog.access.audit import Audit
 from catalog.database.engine import Database
 from catalog.database.migrate import upgrade
-from catalog.records import AuditEntry
+from catalog.records import AuditEntry, Deed
 from service.http.audit_trail import AuditTrail
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from runtime.errors import MissingExtraError
 from runtime.settings import RuntimeSettings
-from runtime.traces import NoTraces, OtlpTraces, make_traces
+from runtime.traces import Traces, make_traces
 from tests.running_service import Running, attempt_by_child
 from tests.servers.trace_collector import TraceCollector
 
@@ -49,7 +49,7 @@ def test_a_trace_goes_from_the_request_to_the_attempt_at_its_job(
 ) -> None:
     service = start(traces_endpoint=collector.endpoint)
     job_id = queue_job(service, cars, traceparent=PARENT)
-    traces = OtlpTraces(collector.endpoint, 1.0, "worker")
+    traces = Traces(collector.endpoint, 1.0, "worker")
     attempt_by_child(service, job_id, traces)
     traces.close()
     service.resources.traces.close()
@@ -63,13 +63,13 @@ def test_a_trace_goes_from_the_request_to_the_attempt_at_its_job(
 
 
 def test_traces_are_off_unless_they_are_asked_for(service: Running, cars: bytes) -> None:
-    assert isinstance(service.resources.traces, NoTraces)
+    assert service.resources.traces.endpoint is None
     job_id = queue_job(service, cars, traceparent=PARENT)
     assert service.catalog.workspace("default").jobs.get(job_id).traceparent is None
 
 
 def test_a_share_of_none_is_traced_but_not_sent(collector: TraceCollector) -> None:
-    traces = OtlpTraces(collector.endpoint, 0.0, "api")
+    traces = Traces(collector.endpoint, 0.0, "api")
     with traces.span("GET /") as span:
         assert str(span.traceparent).endswith("-00")
     traces.close()
@@ -78,7 +78,7 @@ def test_a_share_of_none_is_traced_but_not_sent(collector: TraceCollector) -> No
 
 @pytest.mark.slow
 def test_a_collector_that_is_away_costs_no_work(caplog: pytest.LogCaptureFixture) -> None:
-    traces = OtlpTraces("http://127.0.0.1:9/v1/traces", 1.0, "api")
+    traces = Traces("http://127.0.0.1:9/v1/traces", 1.0, "api")
     with caplog.at_level(logging.CRITICAL), traces.span("GET /"):
         pass
     traces.close()
@@ -101,7 +101,7 @@ def test_traces_without_opentelemetry_are_refused_by_name() -> None:
 def test_the_error_says_which_variable_and_which_extra() -> None:
     error = MissingExtraError("GCVAE_X", "Y", "z")
     assert (error.variable, error.extra) == ("GCVAE_X", "z")
-    assert isinstance(make_traces(RuntimeSettings(), "api"), NoTraces)
+    assert make_traces(RuntimeSettings(), "api").endpoint is None
 
 
 def test_the_id_of_a_request_stands_in_the_lines_of_its_job(
