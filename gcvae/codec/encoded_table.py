@@ -48,6 +48,8 @@ class EncodedTable:
             for exact numbers. None if all numbers are exact. Shape: (n, D, 2), float64.
         dependent: Constraints on unobserved cells, by index of the column; each depends on columns
             generated before that column.
+        determined: Mask of the observed cells that follow from known ones; numbers among them count
+            by their probability, not by its density. None if there are none.
         context: Codes, then values of C columns of the parent table, for a conditional model; None
             for any other model. Shape: (n, 2 C).
     """
@@ -58,6 +60,7 @@ class EncodedTable:
     intervals: Tensor | None = None
     dependent: Mapping[int, DependentCells] = field(default_factory=dict)
     context: Tensor | None = None
+    determined: Tensor | None = None
 
     def __len__(self) -> int:
         """Returns the number of rows."""
@@ -84,7 +87,8 @@ class EncodedTable:
         parts = self.codes[rows], self.values[rows], self.observed[rows]
         dependent = {j: cells.take(rows) for j, cells in self.dependent.items()}
         context = None if self.context is None else self.context[rows]
-        return EncodedTable(*parts, intervals, dependent, context)
+        determined = None if self.determined is None else self.determined[rows]
+        return EncodedTable(*parts, intervals, dependent, context, determined)
 
     def first(self, n: int) -> EncodedTable:
         """Returns the first n rows of a table without intervals; constraints and context are left
@@ -120,7 +124,7 @@ class EncodedTable:
         intervals = None if self.intervals is None else self.intervals.to(device)
         parts = self.codes.to(device), self.values.to(device), self.observed.to(device)
         context = None if self.context is None else self.context.to(device)
-        return EncodedTable(*parts, intervals, self.dependent, context)
+        return EncodedTable(*parts, intervals, self.dependent, context, self.determined)
 
     @property
     def are_intervals(self) -> Tensor:
