@@ -262,9 +262,9 @@ class HardRules:
             for name in rule.columns:
                 column = self._schema[name]
                 levels = column.typed_levels if column.is_modelled and column.levels else ()
-                rows = np.flatnonzero(frame[name].isna()) if 0 < len(levels) <= _MOST_LEVELS else []
-                if not len(rows):
+                if not 0 < len(levels) <= _MOST_LEVELS or frame[name].notna().all():
                     continue
+                rows = np.flatnonzero(frame[name].isna())
                 part = frame.iloc[rows]
                 wrong = found.setdefault(name, np.zeros((len(frame), len(levels)), dtype=bool))
                 for k, level in enumerate(levels):

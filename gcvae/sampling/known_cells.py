@@ -198,8 +198,8 @@ class KnownRows:
             good = self._satisfied(found, rows_of(numbers, of_drawn), open_cells)
             good = good.view(len(pending), n_outputs) | ~held[pending, None]
             if round_number < _ROUNDS_OF_DEPENDENCIES:
-                known = rows.observed[pending].repeat_interleave(n_outputs, 0)
-                good &= self._keep_dependencies(found, known).view(len(pending), n_outputs)
+                kept = self._keep_dependencies(found, rows.observed[of_drawn])
+                good &= kept.view(len(pending), n_outputs)
             taken = is_open[pending] & good
             shape = (len(pending), n_outputs, -1)
             codes[pending] = torch.where(taken[..., None], found.codes.view(shape), codes[pending])
@@ -210,19 +210,19 @@ class KnownRows:
             is_open[pending] &= ~taken
             pending = is_open.any(1).nonzero()[:, 0]
             if not len(pending):
-                everything = torch.ones_like(codes, dtype=torch.bool)
-                table = EncodedTable(
-                    codes.flatten(0, 1), values.flatten(0, 1), everything.flatten(0, 1)
-                )
-                known = rows_of(numbers, np.arange(len(rows)).repeat(n_outputs))
-                completed = codec.decode(table, at.start * n_outputs, seed, known)
-                if self.blanks_missing:
-                    self._check_kept(completed, at.start, effective)
-                return completed, effective
-        never = np.zeros(len(self), dtype=bool)
-        never[at.start + pending.numpy()] = True
-        message = "no completion of the row keeps the hard rules"
-        raise HardRuleError(self._problem(never, message))
+                break
+        else:
+            never = np.zeros(len(self), dtype=bool)
+            never[at.start + pending.numpy()] = True
+            message = "no completion of the row keeps the hard rules"
+            raise HardRuleError(self._problem(never, message))
+        everything = torch.ones_like(codes, dtype=torch.bool)
+        table = EncodedTable(codes.flatten(0, 1), values.flatten(0, 1), everything.flatten(0, 1))
+        known = rows_of(numbers, np.arange(len(rows)).repeat(n_outputs))
+        completed = codec.decode(table, at.start * n_outputs, seed, known)
+        if self.blanks_missing:
+            self._check_kept(completed, at.start, effective)
+        return completed, effective
 
     def _positioned(
         self,

@@ -96,14 +96,14 @@ def known_regions(
         impossible: By column, levels that are excluded. Shape: (n, K) for K levels each.
     """
     reduced = codec.reduced(frame)
-    plain = []
+    plain: list[Region | None] = []
     for j, column in enumerate(codec.columns):
         owner = codec.reduction.owners.get(column.name, column.name)
         may_be_missing = np.full(len(frame), blanks_missing) | open_blanks.get(owner, False)
         wrong = None if column.name in codec.reduction.owners else impossible.get(column.name)
         of_codes = None if wrong is None else _impossible_codes(column, wrong)
-        region = _known_region(column, reduced[column.name], rows, j, may_be_missing, of_codes)
-        plain.append(region)
+        cells = reduced[column.name]
+        plain.append(_known_region(column, cells, rows, j, may_be_missing, of_codes))
     regions: list[AnyRegion | None] = [*plain]
     if len(codec.reduction) and order is not None:
         of_rules = regions_of_rows(codec, frame, order, blanks_missing=blanks_missing)
