@@ -91,10 +91,10 @@ class Prediction:
         y: y == round(f(x), 2) is the same rule as y == f(x) if y has two decimals."""
         tree = self.form.value
         match tree:
-            case ast.Call(func=ast.Name(id="round"), args=[inner, *digits]):
-                places = [digit.value for digit in digits if isinstance(digit, ast.Constant)] or [0]
-                is_same = self.form.relation == "==" and places == [decimals_of(self.column)]
-                tree = inner if is_same else tree
+            case ast.Call(func=ast.Name(id="round"), args=[inner, *digits]) if len(digits) < 2:
+                places = getattr(digits[0], "value", None) if digits else 0
+                is_same = self.column.has_numbers and places == decimals_of(self.column)
+                tree = inner if is_same and self.form.relation == "==" else tree
         return compile_term(tree, self.parents, self.rule.tables)
 
     @cached_property

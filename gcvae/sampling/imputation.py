@@ -1,11 +1,12 @@
 """Imputation: fills missing cells from p(missing | known); known cells are returned unchanged.
 
-A filled cell is never missing: it is drawn given that it is a value. Known text cells keep their
-exact text, and filled ones have the format of the schema; cells of other dtypes keep their dtype.
-Cells stay missing in identifiers, dropped columns, and columns that `filled_columns` leaves or
-keeps. Left cells are unknown, so that filled cells are the same as if all columns were filled; kept
-cells are known to be missing. A column that equals another in every training row is filled with the
-other column's cell.
+A filled cell is never missing, unless other cells, known or drawn, make it so by a rule without
+exceptions: it is drawn given that it is a value. Known text cells keep their exact text, and filled
+ones have the format of the schema, truth values the words of the table; cells of other dtypes keep
+their dtype. Cells stay missing in identifiers, dropped columns, and columns that `filled_columns`
+leaves or keeps. Left cells are unknown, so that filled cells are the same as if all columns were
+filled; kept cells are known to be missing. A column that equals another in every training row is
+filled with the other column's cell.
 """
 
 from __future__ import annotations
