@@ -47,6 +47,8 @@ class EncodedTable:
             for exact numbers. None if all numbers are exact. Shape: (n, D, 2), float64.
         dependent: Constraints on unobserved cells, by index of the column; each depends on columns
             generated before that column.
+        determined: Mask of the observed cells that follow from known ones; numbers among them count
+            by their probability, not by its density. None if there are none.
         context: Codes, then values of C columns of the parent table, for a conditional model; None
             for any other model. Shape: (n, 2 C).
     """
@@ -57,6 +59,7 @@ class EncodedTable:
     intervals: Tensor | None = None
     dependent: Mapping[int, DependentCells] = field(default_factory=dict)
     context: Tensor | None = None
+    determined: Tensor | None = None
 
     def __len__(self) -> int:
         """Returns the number of rows."""

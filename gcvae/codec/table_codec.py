@@ -48,6 +48,7 @@ from gcvae.codec.unmodelled_columns import (
 from gcvae.files.typed_columns import TypedTable
 from gcvae.numerics.generators import uniform
 from gcvae.numerics.seeds import derived_seed
+from gcvae.rules.grids import Grid
 from gcvae.rules.reduction import Reduction
 from gcvae.rules.residuals import type_limits
 from gcvae.rules.rewritings import Rewriting
@@ -259,10 +260,17 @@ class TableCodec:
         log_units = torch.zeros(table.codes.shape, dtype=torch.float64)
         for j, codec in enumerate(self.columns):
             units = codec.log_units(codes[:, j], values[:, j])
+            is_certain = np.zeros(len(codes), dtype=bool)
+            if table.determined is not None:
+                is_certain = table.determined[:, j].cpu().numpy()
+            grid = Grid.of(codec.column)
             if codec.name in self.reduction.owners and table.intervals is None:
                 # Densities are per unit of the table's column, however its parts are encoded.
-                is_present = codes[:, j] >= codec.has_missing
-                units = units + np.where(is_present, self.reduction.log_unit(codec.name), 0.0)
+                is_counted = (codes[:, j] >= codec.has_missing) & ~is_certain
+                units = units + np.where(is_counted, self.reduction.log_unit(codec.name), 0.0)
+            elif is_certain.any() and grid is not None and codec.is_real:
+                is_number = codes[:, j] == codec.n_codes - 1
+                units = units - np.where(is_certain & is_number, grid.log_unit, 0.0)
             log_units[:, j] = torch.from_numpy(units)
         counted = table.observed | self.hidden_cells(table)
         return torch.where(counted & ~table.are_intervals, log_units, 0.0)
@@ -303,11 +311,18 @@ class TableCodec:
             own[source] = own[source].where(own[source].notna(), own[copy])
         return self.reduction.reduce(pd.DataFrame(own, index=frame.index), blanks_unknown=True)
 
-    def written(self, names: Sequence[str], codes: Tensor, values: Tensor) -> pd.DataFrame:
+    def written(
+        self,
+        names: Sequence[str],
+        codes: Tensor,
+        values: Tensor,
+        known: pd.DataFrame | None = None,
+    ) -> pd.DataFrame:
         """Decodes only the named columns of the table. Shape: codes (n, D), values (n, D) for D
-        encoded columns -> n rows."""
+        encoded columns -> n rows. `known` are known cells beyond the training range, as in
+        `decode`."""
         frame = self._decoded(self.reduction.needed(names), codes, values)
-        return self.reduction.restore(frame, names)
+        return self.reduction.restore(frame, names, known)
 
     def _decoded(self, names: Collection[str], codes: Tensor, values: Tensor) -> pd.DataFrame:
         """Decodes the named columns of the transformed table."""
@@ -326,7 +341,12 @@ class TableCodec:
         return {codec.name: j for j, codec in enumerate(self.columns)}
 
     def earlier(
-        self, rewriting: Rewriting, part: str, codes: Tensor, values: Tensor
+        self,
+        rewriting: Rewriting,
+        part: str,
+        codes: Tensor,
+        values: Tensor,
+        known: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
         """Returns, decoded, the columns on which one part of a column depends: a rule or step sizes
         replace the column by parts, which depend on the rule's other columns and on earlier parts.
@@ -335,10 +355,11 @@ class TableCodec:
         Args:
             rewriting: Transformation of the column to its parts, such as the residual of a rule.
             part: Name of the part.
+            known: Known cells beyond the training table's range, as in `decode`.
         """
         parts = [column.name for column in rewriting.parts]
         before = self._decoded(parts[: parts.index(part)], codes, values)
-        parents = self.written(rewriting.parents, codes, values)
+        parents = self.written(rewriting.parents, codes, values, known)
         return pd.concat([parents, before], axis=1)
 
     def column_codec(self, name: str) -> ColumnCodec:

@@ -41,7 +41,7 @@ from gcvae.linked.references import (
 )
 from gcvae.numerics.seeds import fresh_seed
 from gcvae.numerics.whole_numbers import whole_number
-from gcvae.sampling.imputation import completed_rows
+from gcvae.sampling.imputation import completed_rows, truth_words
 from gcvae.schema.columns import TableSchema
 from gcvae.scoring.anomalies import ANOMALY, ODD_CELL, p_values
 from gcvae.scoring.row_scores import NO_ANOMALIES
@@ -380,7 +380,8 @@ class DatabaseSynthesizer:
                 schema, cells = TableSchema(tuple(columns)), frames[name].reset_index(drop=True)
                 typed = parse_table(cells[list(schema.names)], schema)
                 drawn = completed[name][list(schema.names)]
-                filled = completed_rows(cells, typed, drawn, schema)
+                words = truth_words(cells, typed, schema)
+                filled = completed_rows(cells, typed, drawn, schema, words)
                 found[name] = filled.set_axis(frames[name].index)
         return found
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from gcvae.arrays import DAY, FIRST_TIME, LAST_TIME, TIMES
+from gcvae.arrays import DAY, FIRST_TIME, LAST_TIME, TIMES, Mask
 from gcvae.cells.grid_units import microseconds
 from gcvae.cells.levels import are_numeric
 from gcvae.schema.columns import Column
@@ -123,6 +123,11 @@ class Grid:
         numbers = present.to_numpy(dtype=np.float64) * self.per_unit
         nearest: Indices = np.rint(np.clip(numbers, -LARGEST_PLACE, LARGEST_PLACE)).astype(np.int64)
         return nearest
+
+    def contains(self, present: pd.Series[Any]) -> Mask:
+        """Returns a mask of those of n cells, none missing, that lie within the column's limits."""
+        places = self.indices(present)
+        return np.asarray((places >= self.low) & (places <= self.high))
 
     def values(self, places: Indices, *, limited: bool = True) -> npt.NDArray[Any]:
         """Converts n multiples of the column's resolution to numbers or dates, clipped to the

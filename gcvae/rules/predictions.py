@@ -7,10 +7,11 @@ y == f(x) if y is within half a unit of f(x), in whichever direction halves are 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +36,10 @@ from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.rules import Combination, Condition, Formula, Missingness, Rule
 from gcvae.spelling.date_text import read_dates
 
-Ties = Literal["even", "away"]
-"""How numbers half way between two grid points are rounded: to the even one, or away from 0."""
+Ties = Literal["even", "away", "binary"]
+"""How numbers half way between two grid points are rounded: to the even one, away from 0 as in SQL,
+or as their binary fractions fall, as in pandas: 1.35 · 2.1 is 2.8350000000000004, thus 2.84."""
+TIES: tuple[Ties, ...] = get_args(Ties)
 _NOISE_DIGITS = 6
 """Number of decimals of a grid unit that count, so that 0.1 + 0.2 is 0.3 and 2.675 is a tie."""
 _LARGEST = 2.0**53
@@ -84,8 +87,15 @@ class Prediction:
 
     @cached_property
     def term(self) -> Term:
-        """Compiled right side f of the rule y == f(x)."""
-        return compile_term(self.form.value, self.parents, self.rule.tables)
+        """Compiled right side f of the rule y == f(x), before it is rounded to the resolution of
+        y: y == round(f(x), 2) is the same rule as y == f(x) if y has two decimals."""
+        tree = self.form.value
+        match tree:
+            case ast.Call(func=ast.Name(id="round"), args=[inner, *digits]) if len(digits) < 2:
+                places = getattr(digits[0], "value", None) if digits else 0
+                is_same = self.column.has_numbers and places == decimals_of(self.column)
+                tree = inner if is_same and self.form.relation == "==" else tree
+        return compile_term(tree, self.parents, self.rule.tables)
 
     @cached_property
     def is_of_levels(self) -> bool:
@@ -141,8 +151,10 @@ class Prediction:
         if self.form.is_inequality:
             to_whole = np.ceil if self.form.relation == ">=" else np.floor
         else:
-            to_whole = np.rint if self.ties == "even" else _away_from_zero
-        return _typed(_on_grid(found, self.column, to_whole), self.column).set_axis(frame.index)
+            to_whole = _away_from_zero if self.ties == "away" else np.rint
+        digits = None if self.ties == "binary" else _NOISE_DIGITS
+        on_grid = _on_grid(found, self.column, to_whole, digits)
+        return _typed(on_grid, self.column).set_axis(frame.index)
 
     def at_tie(self, frame: pd.DataFrame) -> Mask:
         """Returns a mask of those of n rows in which the formula's value lies half way between two
@@ -225,9 +237,14 @@ def rounded(values: Numbers, column: Column) -> Numbers:
     return _on_grid(values, column, np.rint)
 
 
-def _on_grid(values: Numbers, column: Column, to_whole: Callable[[Numbers], Numbers]) -> Numbers:
-    """Rounds numbers or seconds to multiples of the column's resolution by `to_whole`. Shape:
-    (n,)."""
+def _on_grid(
+    values: Numbers,
+    column: Column,
+    to_whole: Callable[[Numbers], Numbers],
+    digits: int | None = _NOISE_DIGITS,
+) -> Numbers:
+    """Rounds numbers or seconds to multiples of the column's resolution by `to_whole`, after
+    rounding them to `digits` decimals of a multiple; None for all digits. Shape: (n,)."""
     decimals = decimals_of(column)
     if column.has_times:
         scale = 1e6 / microseconds(column)
@@ -236,7 +253,8 @@ def _on_grid(values: Numbers, column: Column, to_whole: Callable[[Numbers], Numb
     else:
         return values
     with np.errstate(over="ignore", invalid="ignore"):
-        whole = to_whole(np.round(values * scale, _NOISE_DIGITS))
+        scaled = values * scale
+        whole = to_whole(scaled if digits is None else np.round(scaled, digits))
         return np.where(np.abs(whole) < _LARGEST, whole, np.nan) / scale
 
 

@@ -13,7 +13,7 @@ name. Replacing one column is called a rewriting.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -56,7 +56,7 @@ class Reduction:
         schema: TableSchema,
         rules: Iterable[Rule],
         left_out: Iterable[str],
-        whole: Iterable[str] = (),
+        whole: Collection[str] = (),
         rare_rows: int = 1,
     ) -> Reduction:
         """Fits the transformation that replaces columns of a table by residuals of rules and by
@@ -67,7 +67,9 @@ class Reduction:
                 before all inequalities. Hard conditions stand for the formulas and inequalities
                 among their terms.
             left_out: Columns that are neither replaced nor used in formulas.
-            whole: Columns that are not split into parts, such as week and weekday.
+            whole: Columns that are not split into parts, such as week and weekday, because
+                functional dependencies use them; a rule that relates two columns replaces the other
+                one.
             rare_rows: Minimum number of rows that contain the largest or smallest residual; with
                 fewer rows, its limit is a round number, so that it does not disclose them.
         """
@@ -79,7 +81,8 @@ class Reduction:
             is_usable = isinstance(rule.form, Formula) and rule.keep != "off"
             if not is_usable or not unusable.isdisjoint(rule.columns):
                 continue
-            for side in rule.sides:
+            # A column with a residual cannot be part of a functional dependency.
+            for side in sorted(rule.sides, key=lambda side: side.column in whole):
                 if side.column not in found and not depends_on(side.parents, side.column, parents):
                     rewriting = _rewriting(side, table, schema, rare_rows)
                     if rewriting is not None:

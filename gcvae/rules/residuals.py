@@ -30,7 +30,7 @@ from gcvae.errors import Problem, SchemaError
 from gcvae.files.typed_columns import TypedTable, row_chunks
 from gcvae.numerics.outward import plain_limits
 from gcvae.rules.grids import LARGEST_PLACE, Grid, Indices
-from gcvae.rules.predictions import Prediction, Ties, quantities
+from gcvae.rules.predictions import TIES, Prediction, quantities
 from gcvae.rules.rewritings import Rewriting
 from gcvae.rules.solutions import can_solve, solutions
 from gcvae.rules.splits import Split
@@ -197,13 +197,20 @@ class Residual(Computed):
 
     @property
     def is_exact(self) -> bool:
-        """Whether every row of the table satisfies the rule y == f(x) to the last digit, except
-        where f lies half way between two multiples of y's resolution."""
-        return not self.is_inequality and (self.lowest == self.highest or self.at_ties)
+        """Whether f determines y: every row of the table has the same residual, except where f lies
+        half way between two multiples of y's resolution. An inequality, too, can be exact: if
+        payment is always due 14 days after the end, `due >= end` determines both dates."""
+        return self.lowest == self.highest or self.at_ties
+
+    @property
+    def sole(self) -> int | None:
+        """Residual of every row in which f has a value, ties aside; None if there are several."""
+        first, last = (0, 0) if self.at_ties else self.limits
+        return first if first == last else None
 
     @property
     def kept(self) -> int:
-        """Residual of the rows that satisfy the rule, if every row does (`is_exact`)."""
+        """Residual of every row, ties aside, if the formula is exact (`is_exact`)."""
         return 0 if self.at_ties else self.lowest
 
     @cached_property
@@ -429,22 +436,22 @@ def prediction_of_document(document: Mapping[str, Any], schema: TableSchema) -> 
         raise SchemaError(*problems)
     if not isinstance(rules[0].form, Formula):
         raise ValueError(f"{rules[0]} computes no column")
-    ties: Ties = "away" if document.get("ties") == "away" else "even"
-    return replace(Prediction.of(rules[0], schema), ties=ties)
+    if document["ties"] not in TIES:
+        raise ValueError(f"ties are rounded {' or '.join(TIES)}, not {document['ties']!r}")
+    return replace(Prediction.of(rules[0], schema), ties=document["ties"])
 
 
 def with_ties(prediction: Prediction, table: TypedTable) -> Prediction:
-    """Returns the formula with numbers half way between two multiples of the resolution rounded to
-    even or away from 0, whichever fits more rows of the table's first chunk."""
+    """Returns the formula with numbers half way between two multiples of the resolution rounded as
+    in most rows of the table's first chunk."""
     if prediction.form.is_inequality or prediction.is_of_levels:
         return prediction
-    away = replace(prediction, ties="away")
     rows = next(iter(row_chunks(table, [prediction.column.name, *prediction.rule.parents])), None)
     if rows is None:
         return prediction
     values = prediction.values(rows[prediction.column.name])
-    kept = [int((prediction.values(p.predicted(rows)) == values).sum()) for p in (prediction, away)]
-    return away if kept[1] > kept[0] else prediction
+    ways = [replace(prediction, ties=ties) for ties in TIES]
+    return max(ways, key=lambda way: int((prediction.values(way.predicted(rows)) == values).sum()))
 
 
 def _of_sizes(counts: Counter[int]) -> Counter[int]:

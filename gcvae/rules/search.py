@@ -115,8 +115,8 @@ def _candidates(
 ) -> Iterator[Candidate]:
     """Yields candidate rules in order of search; each search knows the rules accepted so far.
 
-    Inequalities of the schema, and those that its hard conditions imply, come after formulas,
-    because they may follow from one.
+    Inequalities of the schema, and those that its hard conditions imply, come after formulas and
+    exact functional dependencies, which leave less freedom and of which they may follow.
     """
 
     def is_free(rule: Rule) -> bool:
@@ -130,10 +130,12 @@ def _candidates(
     yield from find_spans(sample)
     yield from find_formulas(sample, is_free)
     yield from find_features(sample, is_free)
+    functions = find_functions(sample)
+    yield from (function for function in functions if function.share == 1.0)
     yield from (Candidate(rule, 0.0, 0.0) for rule in inequalities)
     yield from find_orders(sample)
     yield from find_equalities(sample)
-    yield from find_functions(sample)
+    yield from (function for function in functions if function.share < 1.0)
     yield from find_blanks(sample)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from gcvae.arrays import Mask, Numbers
-from gcvae.rules.grids import Grid, Indices
+from gcvae.rules.grids import LARGEST_PLACE, Grid, Indices
 from gcvae.rules.predictions import Prediction
 from gcvae.schema.columns import Column
 from gcvae.schema.expressions import names_in
@@ -19,7 +19,7 @@ from gcvae.schema.rules import Formula
 
 _MINUTES = 1440
 _FARTHEST = 1 << 40
-"""Largest index of a parent that is searched."""
+"""Largest index of a parent of numbers that is searched."""
 
 
 _MONOTONE_FUNCTIONS = {"round", "floor", "ceil", "min", "max", "days", "months", "years"}
@@ -94,8 +94,9 @@ def solutions(
         return places_of_g
 
     # The ends of the parent are the same for all intervals.
-    first = np.full(len(others), max(own.low, -_FARTHEST))
-    last = np.full(len(others), min(own.high, _FARTHEST))
+    farthest = _FARTHEST if own.step is None else LARGEST_PLACE
+    first = np.full(len(others), max(own.low, -farthest))
+    last = np.full(len(others), min(own.high, farthest))
     line = _Line(first, last, g(first), g(last))
     ends = [_of_monotone(g, line, low[:, i], high[:, i]) for i in range(low.shape[1])]
     firsts, lasts = (np.stack(part, axis=1) for part in zip(*ends, strict=True))

@@ -1,16 +1,20 @@
 """Deduces unknown cells of a row from its known cells by formulas, repeated until nothing follows.
 
-    forwards        y = f(x) if all x are known, also for formulas with exceptions
+    forwards        y = f(x) if all x are known
     backwards       the unique x that gives y, if y and the other columns of f are known
     combinations    all x, if only one combination of them gives y: 2054 is 20 and 54
 
-The last two only use formulas that every row of the table satisfies. Deduced cells only guide
-proposals: they are drawn and scored like other unknown cells.
+Formulas without exceptions determine cells (`determined`): these count as known, even beyond the
+training table's range. Other formulas and combinations only guide proposals (`deduced`): their
+cells are drawn and scored like other unknown cells.
 """
 
 from __future__ import annotations
 
+import ast
 import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +22,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Mask
 from gcvae.rules.grids import Grid, LevelGrid, grid_of
-from gcvae.rules.residuals import Residual
+from gcvae.rules.residuals import Residual, type_limits
 from gcvae.schema.columns import Column
+from gcvae.schema.expressions import names_in
+from gcvae.spelling.date_text import is_time_of_day
 
 if TYPE_CHECKING:
     from gcvae.codec.table_codec import TableCodec
@@ -28,28 +35,59 @@ if TYPE_CHECKING:
 _MOST_ROUNDS = 6
 _MOST_COMBINATIONS = 20_000
 _MOST_VALUES = 200
+_WIDER = 1_000
+"""Cells are solved up to this many times the range of their column beyond it."""
+Indices = npt.NDArray[np.int64]
+Cells = dict[str, "pd.Series[Any]"]
 
 
 def deduced(codec: TableCodec, frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns rows completed with the cells that follow from known ones by formulas between
-    columns.
+    """Returns rows completed with the cells that probably follow from known ones by formulas
+    between columns, within the range of the training table.
 
     Args:
         frame: Rows with cells of the columns' dtypes; missing cells are unknown.
     """
-    cells: dict[str, pd.Series[Any]] = {str(name): frame[name] for name in frame}
+    cells: Cells = {str(name): frame[name] for name in frame}
     formulas = [
-        r for r in codec.reduction.rewritings if isinstance(r, Residual) and not r.is_inequality
+        r
+        for r in codec.reduction.rewritings
+        if isinstance(r, Residual) and (r.is_exact or not r.is_inequality)
     ]
-    for _ in range(_MOST_ROUNDS):
-        n_blank = sum(int(series.isna().sum()) for series in cells.values())
+    for _ in _rounds(cells):
         for formula in formulas:
-            _forwards(formula, cells)
+            computed = _computed(formula, cells, {})
+            if computed is not None:
+                cells[formula.column] = filled(cells[formula.column], computed)
             if formula.is_exact and formula.stride == 1:
-                _backwards(codec, formula, cells)
+                for name, solved in _solved(codec, formula, cells, {}, beyond=False):
+                    cells[name] = filled(cells[name], solved)
                 _from_unique_combinations(codec, formula, cells)
-        if sum(int(series.isna().sum()) for series in cells.values()) == n_blank:
-            break
+    return pd.DataFrame(cells, index=frame.index)
+
+
+def determined(codec: TableCodec, frame: pd.DataFrame, barred: Mapping[str, Mask]) -> pd.DataFrame:
+    """Returns rows completed with the cells that known ones determine by formulas that every row of
+    the training table satisfies.
+
+    A cell may lie beyond the range of the training table, unless its column has levels. If several
+    values give the same rounded result, and all of them lie beyond, it is the nearest.
+
+    Args:
+        frame: Rows with cells of the columns' dtypes; missing cells are unknown.
+        barred: By column, a mask of unknown cells to leave as they are. Shape: (n,) each.
+    """
+    cells: Cells = {str(name): frame[name] for name in frame}
+    formulas = [
+        r for r in codec.reduction.rewritings if isinstance(r, Residual) and r.sole is not None
+    ]
+    for _ in _rounds(cells) if formulas else ():
+        for formula in formulas:
+            found = [*_solved(codec, formula, cells, barred, beyond=True)]
+            computed = None if formula.exempt else _computed(formula, cells, barred)
+            found += [] if computed is None else [(formula.column, computed)]
+            for name, series in found:
+                cells[name] = filled(cells[name], series).astype(frame[name].dtype)
     return pd.DataFrame(cells, index=frame.index)
 
 
@@ -59,43 +97,121 @@ def filled(cells: pd.Series[Any], by: pd.Series[Any]) -> pd.Series[Any]:
     return by if cells.isna().all() else cells.where(cells.notna(), by)
 
 
-def _forwards(formula: Residual, cells: dict[str, pd.Series[Any]]) -> None:
-    """Fills y where all columns of the formula are known."""
+def _rounds(cells: Cells) -> Iterator[int]:
+    """Counts rounds until one fills no further cell."""
+    n_unknown = -1
+    for number in range(_MOST_ROUNDS):
+        n_before, n_unknown = n_unknown, sum(int(series.isna().sum()) for series in cells.values())
+        if n_unknown in (0, n_before):
+            return
+        yield number
+
+
+def _computed(formula: Residual, cells: Cells, barred: Mapping[str, Mask]) -> pd.Series[Any] | None:
+    """Returns y in the rows in which it is unknown and all columns of the formula are known; None
+    if there are none."""
     parents = pd.DataFrame({name: cells[name] for name in formula.parents})
     is_computable = cells[formula.column].isna() & parents.notna().all(axis=1)
-    if is_computable.any():
-        computed = formula.prediction.predicted(parents[is_computable])
-        cells[formula.column] = filled(cells[formula.column], computed.reindex(parents.index))
+    is_computable &= ~barred.get(formula.column, np.zeros(len(parents), dtype=bool))
+    if formula.at_ties:
+        is_computable &= ~formula.prediction.at_tie(parents)
+    if not is_computable.any():
+        return None
+    rows = parents[is_computable]
+    if formula.sole is None:
+        computed = formula.prediction.predicted(rows)
+    else:
+        residuals = pd.DataFrame({formula.column: np.full(len(rows), formula.sole)})
+        computed = formula.restored(rows, residuals).set_axis(rows.index)
+    return computed.reindex(parents.index)
 
 
-def _backwards(codec: TableCodec, formula: Residual, cells: dict[str, pd.Series[Any]]) -> None:
-    """Fills a column of the formula where y and the other columns determine it."""
+def _solved(
+    codec: TableCodec,
+    formula: Residual,
+    cells: Cells,
+    barred: Mapping[str, Mask],
+    *,
+    beyond: bool,
+) -> Iterator[tuple[str, pd.Series[Any]]]:
+    """Yields the columns of the formula with the cells that y and the other columns determine.
+
+    `beyond` tells whether cells may lie beyond the range of the training table.
+    """
     known = pd.DataFrame({name: cells[name].notna() for name in formula.parents})
     is_one = cells[formula.column].notna() & (known.sum(axis=1) == known.shape[1] - 1)
+    if formula.exempt and is_one.any():
+        places = formula.grid.indices(cells[formula.column][is_one])
+        is_one[is_one] = ~np.isin(places, formula.exempt)
     for name in formula.parents:
-        rows = is_one & ~known[name]
+        rows = is_one & ~known[name] & ~barred.get(name, np.zeros(len(known), dtype=bool))
         own = Grid.of(codec.schema[name])
         if not rows.any() or own is None or not formula.can_solve(name):
             continue
         index = cells[name].index[rows]
-        others = pd.DataFrame(
-            {p: cells[p][rows] for p in formula.parents if p != name}, index=index
-        )
+        others = {p: cells[p][rows] for p in formula.parents if p != name}
         at = formula.grid.indices(cells[formula.column][rows])[:, None]
-        low, high = formula.solutions(codec.schema[name], others, at, at)
+        column = _without_limits(own, formula) if beyond else own.column
+        low, high = formula.solutions(column, pd.DataFrame(others, index=index), at, at)
         if formula.at_ties:  # most cells are no ties
             low, high = low[:, :1], high[:, :1]
-        n_found = np.where(low <= high, high - low + 1, 0).sum(axis=1)
-        place = np.where(low <= high, low, np.iinfo(np.int64).min).max(axis=1)
-        found = np.flatnonzero((n_found == 1) & (place >= own.low) & (place <= own.high))
+        place, is_found = _nearest(low, high, own)
+        if column.levels:
+            is_found &= np.isin(place, own.indices(pd.Series(column.levels)))
+        found = np.flatnonzero(is_found)
         if len(found):
-            computed = pd.Series(own.values(place[found]), index[found]).reindex(cells[name].index)
-            cells[name] = filled(cells[name], computed)
+            values = own.values(place[found], limited=False)
+            yield name, pd.Series(values, index[found]).reindex(cells[name].index)
 
 
-def _from_unique_combinations(
-    codec: TableCodec, formula: Residual, cells: dict[str, pd.Series[Any]]
-) -> None:
+def _nearest(low: Indices, high: Indices, grid: Grid) -> tuple[Indices, Mask]:
+    """Returns, for n rows, (the only solution within the column's limits or, if none lies within,
+    the nearest one; mask of the rows with such a solution).
+
+    Shape: first and last solutions of m intervals (n, m) -> (n,), (n,).
+    """
+    within = np.maximum(low, grid.low), np.minimum(high, grid.high)
+    sizes = np.where(within[0] <= within[1], within[1] - within[0] + 1, 0)
+    only = np.where(sizes > 0, within[0], np.iinfo(np.int64).min).max(axis=1)
+    # The end of each interval that is next to the limits.
+    ends = np.where(high < grid.low, high, low)
+    far = np.iinfo(np.int64).max
+    distance = np.where(high < grid.low, grid.low - high, low - grid.high)
+    distance = np.where(low <= high, distance, far)
+    at = distance.argmin(axis=1)
+    nearest = np.take_along_axis(ends, at[:, None], axis=1)[:, 0]
+    n_within = sizes.sum(axis=1)
+    is_found = (n_within == 1) | ((n_within == 0) & (distance.min(axis=1) < far))
+    return np.where(n_within == 1, only, nearest), is_found
+
+
+def _without_limits(grid: Grid, formula: Residual) -> Column:
+    """Returns a column of numbers or dates with much wider limits; unchanged if it has levels or
+    times of day.
+
+    Positive numbers stay positive where f divides by them or raises them to a power, because f is
+    not monotone beyond.
+    """
+    column = grid.column
+    if column.levels or (column.has_times and is_time_of_day(column.date_format)):
+        return column
+    if column.has_times:
+        return replace(column, minimum=None, maximum=None)
+    wider = _WIDER * max(grid.high - grid.low, 1)
+    first, last = type_limits(column) or (grid.low - wider, grid.high + wider)
+    low, high = max(grid.low - wider, first), min(grid.high + wider, last)
+    powers = [
+        node
+        for node in ast.walk(formula.prediction.form.value)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Pow)
+    ]
+    if any(column.name in names_in(part) for node in powers for part in (node.left, node.right)):
+        low = max(low, min(grid.low, 1))
+    ends = grid.values(np.array([low, high]), limited=False).tolist()
+    return replace(column, minimum=ends[0], maximum=ends[1])
+
+
+def _from_unique_combinations(codec: TableCodec, formula: Residual, cells: Cells) -> None:
     """Fills all columns of the formula where only one combination of their values gives y."""
     blank = pd.DataFrame({name: cells[name].isna() for name in formula.parents})
     rows = cells[formula.column].notna() & blank.all(axis=1)

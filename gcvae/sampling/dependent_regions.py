@@ -22,13 +22,19 @@ from torch import Tensor
 from gcvae.arrays import Mask
 from gcvae.codec.region import Drawn, Region, WalkedColumn
 from gcvae.rules.grids import Grid, grid_of
-from gcvae.rules.residuals import Computed
+from gcvae.rules.residuals import Residual
 from gcvae.rules.rewritings import Rewriting
 from gcvae.sampling.date_constraints import date_constraints
 from gcvae.sampling.deductions import deduced
 from gcvae.sampling.joint_regions import JointRegion, joint_regions
 from gcvae.sampling.solved_regions import ColumnConstraint, ParentConstraint, SolvedRegion
-from gcvae.sampling.target_intervals import TargetIntervals, indices_of_rows, region_of_wholes
+from gcvae.sampling.target_intervals import (
+    TargetIntervals,
+    indices_of_rows,
+    region_of_wholes,
+    rows_of,
+    rows_of_particles,
+)
 
 if TYPE_CHECKING:
     from gcvae.codec.table_codec import TableCodec
@@ -53,6 +59,8 @@ class DependentRegion:
         target: Possible values of the restricted column.
         is_scored: Whether the probability of a cell is divided by the resolution of its column, as
             in scores.
+        beyond: Known cells of columns with cells beyond the training table's range, which the codec
+            cannot represent; None if there are none. n rows.
     """
 
     codec: TableCodec
@@ -60,6 +68,7 @@ class DependentRegion:
     part: str
     target: TargetIntervals
     is_scored: bool = False
+    beyond: pd.DataFrame | None = None
 
     @property
     def has_density(self) -> bool:
@@ -77,7 +86,9 @@ class DependentRegion:
         """Returns the region for the rows with the given indices; None stands for all rows."""
         if rows is None:
             return self
-        return replace(self, target=self.target.take(indices_of_rows(rows, len(self.target.low))))
+        at = indices_of_rows(rows, len(self.target.low))
+        found = replace(self, target=self.target.take(at))
+        return found if self.beyond is None else replace(found, beyond=rows_of(self.beyond, at))
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
         """Draws a cell from the possible ones for each of N particles (weighted draws of a row),
@@ -88,7 +99,8 @@ class DependentRegion:
         """
         target = self.target.of_particles(codes, values)
         rewriting = self.codec.reduction.rewritten[self.name]
-        earlier = self.codec.earlier(rewriting, self.part, codes, values)
+        beyond = rows_of_particles(self.beyond, len(noise))
+        earlier = self.codec.earlier(rewriting, self.part, codes, values, beyond)
         low, high = rewriting.part_intervals(self.part, earlier, target.low, target.high)
         own = self.codec.column_codec(self.part)
         drawn = column.draw_within(
@@ -186,7 +198,10 @@ def rule_regions(
     for name in sorted(targets, key=lambda name: evaluation_rank(codec, name)):
         rewriting, target = codec.reduction.rewritten[name], targets[name]
         own += [
-            (codec.places[part.name], DependentRegion(codec, name, part.name, target, are_scored))
+            (
+                codec.places[part.name],
+                DependentRegion(codec, name, part.name, target, are_scored, proposer.beyond),
+            )
             for part in rewriting.parts
             if part.name in codec.places
         ]
@@ -344,7 +359,8 @@ class _ParentProposals:
         self, constraint: ParentConstraint | ColumnConstraint, part: int, is_open: Mask
     ) -> SolvedRegion:
         """Returns the region that proposes a column among the solutions of a restriction."""
-        return SolvedRegion(constraint, self.codec.columns[part].name, is_open, self.may_be_blank)
+        name = self.codec.columns[part].name
+        return SolvedRegion(constraint, name, is_open, self.may_be_blank, beyond=self.beyond)
 
     def _parent_constraint(
         self, rewriting: Rewriting, parent: str, target_at: ConstraintAt, place: int
@@ -371,6 +387,18 @@ class _ParentProposals:
         """The known cells, completed with the cells that follow from them."""
         return deduced(self.codec, self.frame)
 
+    @cached_property
+    def beyond(self) -> pd.DataFrame | None:
+        """Known cells of the columns in which one lies beyond the training table's range; None if
+        there are none."""
+        grids = {c.name: Grid.of(c) for c in self.codec.schema if c.name in self.frame}
+        names = [
+            name
+            for name, grid in grids.items()
+            if grid is not None and not grid.contains(self.frame[name].dropna()).all()
+        ]
+        return self.frame[names] if names else None
+
     def _parts(self, name: str) -> list[int]:
         """Returns the indices in the codec of the columns that represent an original column."""
         places = self.codec.places
@@ -390,7 +418,7 @@ def exact_columns(regions: Iterable[object]) -> set[str]:
         for own in dependent_parts(region):
             reduction = own.codec.reduction
             rewriting = reduction.rewritten[own.name]
-            if not (isinstance(rewriting, Computed) and rewriting.is_inequality):
+            if not _is_loose(rewriting):
                 found |= reduction.needed(rewriting.parents)
     return found
 
@@ -411,4 +439,9 @@ def evaluation_rank(codec: TableCodec, name: str) -> int:
     rewriting = codec.reduction.rewritten.get(name)
     if rewriting is None:
         return 0
-    return 2 if isinstance(rewriting, Computed) and rewriting.is_inequality else 1
+    return 2 if _is_loose(rewriting) else 1
+
+
+def _is_loose(rewriting: Rewriting) -> bool:
+    """Returns whether a rule is an inequality that leaves its column several values."""
+    return isinstance(rewriting, Residual) and rewriting.is_inequality and not rewriting.is_exact

@@ -18,7 +18,7 @@ import pandas as pd
 
 from gcvae.arrays import TIMES, Mask
 from gcvae.codec.unmodelled_columns import ConstantCodec
-from gcvae.expressions.rounded_numbers import FALSE, TRUE, UNKNOWN
+from gcvae.expressions.rounded_numbers import FALSE, TRUE, UNKNOWN, Truths
 from gcvae.expressions.terms import Rows, Term, column_values, compile_condition
 from gcvae.files.typed_columns import TypedTable, rows_at
 from gcvae.rules.predictions import keeps
@@ -29,6 +29,8 @@ from gcvae.schema.rule_documents import pointer_of_rule
 from gcvae.schema.rules import Combination, Condition, Form, Formula, Missingness, Rule
 
 _BLANK, _UNSEEN = -1, 0
+_MOST_LEVELS = 200
+"""Maximum number of levels of a column that are tried one by one."""
 
 
 @dataclass(frozen=True)
@@ -210,6 +212,65 @@ class HardRules:
         found = {str(name): np.zeros(len(frame), dtype=bool) for name in frame}
         return {name: mask for name, mask in self._closed(frame, found).items() if mask.any()}
 
+    def possible_blanks(self, frame: pd.DataFrame) -> dict[str, Mask]:
+        """Returns the unknown cells of which other unknown cells decide whether they must be
+        missing values.
+
+        An example is `code` of `discounted == (not is_missing(code))`, if both are unknown. The
+        result is a mask of the n rows by column; columns without such cells are omitted. Shape:
+        (n,) each.
+
+        Args:
+            frame: Rows with cells of the columns' dtypes; missing cells are unknown.
+        """
+        blank = {str(name): frame[name].isna().to_numpy() for name in frame}
+        found = {name: np.zeros(len(frame), dtype=bool) for name in blank}
+        hard = ((r, self._terms[at]) for at, r in self._by_pointer() if at in self._terms)
+        for rule, term in (*hard, *self._of_missing):
+            if _allows_values(rule.form):
+                continue
+            for name in _blank_arguments(rule.text) & found.keys():
+                others = [blank[other] for other in rule.columns if other in blank.keys() - {name}]
+                is_open = blank[name] & np.logical_or.reduce(others)
+                if is_open.any():
+                    as_value, as_blank = self._by_missing(term, rule.columns, name, frame, {})
+                    found[name] |= is_open & (as_value == UNKNOWN) & (as_blank != FALSE)
+        linked = [
+            rule.columns
+            for rule in self._schema.rules or ()
+            if _allows_values(rule.form) and _is_exact(rule)
+        ]
+        for here, there in linked * len(linked):  # as they may form a chain
+            is_open = (found[here] | found[there]) & blank[here] & blank[there]
+            found[here], found[there] = found[here] | is_open, found[there] | is_open
+        return {name: mask for name, mask in found.items() if mask.any()}
+
+    def impossible_levels(self, frame: pd.DataFrame) -> dict[str, Mask]:
+        """Returns, by column, the levels that would violate a rule beside the known cells.
+
+        Columns of more than _MOST_LEVELS levels are omitted, and columns without such levels; rows
+        in which all levels would violate a rule have none. Shape: (n, K) for K levels each.
+
+        Args:
+            frame: Rows with cells of the columns' dtypes; missing cells are unknown.
+        """
+        found: dict[str, Mask] = {}
+        for pointer, rule in self._by_pointer():
+            for name in rule.columns:
+                column = self._schema[name]
+                levels = column.typed_levels if column.is_modelled and column.levels else ()
+                if not 0 < len(levels) <= _MOST_LEVELS or frame[name].notna().all():
+                    continue
+                rows = np.flatnonzero(frame[name].isna())
+                part = frame.iloc[rows]
+                wrong = found.setdefault(name, np.zeros((len(frame), len(levels)), dtype=bool))
+                for k, level in enumerate(levels):
+                    kept = self._keeps(pointer, rule, part.assign(**{name: level}), True)
+                    wrong[rows, k] |= ~kept
+        for wrong in found.values():
+            wrong[wrong.all(axis=1)] = False
+        return {name: wrong for name, wrong in found.items() if wrong.any()}
+
     def _closed(self, frame: pd.DataFrame, found: dict[str, Mask]) -> dict[str, Mask]:
         """Adds the cells that must be missing to those known to be missing, until no more
         follow."""
@@ -233,17 +294,31 @@ class HardRules:
 
         Shape: (n,).
         """
-        cells, values = frame.get(name), self._values(frame, names)
+        cells = frame.get(name)
         if cells is None or not cells.isna().any():
             return np.zeros(len(frame), dtype=bool)
+        as_value, as_blank = self._by_missing(term, names, name, frame, found)
+        return np.asarray(cells.isna().to_numpy() & (as_value == FALSE) & (as_blank != FALSE))
+
+    def _by_missing(
+        self,
+        term: Term,
+        names: Sequence[str],
+        name: str,
+        frame: pd.DataFrame,
+        found: Mapping[str, Mask],
+    ) -> tuple[Truths, Truths]:
+        """Returns the truth of a term if a column's unknown cells are values, and if they are
+        missing. Shape: (n,) each."""
         certain = {
             other: np.where(found[other], TRUE, UNKNOWN) for other in names if other in found
         }
+        values, n = self._values(frame, names), len(frame)
         as_value, as_blank = (
-            term.evaluate(Rows(values, True, certain | {name: np.full(len(frame), one)})) != FALSE
+            np.broadcast_to(term.evaluate(Rows(values, True, certain | {name: np.full(n, one)})), n)
             for one in (FALSE, TRUE)
         )
-        return np.asarray(cells.isna().to_numpy() & ~as_value & as_blank)
+        return as_value, as_blank
 
     def to_json(self) -> dict[str, Any]:
         """Returns the permitted combinations as a JSON document."""
@@ -276,6 +351,11 @@ def _is_exact(rule: Rule) -> bool:
     return rule.keep == "hard" or (rule.keep == "soft" and rule.share == 1.0)
 
 
+def _allows_values(form: Form) -> bool:
+    """Returns whether a rule is on missing cells that all of its columns satisfy with values."""
+    return isinstance(form, Missingness) and not form.is_inverse
+
+
 def _names_missing(form: Form) -> bool:
     """Returns whether a rule is on missing cells, or computes a column from them."""
     if isinstance(form, Missingness):
@@ -284,6 +364,17 @@ def _names_missing(form: Form) -> bool:
         return False
     names = (node.id for node in ast.walk(form.value) if isinstance(node, ast.Name))
     return "is_missing" in names
+
+
+def _blank_arguments(text: str) -> set[str]:
+    """Returns the columns of which an expression asks whether they are missing."""
+    calls = (node for node in ast.walk(parse_expression(text)) if isinstance(node, ast.Call))
+    return {
+        argument.id
+        for call in calls
+        for argument in call.args
+        if getattr(call.func, "id", "") == "is_missing" and isinstance(argument, ast.Name)
+    }
 
 
 def modelled(form: Combination, schema: TableSchema) -> list[str]:

@@ -1,16 +1,17 @@
 """Imputation: fills missing cells from p(missing | known); known cells are returned unchanged.
 
-A filled cell is never missing: it is drawn given that it is a value. Known text cells keep their
-exact text, and filled ones have the format of the schema; cells of other dtypes keep their dtype.
-Cells stay missing in identifiers, dropped columns, and columns that `filled_columns` leaves or
-keeps. Left cells are unknown, so that filled cells are the same as if all columns were filled; kept
-cells are known to be missing. A column that equals another in every training row is filled with the
-other column's cell.
+A filled cell is never missing, unless other cells, known or drawn, make it so by a rule without
+exceptions: it is drawn given that it is a value. Known text cells keep their exact text, and filled
+ones have the format of the schema, truth values the words of the table; cells of other dtypes keep
+their dtype. Cells stay missing in identifiers, dropped columns, and columns that `filled_columns`
+leaves or keeps. Left cells are unknown, so that filled cells are the same as if all columns were
+filled; kept cells are known to be missing. A column that equals another in every training row is
+filled with the other column's cell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from gcvae.arrays import Mask
+from gcvae.cells.levels import boolean_partner
 from gcvae.cells.values import format_table, is_text
 from gcvae.errors import Problem, TableError
 from gcvae.files.frame_dtypes import as_in
@@ -29,6 +31,7 @@ from gcvae.sampling.filled_columns import FilledColumns, filled_columns
 from gcvae.sampling.imputation_stream import DRAW_COLUMN
 from gcvae.sampling.known_cells import BLOCK_ROWS, KnownRows
 from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.kinds import Outcomes
 
 assert CHUNK_ROWS % BLOCK_ROWS == 0, "a chunk ends with a block"
 
@@ -71,14 +74,16 @@ def impute_blocks(
     for cells, typed in parsed_chunks(rows, schema, among):
         _check_present(cells, chosen)
         if not len(cells):  # a frame without rows still has its columns
-            yield completed_rows(cells, typed, typed.iloc[:, :0], schema, draws)
+            yield completed_rows(cells, typed, typed.iloc[:, :0], schema, {}, draws)
+        words = truth_words(cells, typed, schema)
         known = KnownRows.with_blanks(typed, constrained, chosen.kept)
         for number in range(known.n_blocks):
             generator = generator_for(seed, "impute", next(numbers))
             completed, _ = known.complete(number, draws, generator, seed)
             at = known.rows_of(number)
             filled = completed[[name for name in completed if name in chosen.filled]]
-            yield completed_rows(cells.iloc[at], typed.iloc[at], filled, schema, draws)
+            block = cells.iloc[at], typed.iloc[at], filled
+            yield completed_rows(*block, schema, words, draws)
 
 
 def _check_present(cells: pd.DataFrame, chosen: FilledColumns) -> None:
@@ -93,6 +98,7 @@ def completed_rows(
     typed: pd.DataFrame,
     completed: pd.DataFrame,
     schema: TableSchema,
+    words: Mapping[str, Mapping[bool, Any]],
     draws: int = 1,
 ) -> pd.DataFrame:
     """Returns `draws` copies of each row, in which drawn cells replace missing ones.
@@ -101,6 +107,7 @@ def completed_rows(
         cells: Rows as the caller passed them.
         typed: The same rows, with cells of the columns' dtypes.
         completed: `draws` drawn rows for each row, with the columns to fill.
+        words: By column, the cells that stand for False and True (`truth_words`).
         draws: Number of copies. If more than 1, a first column `draw` numbers them from 1.
     """
     repeated = np.arange(len(cells)).repeat(draws)
@@ -109,20 +116,64 @@ def completed_rows(
     for name in cells.columns:
         if name in completed:
             is_blank = blank[name].to_numpy()
-            block[name] = _filled(block[name], completed[name], is_blank, schema[name])
+            drawn = completed[name]
+            if name in words:
+                drawn = drawn.map(words[name], na_action="ignore").astype(object)
+            block[name] = _filled(block[name], drawn, is_blank, schema[name], name in words)
     if draws > 1:
         block.insert(0, DRAW_COLUMN, np.tile(np.arange(1, draws + 1), len(cells)))
     return block
 
 
+def truth_words(
+    cells: pd.DataFrame, typed: pd.DataFrame, schema: TableSchema
+) -> dict[str, dict[bool, Any]]:
+    """Returns, by column of truth values, the cells that stand for False and True in a table, which
+    may differ from those of the training table: yes and no, 0 and 1.
+
+    A column is left out if its cells do not tell both.
+
+    Args:
+        cells: Rows as the caller passed them.
+        typed: The same rows, with cells of the columns' dtypes.
+    """
+    found = {}
+    for column in schema:
+        if column.kind.outcomes is not Outcomes.TRUTH_VALUES or column.name not in cells:
+            continue
+        own: dict[bool, Any] = {}
+        for truth in (False, True):
+            are_same = (typed[column.name] == truth).fillna(False).to_numpy(dtype=bool)
+            own |= zip([truth], cells[column.name][are_same], strict=False)
+        if len(own) == 1:
+            [(truth, cell)] = own.items()
+            if not isinstance(cell, str):
+                own[not truth] = type(cell)(not truth)
+            else:
+                pair = ("0", "1") if cell in ("0", "1") else boolean_partner(cell)
+                own |= {not truth: pair[not truth]} if pair is not None else {}
+        if len(own) == 2:
+            found[column.name] = own
+    return found
+
+
 def _filled(
-    series: pd.Series[Any], completed: pd.Series[Any], blank: Mask, column: Column
+    series: pd.Series[Any],
+    completed: pd.Series[Any],
+    blank: Mask,
+    column: Column,
+    are_written: bool,
 ) -> pd.Series[Any]:
-    """Replaces missing cells by drawn ones, in the dtype of the series if it can hold them."""
+    """Replaces missing cells by drawn ones, in the dtype of the series if it can hold them.
+
+    `are_written` tells whether the drawn cells are already as the caller writes them.
+    """
     blank = blank & completed.notna().to_numpy()  # cells that stay missing in the completion
     if not blank.any():
         return series
-    if is_text(series):
+    if are_written:
+        values = completed[blank]
+    elif is_text(series):
         values = format_table(completed[blank].to_frame(), TableSchema((column,)))[column.name]
     else:
         values = as_in(completed[blank], series, column)

@@ -21,9 +21,11 @@ from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import ConditionError, HardRuleError, Problem, TableError
 from gcvae.rules.grids import Grid, nearest_on_grid
 from gcvae.sampling.constrained import ConstrainedModel
+from gcvae.sampling.deductions import determined
 from gcvae.sampling.dependent_regions import exact_columns
 from gcvae.sampling.regions import known_regions
 from gcvae.sampling.row_completion import Completions, complete_rows
+from gcvae.sampling.target_intervals import rows_of
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.suggestions import nearest
 
@@ -34,6 +36,8 @@ _MOST_SHOWN = 10
 """Maximum number of rows that an error lists."""
 _MOST_ROUNDS = 50
 """Maximum number of times that a completion is drawn, until it satisfies the hard rules."""
+_ROUNDS_OF_DEPENDENCIES = 5
+"""Number of these times that it also has to satisfy functional dependencies without exceptions."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,8 @@ class KnownRows:
         columns, which are known to be missing.
 
         Cells that must be missing by a rule, such as `is_missing(refund) if status != 'returned'`,
-        are also known to be missing. A known cell of probability 0 under the model is ignored when
+        are also known to be missing; if the status is unknown too, both are drawn. Cells that known
+        ones determine count as known. A known cell of probability 0 under the model is ignored when
         other cells are drawn.
 
         Args:
@@ -110,12 +115,16 @@ class KnownRows:
                 each.
         """
         typed, codec = typed.reset_index(drop=True), constrained.codec
-        rows = codec.encode(typed, blanks_unknown=True)
         own = {codec.copies.get(name, name) for name in kept}
+        blanks = dict(constrained.hard_rules.certain_blanks(typed))
+        for name, mask in (missing or {}).items():
+            blanks[name] = blanks.get(name, False) | mask
+        barred = blanks | {name: np.ones(len(typed), dtype=bool) for name in own.union(kept)}
+        typed = determined(codec, typed, barred)
+        rows = codec.encode(typed, blanks_unknown=True)
         are_kept = torch.tensor([c.has_missing and c.name in own for c in codec.columns])
         are_kept = are_kept.repeat(len(rows), 1)
-        certain = constrained.hard_rules.certain_blanks(typed)
-        rows = with_missing(codec, with_missing(codec, rows, certain), missing or {})
+        rows = with_missing(codec, rows, blanks)
         are_blank = ~rows.observed & ~codec.hidden_cells(rows)
         observed = (rows.observed & (rows.codes >= 0)) | (are_blank & are_kept)
         rows = EncodedTable(rows.codes, rows.values, observed, context=context)
@@ -162,15 +171,26 @@ class KnownRows:
         typed, rows = self.typed.iloc[at].reset_index(drop=True), self.rows.take(index)
         held = torch.from_numpy(self.constrained.allowed(typed, blanks_unknown=True).copy())
         codec = self.constrained.codec
+        hard_rules = self.constrained.hard_rules
+        open_blanks = {} if self.blanks_missing else hard_rules.possible_blanks(typed)
+        open_blanks = {name: mask & held.numpy() for name, mask in open_blanks.items()}
         regions = known_regions(
-            codec, typed, rows, self.constrained.model.order, blanks_missing=self.blanks_missing
+            codec,
+            typed,
+            rows,
+            self.constrained.model.order,
+            blanks_missing=self.blanks_missing,
+            open_blanks=open_blanks,
+            impossible=hard_rules.impossible_levels(typed),
         )
+        # Rows of a request have the nearest values of their columns.
+        numbers = typed[[] if self.blanks_missing else _numeric(codec)]
         pending = torch.arange(len(rows))
         codes = torch.zeros(len(rows), n_outputs, rows.codes.shape[1], dtype=torch.int32)
         values = torch.zeros(codes.shape, dtype=torch.float64)
         is_open = torch.ones(len(rows), n_outputs, dtype=torch.bool)
         effective = torch.zeros(len(rows), dtype=torch.float64)
-        for _ in range(_MOST_ROUNDS):
+        for round_number in range(_MOST_ROUNDS):
             drawn = complete_rows(
                 self.constrained.model,
                 [None if region is None else region.take(pending) for region in regions],
@@ -179,7 +199,13 @@ class KnownRows:
                 generator,
             )
             found = self._positioned(drawn, rows.take(pending), generator, exact_columns(regions))
-            good = self._satisfied(found).view(len(pending), n_outputs) | ~held[pending, None]
+            of_drawn = pending.repeat_interleave(n_outputs).numpy()
+            open_cells = {name: mask[of_drawn] for name, mask in open_blanks.items()}
+            good = self._satisfied(found, rows_of(numbers, of_drawn), open_cells)
+            good = good.view(len(pending), n_outputs) | ~held[pending, None]
+            if round_number < _ROUNDS_OF_DEPENDENCIES:
+                kept = self._keep_dependencies(found, rows.observed[of_drawn])
+                good &= kept.view(len(pending), n_outputs)
             taken = is_open[pending] & good
             shape = (len(pending), n_outputs, -1)
             codes[pending] = torch.where(taken[..., None], found.codes.view(shape), codes[pending])
@@ -190,22 +216,19 @@ class KnownRows:
             is_open[pending] &= ~taken
             pending = is_open.any(1).nonzero()[:, 0]
             if not len(pending):
-                everything = torch.ones_like(codes, dtype=torch.bool)
-                table = EncodedTable(
-                    codes.flatten(0, 1), values.flatten(0, 1), everything.flatten(0, 1)
-                )
-                known = None  # rows of a request have the nearest values of their columns
-                if not self.blanks_missing:
-                    numbers = typed[_numeric(codec)]
-                    known = numbers.loc[numbers.index.repeat(n_outputs)].reset_index(drop=True)
-                completed = codec.decode(table, at.start * n_outputs, seed, known)
-                if self.blanks_missing:
-                    self._check_kept(completed, at.start, effective)
-                return completed, effective
-        never = np.zeros(len(self), dtype=bool)
-        never[at.start + pending.numpy()] = True
-        message = "no completion of the row keeps the hard rules"
-        raise HardRuleError(self._problem(never, message))
+                break
+        else:
+            never = np.zeros(len(self), dtype=bool)
+            never[at.start + pending.numpy()] = True
+            message = "no completion of the row keeps the hard rules"
+            raise HardRuleError(self._problem(never, message))
+        everything = torch.ones_like(codes, dtype=torch.bool)
+        table = EncodedTable(codes.flatten(0, 1), values.flatten(0, 1), everything.flatten(0, 1))
+        known = rows_of(numbers, np.arange(len(rows)).repeat(n_outputs))
+        completed = codec.decode(table, at.start * n_outputs, seed, known)
+        if self.blanks_missing:
+            self._check_kept(completed, at.start, effective)
+        return completed, effective
 
     def _positioned(
         self,
@@ -228,13 +251,53 @@ class KnownRows:
         own = rows.values.repeat_interleave(n_outputs, 0)
         return EncodedTable(table.codes, torch.where(known, own, table.values), table.observed)
 
-    def _satisfied(self, table: EncodedTable) -> Tensor:
-        """Returns a mask of the rows that satisfy the hard rules. Shape: (n,)."""
+    def _satisfied(
+        self, table: EncodedTable, known: pd.DataFrame, open_cells: Mapping[str, Mask]
+    ) -> Tensor:
+        """Returns a mask of the completed rows that satisfy the hard rules, and in which only those
+        of the `open_cells` are missing that have to be. Shape: (n,)."""
         hard_rules = self.constrained.hard_rules
-        if not len(hard_rules):
+        if not len(hard_rules) and not open_cells:
             return torch.ones(len(table), dtype=torch.bool)
-        satisfied = hard_rules.kept(self.constrained.codec.decode(table)).all(axis=1)
+        completed = self.constrained.codec.decode(table, known=known)
+        satisfied = self.constrained.allowed(completed, blanks_unknown=False)
+        certain = hard_rules.certain_blanks(completed) if open_cells else {}
+        for name, is_open in open_cells.items():
+            has_to_be = certain.get(name, np.zeros(len(completed), dtype=bool))
+            satisfied = satisfied & ~(is_open & completed[name].isna().to_numpy() & ~has_to_be)
         return torch.from_numpy(satisfied)
+
+    def _keep_dependencies(self, table: EncodedTable, known: Tensor) -> Tensor:
+        """Returns a mask of the completed rows whose drawn cells satisfy the functional
+        dependencies that every row of the training table satisfies. Shape: (n,).
+
+        The decoder leaves each dependency a small probability of exceptions, which other known
+        cells may favour.
+        """
+        codec, kept = self.constrained.codec, np.ones(len(table), dtype=bool)
+        exact = {
+            (*rule.parents, rule.column)
+            for rule in codec.schema.rules or ()
+            if rule.is_dependency and rule.share == 1.0
+        }
+        for function in self.constrained.model.decoder.functions:
+            columns = list(function.columns)
+            if tuple(codec.columns[j].name for j in columns) not in exact:
+                continue
+            sizes = [codec.columns[j].n_codes for j in columns]
+            codes = table.codes[:, columns].numpy().T
+            pairs = function.pairs.T
+            has_values = np.isin(
+                np.ravel_multi_index(tuple(codes[:-1]), sizes[:-1]),
+                np.ravel_multi_index(tuple(pairs[:-1]), sizes[:-1]),
+            ) & (codes[-1] >= function.has_missing)
+            is_listed = np.isin(
+                np.ravel_multi_index(tuple(codes), sizes),
+                np.ravel_multi_index(tuple(pairs), sizes),
+            )
+            is_drawn = ~known[:, columns].all(dim=1).numpy()
+            kept &= is_listed | ~(is_drawn & has_values)
+        return torch.from_numpy(kept)
 
     def _check(self, written: pd.DataFrame) -> None:
         """Checks that the model can generate the known cells. `written` contains them in their

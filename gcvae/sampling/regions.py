@@ -6,15 +6,17 @@ known cell is one code and, for a number, the interval of values that are rounde
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from torch import Tensor
 
-from gcvae.arrays import Numbers
+from gcvae.arrays import Mask, Numbers
 from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.column_codecs import RealCodec
 from gcvae.codec.encoded_table import EncodedTable
@@ -79,6 +81,8 @@ def known_regions(
     order: Sequence[int] | None,
     *,
     blanks_missing: bool,
+    open_blanks: Mapping[str, Mask] = MappingProxyType({}),
+    impossible: Mapping[str, Mask] = MappingProxyType({}),
 ) -> list[AnyRegion | None]:
     """Returns for each column the region of each row: the set of cells that are possible given the
     row's known cells; None for columns without a restriction.
@@ -88,12 +92,18 @@ def known_regions(
         rows: The same rows, encoded; cells that are not `observed` are unknown.
         order: Order in which the decoder generates the columns; None for models without one.
         blanks_missing: Whether an unknown cell may be a missing value.
+        open_blanks: By column, unknown cells that may be missing anyway. Shape: (n,) each.
+        impossible: By column, levels that are excluded. Shape: (n, K) for K levels each.
     """
     reduced = codec.reduced(frame)
-    plain = [
-        _known_region(column, reduced[column.name], rows, j, blanks_missing)
-        for j, column in enumerate(codec.columns)
-    ]
+    plain: list[Region | None] = []
+    for j, column in enumerate(codec.columns):
+        owner = codec.reduction.owners.get(column.name, column.name)
+        may_be_missing = np.full(len(frame), blanks_missing) | open_blanks.get(owner, False)
+        wrong = None if column.name in codec.reduction.owners else impossible.get(column.name)
+        of_codes = None if wrong is None else _impossible_codes(column, wrong)
+        cells = reduced[column.name]
+        plain.append(_known_region(column, cells, rows, j, may_be_missing, of_codes))
     regions: list[AnyRegion | None] = [*plain]
     if len(codec.reduction) and order is not None:
         of_rules = regions_of_rows(codec, frame, order, blanks_missing=blanks_missing)
@@ -102,19 +112,40 @@ def known_regions(
     return regions
 
 
+def _impossible_codes(codec: ColumnCodec, impossible: Mask) -> Tensor:
+    """Returns a mask of the codes all of whose levels are impossible. Shape: (n, K) for K levels ->
+    (n, number of codes)."""
+    levels = pd.Series(codec.column.typed_levels)
+    codes = torch.from_numpy(codec.encode(levels)[0].astype(np.int64))
+    has_code = codes >= 0
+    found = torch.zeros(len(impossible), codec.n_codes, dtype=torch.bool)
+    possible = found.clone()
+    wrong = torch.from_numpy(impossible)[:, has_code]
+    for k, code in enumerate(codes[has_code].tolist()):
+        found[:, code] |= wrong[:, k]
+        possible[:, code] |= ~wrong[:, k]
+    return found & ~possible
+
+
 def _known_region(
-    codec: ColumnCodec, series: pd.Series[Any], rows: EncodedTable, j: int, blanks_missing: bool
+    codec: ColumnCodec,
+    series: pd.Series[Any],
+    rows: EncodedTable,
+    j: int,
+    may_be_missing: Mask,
+    impossible: Tensor | None,
 ) -> Region | None:
     """Returns the region of one column in each row; None if it excludes nothing."""
     known = rows.observed[:, j]
-    bars_missing = codec.has_missing and not blanks_missing
-    if not bool(known.any()) and not bars_missing:
+    bars_missing = ~known & torch.from_numpy(~may_be_missing) & codec.has_missing
+    if not bool(known.any()) and not bool(bars_missing.any()) and impossible is None:
         return None
     codes = rows.codes[:, j].long()
     is_own = torch.arange(codec.n_codes) == codes[:, None]
     log_share = torch.where(known[:, None] & ~is_own, -torch.inf, 0.0).double()
-    if bars_missing:
-        log_share[~known, 0] = -torch.inf
+    log_share[bars_missing, 0] = -torch.inf
+    if impossible is not None:
+        log_share[impossible & ~known[:, None]] = -torch.inf
     if not codec.is_real:
         nothing = torch.zeros(len(rows), 0, dtype=torch.float64)
         return Region(log_share, nothing, nothing)

@@ -35,6 +35,8 @@ from gcvae.sampling.target_intervals import (
     indices_of_rows,
     lies_in,
     region_of_wholes,
+    rows_of,
+    rows_of_particles,
 )
 
 if TYPE_CHECKING:
@@ -101,9 +103,7 @@ class ParentConstraint:
 
     def take(self, rows: npt.NDArray[np.int64]) -> ParentConstraint:
         """Returns the restriction for the rows with the given indices."""
-        known, guessed = (
-            part.iloc[rows].reset_index(drop=True) for part in (self.known, self.guessed)
-        )
+        known, guessed = rows_of(self.known, rows), rows_of(self.guessed, rows)
         return replace(self, target=self.target.take(rows), known=known, guessed=guessed)
 
     def of_particles(self, codes: Tensor, values: Tensor) -> TargetIntervals:
@@ -212,6 +212,8 @@ class SolvedRegion:
         may_be_blank: Whether the cell may be a missing value.
         others: Further restrictions of the column, each with a mask like `is_open`. The column is
             proposed among the values that are possible by all of them, if there are any.
+        beyond: Known cells of columns with cells beyond the training table's range, which the codec
+            cannot represent; None if there are none. n rows.
     """
 
     constraint: ParentConstraint | ColumnConstraint
@@ -219,6 +221,7 @@ class SolvedRegion:
     is_open: Mask
     may_be_blank: bool = True
     others: tuple[tuple[ParentConstraint | ColumnConstraint, Mask], ...] = ()
+    beyond: pd.DataFrame | None = None
 
     @property
     def has_density(self) -> bool:
@@ -239,7 +242,8 @@ class SolvedRegion:
         at = indices_of_rows(rows, len(self.constraint))
         others = tuple((other.take(at), _of_rows(mask, at)) for other, mask in self.others)
         is_open = _of_rows(self.is_open, at)
-        return replace(self, constraint=self.constraint.take(at), is_open=is_open, others=others)
+        found = replace(self, constraint=self.constraint.take(at), is_open=is_open, others=others)
+        return found if self.beyond is None else replace(found, beyond=rows_of(self.beyond, at))
 
     def fixed_codes(self) -> Tensor | None:
         """Returns for n rows the mask of the K codes that solve the rule; None if the solutions
@@ -269,7 +273,8 @@ class SolvedRegion:
         low, high, own = solved.low, solved.high, codec.column_codec(self.part)
         if parent in codec.reduction.rewritten:
             split = codec.reduction.rewritten[parent]
-            earlier = codec.earlier(split, self.part, codes, values)
+            beyond = rows_of_particles(self.beyond, len(noise))
+            earlier = codec.earlier(split, self.part, codes, values, beyond)
             low, high = split.part_intervals(self.part, earlier, low, high)
         everywhere = np.ones(len(noise), dtype=bool)
         region = region_of_wholes(own, TargetIntervals(low, high, everywhere, ~everywhere))

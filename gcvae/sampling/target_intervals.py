@@ -191,3 +191,16 @@ def indices_of_rows(rows: Tensor, n_known: int) -> npt.NDArray[np.int64]:
     0 if one row (`n_known` = 1) holds for all."""
     found: npt.NDArray[np.int64] = rows.numpy()
     return found if n_known > 1 else np.zeros_like(found)
+
+
+def rows_of(frame: pd.DataFrame, at: npt.NDArray[np.int64]) -> pd.DataFrame:
+    """Returns the rows of a frame with the given indices, numbered anew."""
+    return frame.iloc[at].reset_index(drop=True)
+
+
+def rows_of_particles(frame: pd.DataFrame | None, n: int) -> pd.DataFrame | None:
+    """Returns a frame for n particles (weighted draws of rows); its single row, if it has only one,
+    is repeated for all. None without a frame."""
+    if frame is None or len(frame) == n:
+        return frame
+    return rows_of(frame, np.zeros(n, dtype=np.int64))

@@ -18,7 +18,8 @@ from gcvae.cells.values import parse_table, with_absent_columns
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.table_codec import TableCodec
 from gcvae.sampling.constrained import ConstrainedModel
-from gcvae.sampling.dependent_regions import dependent_parts, regions_of_rows
+from gcvae.sampling.deductions import determined
+from gcvae.sampling.dependent_regions import dependent_parts, evaluation_rank, regions_of_rows
 from gcvae.sampling.known_cells import with_missing
 
 
@@ -36,14 +37,50 @@ def partly_known(
             its probability.
     """
     codec = constrained.codec
-    typed = typed.reset_index(drop=True)
-    missing = constrained.hard_rules.blanks_of_formulas(typed)
-    rows = with_missing(codec, codec.encode(typed, blanks_unknown=True), missing)
+    known = with_determined(codec, typed)
+    missing = constrained.hard_rules.blanks_of_formulas(known)
+    rows = with_missing(codec, codec.encode(known, blanks_unknown=True), missing)
     if not len(codec.reduction):
         return rows
     order = constrained.model.order or ()
-    loose = regions_of_rows(codec, typed, order, blanks_missing=True, are_scored=per_unit)
-    return replace(rows, dependent=loose)
+    loose = regions_of_rows(codec, known, order, blanks_missing=True, are_scored=per_unit)
+    are_determined = _of_parts(codec, known.notna() & typed.reset_index(drop=True).isna())
+    return replace(rows, dependent=loose, determined=are_determined)
+
+
+def with_determined(codec: TableCodec, typed: pd.DataFrame) -> pd.DataFrame:
+    """Returns rows completed with the cells from which a known cell is computed and that it
+    determines, even beyond the training table's range; the index is new.
+
+    Cells that may be missing values stay unknown, and so do rows in which cells only follow
+    forwards: they need not be known to be scored.
+
+    Args:
+        typed: Rows with cells of the columns' dtypes; missing cells are unknown.
+    """
+    typed = typed.reset_index(drop=True)
+    everywhere = np.ones(len(typed), dtype=bool)
+    barred = {
+        codec.reduction.owners.get(column.name, column.name): everywhere
+        for column in codec.columns
+        if column.has_missing
+    }
+    found = determined(codec, typed, barred | dict.fromkeys(codec.copies, everywhere))
+    computed = {
+        r.column for r in codec.reduction.rewritings if evaluation_rank(codec, r.column) == 1
+    }
+    solved = [name for name in found if name not in computed]
+    are_solved = (found[solved].notna() & typed[solved].isna()).any(axis=1)
+    return typed if not are_solved.any() else typed.where(~are_solved, found)
+
+
+def _of_parts(codec: TableCodec, cells: pd.DataFrame) -> torch.Tensor | None:
+    """Returns a mask of the codec's D columns that represent the given cells of the table; None if
+    there are none. Shape: (n, D)."""
+    if not cells.any(axis=None):
+        return None
+    owners = [codec.reduction.owners.get(c.name, c.name) for c in codec.columns]
+    return torch.from_numpy(cells[owners].to_numpy().copy())
 
 
 def blank_cells(codec: TableCodec, typed: pd.DataFrame, rows: EncodedTable) -> Mask:
@@ -51,7 +88,8 @@ def blank_cells(codec: TableCodec, typed: pd.DataFrame, rows: EncodedTable) -> M
 
     A cell of the table's columns is marked only in rows where a computed column is known but not
     all columns of its formula, because the codec's columns then do not show which cells are
-    unknown. All cells are unknown in a row without any known cell. Shape: (n, D + C).
+    unknown; cells that follow from known ones are among them. All cells are unknown in a row
+    without any known cell. Shape: (n, D + C).
 
     Args:
         typed: Rows with cells of the columns' dtypes.
@@ -59,6 +97,8 @@ def blank_cells(codec: TableCodec, typed: pd.DataFrame, rows: EncodedTable) -> M
     """
     are_blank = ~(rows.observed | codec.hidden_cells(rows)).numpy()
     are_known = np.logical_and.reduce(are_blank, axis=1)
+    if rows.determined is not None:
+        are_known |= rows.determined.numpy().any(axis=1)
     for region in rows.dependent.values():
         for known in dependent_parts(region):
             are_known |= known.is_informative

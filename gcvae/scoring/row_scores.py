@@ -39,7 +39,7 @@ from gcvae.scoring.anomalies import (
 )
 from gcvae.scoring.blank_references import BlankRanks, BlankReferences, mid_ranks
 from gcvae.scoring.draws_by_need import bound_by_need
-from gcvae.scoring.partly_known_rows import blank_cells, partly_known
+from gcvae.scoring.partly_known_rows import blank_cells, partly_known, with_determined
 from gcvae.scoring.score_measures import measured
 from gcvae.scoring.score_options import ScoreOptions
 from gcvae.scoring.score_stream import CONTRIBUTION
@@ -361,7 +361,7 @@ class RowScorer:
         tails = cell_tails(self.constrained.model, rows, noise)
         partly = (~rows.observed).any(dim=1).nonzero()[:, 0]
         if tails is not None and len(partly):
-            part = typed.iloc[partly.numpy()].reset_index(drop=True), rows.take(partly)
+            part = with_determined(self.codec, typed.iloc[partly.numpy()]), rows.take(partly)
             found = completed_tails(self.constrained, *part, noise.take(partly))
             assert found is not None, "the model has conditionals"
             tails[partly] = found

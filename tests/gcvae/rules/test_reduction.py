@@ -348,3 +348,35 @@ def test_masses_of_a_text_that_a_formula_gives_with_exceptions_add_up_to_one() -
     masses = np.exp(log_joint - log_day)
     assert masses.idxmax() == 2
     assert masses.sum() == pytest.approx(1.0, abs=0.005)
+
+
+def points(n: int, seed: int) -> pd.DataFrame:
+    """Courses with their points, of which a student gets some."""
+    random = np.random.default_rng(seed)
+    at = random.integers(0, 20, n)
+    full = np.array([3, 5, 6, 9, 10, 12])[at % 6]
+    return pd.DataFrame(
+        {
+            "course": [f"course {i}" for i in at],
+            "points": full,
+            "earned": np.round(full * random.random(n)).astype(int),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"rules": [{"rule": "points >= earned", "keep": "hard"}], "find_rules": True},
+        {"rules": [{"rule": "determines(course; points)"}, {"rule": "points >= earned"}]},
+    ],
+)
+def test_an_inequality_of_a_column_leaves_an_exact_dependency_alone(rules: dict[str, Any]) -> None:
+    model = Synthesizer.fit(
+        points(1_200, 0), schema=rules, preset="fast", settings={"max_steps": 40}, seed=0
+    )
+    assert "course determines points" in map(str, model.schema.rules or ())
+    drawn = model.sample(600, seed=1)
+    known = points(1_200, 0).groupby("course")["points"].first()
+    assert (drawn["course"].map(known) == drawn["points"]).all()
+    assert (drawn["points"] >= drawn["earned"]).mean() >= 0.99

@@ -261,3 +261,23 @@ def test_a_blank_that_a_rule_asks_for_stays_and_any_other_is_filled(preset: str)
     scores = model.log_likelihood(whole[~is_back], draws=5, seed=2)
     assert np.isfinite(scores["log_likelihood"]).all()
     assert (scores[["contributions.refund", "contributions.reason"]] == 0.0).all(axis=None)
+
+
+@pytest.mark.parametrize(
+    "words", [("no", "yes"), ("N", "Y"), ("0", "1"), (0, 1), (0.0, 1.0), (False, True)]
+)
+def test_truth_values_are_filled_in_the_words_of_the_table(words: tuple[object, object]) -> None:
+    random = np.random.default_rng(0)
+    whole = pd.DataFrame({"member": random.random(300) < 0.5, "size": random.normal(size=300)})
+    model = Synthesizer.fit(whole, preset="fast", settings={"max_steps": 5}, seed=0)
+    cells = np.array(words, dtype=object)[[0, 1] * 30 + [1] * 30]
+    rows = pd.DataFrame({"member": cells, "size": random.normal(size=90)})
+    rows.loc[np.arange(90) % 3 == 0, "member"] = None
+    for part in (rows, rows.tail(30)):  # the last rows have only one of the words
+        filled = model.impute(part, seed=1)["member"]
+        assert set(map(repr, filled)) == set(map(repr, words))
+    given = rows.astype({"member": "string"}).to_csv(index=False).encode()
+    if isinstance(words[0], str):
+        blocks = model.impute_blocks(read_table(given))
+        lines = b"".join(stream_completed(blocks, model.schema, "csv")).splitlines()[1:]
+        assert {line.split(b",")[0].decode() for line in lines} == set(words)

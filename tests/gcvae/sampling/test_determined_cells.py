@@ -1,0 +1,202 @@
+"""Cells that known ones determine are known, wherever they lie; other unknown cells are open."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gcvae import Synthesizer
+from tests.lengths import first_of
+
+SHORT: dict[str, Any] = {"preset": "fast", "settings": {"max_steps": 40}, "seed": 0}
+NOTICE = pd.Timedelta(days=14)
+
+
+def bills(n: int, seed: int, *, later: int = 0, more: int = 1) -> pd.DataFrame:
+    """Bills of a year or, `later` days after it, of `more` times as much energy."""
+    random = np.random.default_rng(seed)
+    start = pd.Timestamp("2024-01-01") + pd.to_timedelta(random.integers(0, 366, n) + later, "D")
+    days = random.integers(20, 95, n)
+    energy = np.round(more * random.gamma(6, 40, n), 1)
+    price = np.round(random.uniform(0.2, 0.4, n), 2)
+    return pd.DataFrame(
+        {
+            "meter": random.choice(["a", "b", "c"], n),
+            "start": start,
+            "end": start + pd.to_timedelta(days, "D"),
+            "days": days,
+            "due": start + pd.to_timedelta(days, "D") + NOTICE,
+            "kWh": energy,
+            "price": price,
+            "amount": np.round(energy * price, 2),
+        }
+    )
+
+
+@cache
+def of_bills() -> Synthesizer:
+    """A model of bills, read from its file."""
+    return Synthesizer.from_bytes(Synthesizer.fit(bills(1_200, 0), **SHORT).to_bytes())
+
+
+def test_the_order_of_two_dates_is_found_as_an_inequality_that_is_exact() -> None:
+    assert "due >= end" in map(str, of_bills().schema.rules or ())
+    exact = {r.column for r in of_bills().codec.reduction.rewritings if getattr(r, "is_exact", 0)}
+    assert exact == {"days", "amount", "due"}
+
+
+UNKNOWN = (["end"], ["start"], ["start", "end"], ["end", "due"], ["start", "due"], ["days", "end"])
+
+
+@pytest.mark.parametrize("later", first_of(400, 0, -400))
+@pytest.mark.parametrize("unknown", UNKNOWN, ids="-".join)
+def test_dates_that_others_determine_are_those_dates_in_any_year(
+    unknown: list[str], later: int
+) -> None:
+    rows = bills(120, 1, later=later)
+    known = rows.assign(**dict.fromkeys(unknown))
+    filled = of_bills().impute(known, seed=1)
+    for name in unknown:
+        wanted = rows[name].astype(str)
+        assert (filled[name].astype(str) == wanted).all()
+    assert np.isfinite(of_bills().log_likelihood(known)["log_likelihood"]).all()
+
+
+def test_numbers_that_others_determine_lie_beyond_the_table_if_the_others_do() -> None:
+    rows = bills(120, 2, more=100)
+    known = rows.assign(kWh=np.nan)
+    filled = of_bills().impute(known, seed=1)
+    assert (filled["kWh"] > bills(1_200, 0)["kWh"].max()).mean() > 0.9
+    assert np.allclose(filled["kWh"] * filled["price"], filled["amount"], atol=0.0051)
+    assert np.isfinite(of_bills().log_likelihood(known)["log_likelihood"]).all()
+
+
+def test_a_result_beyond_the_table_leaves_unknown_parts_to_the_model() -> None:
+    rows = bills(60, 3, later=400)
+    filled = of_bills().impute(rows.assign(days=None, due=None), seed=1)
+    assert (filled["days"].astype(int) == rows["days"]).all()
+    assert (pd.to_datetime(filled["due"]) == rows["due"]).all()
+
+
+def test_a_row_is_as_likely_without_a_cell_that_others_determine() -> None:
+    """Up to the resolution of the cell: its value has a probability, no density."""
+    rows = bills(60, 4)
+    whole = of_bills().log_likelihood(rows)
+    for name, unit in (("end", 0.0), ("start", 0.0), ("kWh", np.log(0.1))):
+        known = of_bills().log_likelihood(rows.assign(**{name: None}))
+        assert known["log_likelihood"].to_numpy() == pytest.approx(
+            whole["log_likelihood"].to_numpy() + unit, abs=0.5
+        )
+        assert known["percentile"].notna().all()
+
+
+def test_a_cell_that_may_be_missing_is_open_unless_it_is_to_be_filled() -> None:
+    table = bills(1_200, 0)
+    gone = np.random.default_rng(1).random(1_200) < 0.2
+    table.loc[gone, ["end", "days", "due"]] = None
+    model = Synthesizer.fit(table, **SHORT)
+    rows = bills(60, 5, later=400).assign(end=pd.NaT)
+    rows["end"] = rows["end"].astype(rows["start"].dtype)
+    filled = model.impute(rows, seed=1)
+    assert (filled["end"] == filled["start"] + pd.to_timedelta(filled["days"], "D")).all()
+    kept = model.impute(rows, seed=1, keep_missing=["end"])
+    assert kept["end"].isna().all()
+
+
+def coupons(n: int, seed: int) -> pd.DataFrame:
+    """Sales, of which a third have a discount and its code."""
+    random = np.random.default_rng(seed)
+    is_cheap = random.random(n) < 0.35
+    codes = random.choice(["SPRING", "AUTUMN"], n)
+    return pd.DataFrame(
+        {
+            "discounted": np.where(is_cheap, "yes", "no"),
+            "discount_code": np.where(is_cheap, codes, None),
+            "price": np.round(random.gamma(3, 20, n), 2),
+        }
+    )
+
+
+@pytest.mark.parametrize("unknown", [["discounted", "discount_code"], ["discounted"]], ids=len)
+def test_a_flag_and_what_it_says_of_another_cell_are_drawn_together(unknown: list[str]) -> None:
+    """A missing code is unknown: alone it does not say that there is no discount."""
+    model = Synthesizer.fit(coupons(1_200, 0), **SHORT)
+    rows = coupons(400, 1).assign(**dict.fromkeys(unknown))
+    filled = model.impute(rows, seed=1)
+    is_cheap = filled["discounted"] == "yes"
+    assert (is_cheap == filled["discount_code"].notna()).all()
+    is_open = rows["discount_code"].isna()
+    assert is_cheap[~is_open].all()
+    assert 0.2 < is_cheap[is_open].mean() < 0.5
+    kept = model.impute(rows, seed=1, keep_missing=["discount_code"])
+    assert (kept["discounted"] == np.where(is_open, "no", "yes")).all()
+
+
+def returns(n: int, seed: int, share: float) -> pd.DataFrame:
+    """Orders, of which a share are lost and so never arrived."""
+    random = np.random.default_rng(seed)
+    is_lost = random.random(n) < share
+    day = random.integers(1, 900, n) / 10
+    return pd.DataFrame(
+        {
+            "lost": is_lost,
+            "arrived": np.where(is_lost, np.nan, day),
+            "state": np.where(is_lost, "claim", random.choice(["fine", "late"], n)),
+        }
+    )
+
+
+@pytest.mark.parametrize("share", [0.4, 0.985])
+def test_an_unknown_level_is_one_that_keeps_the_hard_rules(share: float) -> None:
+    rules = [
+        {"rule": "is_missing(arrived) if lost", "keep": "hard"},
+        {"rule": "state == 'claim' or not lost", "keep": "hard"},
+    ]
+    model = Synthesizer.fit(
+        returns(1_200, 0, share), schema={"rules": rules}, preset="fast", seed=0,
+        settings={"max_steps": 60},
+    )  # fmt: skip
+    rows = returns(300, 1, 0.3)
+    filled = model.impute(rows.assign(lost=None), seed=1)
+    has_come = rows["arrived"].notna()
+    is_lost = filled["lost"].astype(str) == "True"
+    assert not is_lost[has_come | (rows["state"] != "claim")].any()
+    assert filled["arrived"].isna().equals(is_lost)
+    loose = model.impute(rows.assign(lost=None, arrived=np.nan, state=None), seed=1)
+    is_lost = loose["lost"].astype(str) == "True"
+    assert loose["arrived"].isna().equals(is_lost)
+    assert is_lost.mean() == pytest.approx(share, abs=0.2)
+
+
+@pytest.mark.parametrize("ties", ["binary", "away"])
+def test_ties_are_rounded_as_in_the_table(ties: str) -> None:
+    random = np.random.default_rng(0)
+    a, b = random.integers(1, 4_000, 1_500) / 10, random.choice([1.35, 2.05, 4.75], 1_500)
+    exact = np.floor(np.round(a * b * 100, 6) + 0.5) / 100
+    table = pd.DataFrame({"a": a, "b": b, "c": np.round(a * b, 2) if ties == "binary" else exact})
+    for text in ("c == a * b", "c == round(a * b, 2)"):
+        model = Synthesizer.fit(table, schema={"rules": [{"rule": text}]}, **SHORT)
+        filled = Synthesizer.from_bytes(model.to_bytes()).impute(table.assign(c=np.nan), seed=1)
+        pd.testing.assert_series_equal(filled["c"], table["c"])
+
+
+def test_an_exact_dependency_outweighs_an_unlikely_number() -> None:
+    """The number says that the level is the next one, which has another class."""
+    random = np.random.default_rng(0)
+    level = random.integers(0, 6, 1_500)
+    table = pd.DataFrame(
+        {
+            "level": [f"level {i}" for i in level],
+            "class": [f"class {i // 2}" for i in level],
+            "size": np.round(level + 0.25 * random.normal(size=1_500), 3),
+        }
+    )
+    model = Synthesizer.fit(table, preset="fast", seed=0)
+    assert "level determines class" in map(str, model.schema.rules or ())
+    rows = pd.DataFrame({"level": None, "class": ["class 0"] * 200, "size": [1.95] * 200})
+    filled = model.impute(rows, seed=1)
+    assert filled["level"].isin(["level 0", "level 1"]).all()
