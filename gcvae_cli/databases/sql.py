@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from warnings import catch_warnings, simplefilter
@@ -106,9 +106,11 @@ def selected_rows(
     Raises:
         WrongUsageError: The database cannot be opened, or it refuses the query.
     """
+    engine = None
     try:
         engine = _engine(url)
         with engine.connect().execution_options(stream_results=True) as connection:
+            connection = _reading_only(connection)
             statement = sa.text(query) if query is not None else _whole(connection, str(name))
             n_batches = 0
             for frame in pd.read_sql_query(
@@ -117,9 +119,21 @@ def selected_rows(
                 if len(frame) or not n_batches:
                     n_batches += 1
                     yield _typed(pa.Table.from_pandas(frame, preserve_index=False))
-        engine.dispose()
     except (SQLAlchemyError, pa.ArrowException) as error:
         raise WrongUsageError(f"{_shown(url)}: {_reason(error)}") from error
+    finally:
+        if engine is not None:
+            engine.dispose()
+
+
+def _reading_only(connection: sa.Connection) -> sa.Connection:
+    """Returns the connection after making it refuse statements that change something, where the
+    database can."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("PRAGMA query_only = ON")
+    if connection.dialect.name == "postgresql":
+        return connection.execution_options(postgresql_readonly=True)
+    return connection
 
 
 def _typed(table: pa.Table) -> pa.Table:
@@ -158,13 +172,9 @@ def require_table(url: str, name: str, if_exists: str) -> None:
     Raises:
         OutputError: The table exists and `if_exists` is `fail`, or the database does not answer.
     """
-    try:
-        engine = sa.create_engine(_parsed(url))
-        schema, _, bare = name.rpartition(".")
+    schema, _, bare = name.rpartition(".")
+    with _written_database(url) as engine:
         exists = sa.inspect(engine).has_table(bare, schema=schema or None)
-        engine.dispose()
-    except SQLAlchemyError as error:
-        raise OutputError(f"{_shown(url)}: {_reason(error)}") from error
     if exists and if_exists == "fail":
         raise OutputError(
             f"--into {name}: the database has such a table (expected: a new one, or --if-exists "
@@ -182,17 +192,27 @@ def insert_rows(url: str, name: str, path: Path, if_exists: str) -> None:
         OutputError: The database refuses the table or a row.
     """
     schema, _, bare = name.rpartition(".")
+    with _written_database(url) as engine, engine.begin() as connection:
+        mode = if_exists
+        for batch in pq.ParquetFile(path).iter_batches(_BATCH_ROWS):
+            frame = batch.to_pandas()
+            frame.to_sql(bare, connection, schema=schema or None, if_exists=mode, index=False)
+            mode = "append"
+
+
+@contextmanager
+def _written_database(url: str) -> Iterator[sa.Engine]:
+    """Context manager that opens a database to write to, and converts its errors to an
+    OutputError."""
+    engine = None
     try:
         engine = sa.create_engine(_parsed(url))
-        with engine.begin() as connection:
-            mode = if_exists
-            for batch in pq.ParquetFile(path).iter_batches(_BATCH_ROWS):
-                frame = batch.to_pandas()
-                frame.to_sql(bare, connection, schema=schema or None, if_exists=mode, index=False)
-                mode = "append"
-        engine.dispose()
-    except (SQLAlchemyError, ValueError) as error:
+        yield engine
+    except (SQLAlchemyError, ValueError, ModuleNotFoundError) as error:
         raise OutputError(f"{_shown(url)}: {_reason(error)}") from error
+    finally:
+        if engine is not None:
+            engine.dispose()
 
 
 def _parsed(url: str) -> sa.URL:

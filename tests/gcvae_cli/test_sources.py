@@ -85,6 +85,34 @@ def test_a_table_of_a_database_is_learned_and_written_back(
     assert len(pd.read_csv(scored)) == (table()["n"] < 3).sum()
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "DELETE FROM orders",
+        "DROP TABLE orders",
+        "INSERT INTO orders (n) VALUES (1)",
+        "DELETE FROM orders RETURNING n",
+        "SELECT 1; DELETE FROM orders",
+    ],
+)
+def test_a_query_changes_nothing(
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    capsys: pytest.CaptureFixture[str],
+    kind: str,
+    query: str,
+) -> None:
+    if kind == "sqlite":
+        url = _sqlite(tmp_path)
+    else:
+        name = f"kept_{abs(hash(query))}"
+        url = _postgres(request.getfixturevalue("postgres"), name)
+    assert main(["schema", url, "--query", query]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert len(pd.read_parquet(fetched(url, "orders", None, tmp_path))) == N_ROWS
+
+
 def test_a_table_that_exists_is_kept_unless_it_may_be_changed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
