@@ -119,7 +119,7 @@ def selected_rows(
                 if len(frame) or not n_batches:
                     n_batches += 1
                     yield _typed(pa.Table.from_pandas(frame, preserve_index=False))
-    except (SQLAlchemyError, pa.ArrowException) as error:
+    except (SQLAlchemyError, pa.ArrowException, ModuleNotFoundError) as error:
         raise WrongUsageError(f"{_shown(url)}: {_reason(error)}") from error
     finally:
         if engine is not None:
@@ -239,6 +239,8 @@ def _shown(url: str) -> str:
 
 def _reason(error: Exception) -> str:
     """Returns the first line of the database driver's error, or of `error` if there is none."""
+    if isinstance(error, ModuleNotFoundError):
+        return f"the driver {error.name} is not installed; pip installs the package that has it"
     return str(getattr(error, "orig", None) or error).strip().split("\n")[0]
 
 

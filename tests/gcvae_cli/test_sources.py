@@ -213,6 +213,8 @@ def test_a_column_that_is_missing_at_first_has_the_type_of_its_later_rows(tmp_pa
         (["{}/plain.csv", "--table", "orders"], "--table is for databases and workbooks"),
         (["{}/plain.csv", "--query", "SELECT 1"], "--query is for databases"),
         (["nothing://me:secret@host/x", "--table", "orders"], "nothing"),
+        (["mysql+pymssql://me:secret@host/x", "--table", "orders"], "mysql"),
+        (["mysql://me:secret@host/x", "--table", "orders"], "the driver MySQLdb is not installed"),
         (["http://127.0.0.1:9/x.csv"], "http://127.0.0.1:9/x.csv: "),
         (["{}/none.csv"], "there is no such file"),
         (["{}/broken.jsonl"], "broken.jsonl: "),
