@@ -366,7 +366,8 @@ def read_document(document: object) -> tuple[list[Draft], tuple[Rule, ...] | Non
         message = f"find_rules cannot be {_shown(document['find_rules'])}"
         problems.append(Problem(message, "/find_rules", expected="true or false"))
     rules = document.get("rules")
-    read = None if rules is None else read_rules(rules, problems)
+    dates = {draft.get("name", "") for draft in drafts if draft.get("kind") == "datetime"}
+    read = None if rules is None else read_rules(rules, problems, dates)
     if problems:
         raise SchemaError(*problems)
     return drafts, read

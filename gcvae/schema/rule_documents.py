@@ -2,7 +2,8 @@
 
     {"rule": "total == net + tax", "keep": "hard"}
 
-The members are those of `Rule.to_json`; only `rule` is required.
+The members are those of `Rule.to_json`; only `rule` is required. Rules of older versions,
+`{"kind": "sum", ...}`, are converted.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, Protocol, get_args
 
 from gcvae.errors import Problem
+from gcvae.schema.former_rules import rule_of_kind
 from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.schema.rules import (
     Combination,
@@ -54,12 +56,15 @@ class Columns(Protocol):
 # Reading
 
 
-def read_rules(listed: object, problems: list[Problem]) -> tuple[Rule, ...]:
+def read_rules(
+    listed: object, problems: list[Problem], dates: Collection[str] = ()
+) -> tuple[Rule, ...]:
     """Reads the rules of a schema's JSON document.
 
     Args:
         listed: Value of the member `rules`.
         problems: List to which errors are appended, each with its JSON pointer.
+        dates: Names of date columns, for rules of older versions.
     """
     if not isinstance(listed, list | tuple):
         problems.append(Problem("rules is not a list", "/rules", expected="[...]"))
@@ -67,7 +72,7 @@ def read_rules(listed: object, problems: list[Problem]) -> tuple[Rule, ...]:
     rules = []
     for i, item in enumerate(listed):
         try:
-            rules.append(_read_rule(item))
+            rules.append(_read_rule(item, dates))
         except ValueError as error:
             problems.append(Problem(str(error), pointer_of_rule(i), expected=_SHAPE))
     return tuple(rules)
@@ -78,11 +83,13 @@ def pointer_of_rule(number: int) -> str:
     return f"/rules/{number}"
 
 
-def _read_rule(item: object) -> Rule:
+def _read_rule(item: object, dates: Collection[str]) -> Rule:
     """Reads one rule of a JSON document."""
     if not isinstance(item, Mapping):
         raise ValueError('a rule is an object with a member "rule"')
     given = {key: value for key, value in item.items() if value is not None}
+    if "kind" in given and "rule" not in given:
+        given = rule_of_kind(given, dates)
     keep = given.get("keep", "soft")
     if unknown := sorted(map(str, set(given) - _MEMBERS)):
         raise ValueError(f"a rule has no member {unknown[0]}")

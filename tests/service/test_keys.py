@@ -14,7 +14,7 @@ import httpx
 import pytest
 from sqlalchemy import event
 
-from catalog.records import Scope
+from catalog.records import EventType, Scope
 from service.errors import TooManyRequestsError
 from service.http.rate_limits import RateLimits
 from service.keyring import FRESH_SECONDS
@@ -54,6 +54,10 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
             "model_id": model["id"],
             "job_id": model["job_id"],
             "result_id": sample.json()["id"],
+            "webhook_id": service.catalog.workspace("default")
+            .webhooks.create("https://example.com/", [EventType.JOB_ENDED])[0]
+            .id,
+            "delivery_id": "evt_1",
         }
         with (
             _client(service, "default", ALL) as ours,

@@ -23,7 +23,7 @@ export async function show({ place, signal, reveal }) {
 }
 
 function form(told, draw) {
-  const url = h("input", { type: "url", required: true, maxlength: 2000, placeholder: "https://hooks.example.com/gcvae" });
+  const url = h("input", { type: "url", required: true, maxlength: 2000, placeholder: "https://…" });
   const boxes = EVENTS.map(([value, text]) => [value, h("input", { type: "checkbox", checked: true }), text]);
   const button = h("button.main", { type: "submit" }, "Add webhook");
   const submit = (event) => {
