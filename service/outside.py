@@ -123,6 +123,8 @@ class Outside:
                 "http is not encrypted",
                 f"https, or http within the networks of {variable('outside_networks')}",
             )
+        if parts.fragment:
+            raise OutsideError("the URL has a fragment (#…)", "a URL without one")
         if parts.username is not None or parts.password is not None:
             raise OutsideError("the URL contains a user name or password", "a URL without them")
         if not any(_matches(host, allowed) for allowed in self._hosts):

@@ -28,13 +28,18 @@ class Webhooks(WorkspaceRecords):
         """Creates a webhook and returns (its record, the secret that signs its deliveries).
 
         Raises:
-            ConflictError: The workspace has `MOST_WEBHOOKS` webhooks already.
+            ConflictError: The workspace has `MOST_WEBHOOKS` webhooks already, or one with this URL.
         """
         secret = "whsec_" + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
         with self._database.writing() as session:
             ours = select(func.count()).where(WebhookRow.workspace == self._workspace)
             if session.scalars(ours).one() >= MOST_WEBHOOKS:
                 raise ConflictError(f"the workspace has {MOST_WEBHOOKS} webhooks; delete one first")
+            same = select(WebhookRow.id).where(
+                WebhookRow.workspace == self._workspace, WebhookRow.url == url
+            )
+            if (known := session.scalar(same)) is not None:
+                raise ConflictError(f"webhook {known} has this URL already")
             row = WebhookRow(
                 id=new_id("whk"),
                 workspace=self._workspace,

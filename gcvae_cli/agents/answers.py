@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gcvae_client import ClientError, JobError, ProblemError
+from gcvae_client import JobError, ProblemError
 
 Document = dict[str, Any]
 
@@ -83,7 +83,7 @@ def _table_schema(schema: Document) -> Document:
         for column in schema.get("columns", ())
     ]
     rules = [
-        _members(rule, ("keep", "source", "share")) | {"rule": without_texts(rule["rule"])}
+        _members(rule, ("keep", "source", "share")) | {"rule": without_constants(rule["rule"])}
         for rule in schema.get("rules", ())
         if isinstance(rule.get("rule"), str)
     ]
@@ -111,20 +111,33 @@ def rules_answer(rules: Sequence[Document], rows: bool) -> Document:
     """Returns the rules between columns and in how many rows each holds.
 
     Args:
-        rows: Whether texts in formulas and the rows that violate a rule are included.
+        rows: Whether constants of formulas and the rows that violate a rule are included.
     """
     if rows:
         return {"rules": list(rules)}
     found = [
-        {"formula": without_texts(rule["formula"])} | _members(rule, ("columns", "rows", "kept"))
+        {"formula": without_constants(rule["formula"])}
+        | _members(rule, ("columns", "rows", "kept"))
         for rule in rules
     ]
     return {"rules": found}
 
 
-def without_texts(formula: str) -> str:
-    """Returns a formula with `'…'` in the place of each text, which may be a cell."""
-    return re.sub(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", "'…'", formula)
+def without_constants(formula: str) -> str:
+    """Returns a formula with `…` in the place of constants, which may be cells. The numbers 0, 1, 2
+    and 100 remain, and names of columns.
+
+    >>> without_constants("`o'area` <= 9.5 * rooms + 100 or city == 'Rome'")
+    "`o'area` <= … * rooms + 100 or city == …"
+    """
+    return _CONSTANT.sub(lambda found: found[1] or "…", formula)
+
+
+_CONSTANT = re.compile(
+    r"""(`(?:[^`]|``)*` | [^\W\d]\w* | (?<![\w.])(?:[012]|100)(?![\w.]))  # names, few numbers
+    | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | (?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?""",
+    re.VERBOSE,
+)
 
 
 def report_answer(report: Document, rows: bool) -> Document:
@@ -150,7 +163,17 @@ def scores_answer(scores: Document) -> Document:
     return {"scores": lines, "totals": scores.get("totals")}
 
 
-def told(error: ClientError | OSError | ValueError, rows: bool) -> str:
+def _may_quote(problem: Document) -> bool:
+    """Returns whether an error is about a cell, a level or a rule, and not about the request."""
+    pointer = str(problem.get("pointer") or "")
+    is_of_table = any(problem.get(name) is not None for name in ("line", "row", "column"))
+    return is_of_table or pointer.startswith(_QUOTED)
+
+
+_QUOTED = ("/rows", "/given", "/distribution", "/schema", "/columns", "/rules", "/tables")
+
+
+def told(error: Exception, rows: bool) -> str:
     """Returns the message of an error.
 
     Args:
@@ -160,7 +183,7 @@ def told(error: ClientError | OSError | ValueError, rows: bool) -> str:
         return str(error)
     if isinstance(error, JobError):
         return f"job {error.job['id']} is {error.job['status']}; {_WITH_ROWS}"
-    if error.status == 422:
+    if error.status == 422 and any(map(_may_quote, error.errors)):
         places = [str(problem.get("pointer", "")) for problem in error.errors]
         where = f" at {', '.join(places)}" if any(places) else ""
         return f"{error.title}{where}; {_WITH_ROWS}"

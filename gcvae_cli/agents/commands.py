@@ -9,6 +9,7 @@ import typer
 
 from gcvae_cli.client.connection import LOCAL_SERVICE, KeyFile, ServerUrl, connected
 from gcvae_cli.errors import NotInstalledError
+from gcvae_cli.ports import free_port
 
 
 def mcp(
@@ -23,7 +24,9 @@ def mcp(
     folder: Annotated[
         Path,
         typer.Option(
-            exists=True, file_okay=False, help="The only folder from which files are read."
+            exists=True,
+            file_okay=False,
+            help="The only folder from which files are read, and to which rows are saved.",
         ),
     ] = Path(),
     http: Annotated[
@@ -52,4 +55,4 @@ def mcp(
         if http is None:
             agents.run()
         else:
-            agents.run("streamable-http", port=http)
+            agents.run("streamable-http", port=free_port("127.0.0.1", http))

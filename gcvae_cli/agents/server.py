@@ -63,7 +63,7 @@ def agent_server(client: Client, *, write: bool, rows: bool, folder: Path) -> MC
         rows: Whether answers may contain cells of tables and synthetic rows.
         folder: The only folder whose files tools read and write.
     """
-    server = MCPServer("gcvae", instructions=_INSTRUCTIONS)
+    server = MCPServer("gcvae", instructions=_INSTRUCTIONS, log_level="WARNING")
 
     def tool(*, writes: bool = False, gives_rows: bool = False) -> Callable[[Any], Any]:
         def add(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,7 +71,7 @@ def agent_server(client: Client, *, write: bool, rows: bool, folder: Path) -> MC
             def call(*given: Any, **named: Any) -> Any:
                 try:
                     return function(*given, **named)
-                except (ClientError, OSError, ValueError) as error:
+                except (ClientError, OSError, ValueError, TypeError) as error:
                     raise ToolError(told(error, rows)) from None
 
             if (write or not writes) and (rows or not gives_rows):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,6 +21,7 @@ from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
 from gcvae.arrays import TIMES
 from gcvae_cli.errors import OutputError, WrongUsageError
+from gcvae_cli.sources.fetching import hidden_password
 
 _BATCH_ROWS = 5_000
 
@@ -39,7 +41,7 @@ def read_database(url: str) -> tuple[dict[str, pd.DataFrame], dict[str, Any], sa
     try:
         engine = _engine(url)
     except SQLAlchemyError as error:
-        raise WrongUsageError(f"{_shown(url)}: {_reason(error)}") from error
+        raise WrongUsageError(f"{hidden_password(url)}: {_reason(error)}") from error
     metadata = sa.MetaData()
     try:
         with engine.connect() as connection:
@@ -50,14 +52,14 @@ def read_database(url: str) -> tuple[dict[str, pd.DataFrame], dict[str, Any], sa
                 metadata.reflect(connection)
             metadata.info["dialect"] = engine.dialect.name
             if not metadata.tables:
-                raise WrongUsageError(f"{_shown(url)}: the database has no tables")
+                raise WrongUsageError(f"{hidden_password(url)}: the database has no tables")
             if engine.dialect.name == "sqlite":
                 _complete_sqlite(connection, metadata)
             frames = {name: _rows(connection, t) for name, t in metadata.tables.items()}
             for table in metadata.tables.values():
                 _set_time_types(connection, table)
     except (SQLAlchemyError, ValueError, TypeError) as error:
-        raise WrongUsageError(f"{_shown(url)}: {_reason(error)}") from error
+        raise WrongUsageError(f"{hidden_password(url)}: {_reason(error)}") from error
     finally:
         engine.dispose()
     return frames, {"tables": {n: _keys(t) for n, t in metadata.tables.items()}}, metadata
@@ -90,7 +92,7 @@ def write_database(url: str, tables: Mapping[str, pd.DataFrame], metadata: sa.Me
         finally:
             partial.unlink(missing_ok=True)
     except (SQLAlchemyError, OSError) as error:
-        raise OutputError(f"{_shown(url)}: {_reason(error)}") from error
+        raise OutputError(f"{hidden_password(url)}: {_reason(error)}") from error
 
 
 def selected_rows(
@@ -106,24 +108,48 @@ def selected_rows(
     Raises:
         WrongUsageError: The database cannot be opened, or it refuses the query.
     """
-    engine = None
+    if query is not None and not _SELECT.match(query):
+        raise WrongUsageError("--query is not a SELECT statement")
+    with (
+        _read_errors(url),
+        closing_engine(_engine(url)) as engine,
+        engine.connect().execution_options(stream_results=True) as opened,
+    ):
+        connection = _reading_only(opened)
+        statement = query if query is not None else _whole(connection, str(name))
+        n_batches = 0
+        for frame in pd.read_sql_query(
+            statement, connection, chunksize=batch_rows, dtype_backend="pyarrow"
+        ):
+            if not frame.columns.is_unique:
+                raise WrongUsageError("--query has two columns of the same name")
+            if len(frame) or not n_batches:
+                n_batches += 1
+                yield _typed(pa.Table.from_pandas(frame, preserve_index=False))
+
+
+_SELECT = re.compile(r"(?is)(?:\s|--[^\n]*\n|/\*.*?\*/|\()*(?:select|with|values|table)\b")
+
+
+@contextmanager
+def closing_engine(engine: sa.Engine) -> Iterator[sa.Engine]:
+    """Context manager that closes all connections of an engine."""
     try:
-        engine = _engine(url)
-        with engine.connect().execution_options(stream_results=True) as connection:
-            connection = _reading_only(connection)
-            statement = sa.text(query) if query is not None else _whole(connection, str(name))
-            n_batches = 0
-            for frame in pd.read_sql_query(
-                statement, connection, chunksize=batch_rows, dtype_backend="pyarrow"
-            ):
-                if len(frame) or not n_batches:
-                    n_batches += 1
-                    yield _typed(pa.Table.from_pandas(frame, preserve_index=False))
-    except (SQLAlchemyError, pa.ArrowException, ModuleNotFoundError) as error:
-        raise WrongUsageError(f"{_shown(url)}: {_reason(error)}") from error
+        yield engine
     finally:
-        if engine is not None:
-            engine.dispose()
+        engine.dispose()
+
+
+@contextmanager
+def _read_errors(url: str) -> Iterator[None]:
+    """Context manager that converts errors of a database to a WrongUsageError with its URL."""
+    try:
+        yield
+    except (
+        SQLAlchemyError, pa.ArrowException, ModuleNotFoundError, ValueError, TypeError,
+        ArithmeticError, sqlite3.Error,
+    ) as error:  # fmt: skip
+        raise WrongUsageError(f"{hidden_password(url)}: {_reason(error)}") from error
 
 
 def _reading_only(connection: sa.Connection) -> sa.Connection:
@@ -153,13 +179,26 @@ def _whole(connection: sa.Connection, name: str) -> sa.Select[Any]:
     Raises:
         WrongUsageError: The database has no such table; the message lists those that it has.
     """
-    schema, _, bare = name.rpartition(".")
     inspector = sa.inspect(connection)
-    if not inspector.has_table(bare, schema=schema or None):
+    bare, schema = _split_name(inspector, name)
+    if not inspector.has_table(bare, schema=schema):
         known = [*inspector.get_table_names(), *inspector.get_view_names()]
         listed = ", ".join(sorted(known)[:20]) or "none"
         raise WrongUsageError(f"--table {name}: the database has no such table; it has: {listed}")
-    return sa.select(sa.Table(bare, sa.MetaData(), schema=schema or None, autoload_with=connection))
+    table = sa.Table(bare, sa.MetaData(), schema=schema, autoload_with=connection)
+    left_out = [column.name for column in table.columns if not _is_plain(column)]
+    if left_out:
+        print(f"gcvae: {name}: {', '.join(left_out)} is not modelled", file=sys.stderr)
+    return sa.select(*(column for column in table.columns if column.name not in left_out))
+
+
+def _split_name(inspector: sa.Inspector, name: str) -> tuple[str, str | None]:
+    """Returns (name of a table, its schema, None for the default one) of `table` or
+    `schema.table`."""
+    schema, _, bare = name.rpartition(".")
+    if schema and not inspector.has_table(name) and schema in inspector.get_schema_names():
+        return bare, schema
+    return name, None
 
 
 def require_table(url: str, name: str, if_exists: str) -> None:
@@ -172,9 +211,15 @@ def require_table(url: str, name: str, if_exists: str) -> None:
     Raises:
         OutputError: The table exists and `if_exists` is `fail`, or the database does not answer.
     """
-    schema, _, bare = name.rpartition(".")
     with _written_database(url) as engine:
-        exists = sa.inspect(engine).has_table(bare, schema=schema or None)
+        path = Path(engine.url.database or "")
+        if engine.dialect.name == "sqlite" and not path.exists():
+            if not path.parent.is_dir():
+                raise OutputError(f"{path}: there is no folder {path.parent}; create it first")
+            return  # a connection would create the file
+        inspector = sa.inspect(engine)
+        bare, schema = _split_name(inspector, name)
+        exists = bare in [*inspector.get_table_names(schema), *inspector.get_view_names(schema)]
     if exists and if_exists == "fail":
         raise OutputError(
             f"--into {name}: the database has such a table (expected: a new one, or --if-exists "
@@ -191,34 +236,60 @@ def insert_rows(url: str, name: str, path: Path, if_exists: str) -> None:
     Raises:
         OutputError: The database refuses the table or a row.
     """
-    schema, _, bare = name.rpartition(".")
-    with _written_database(url) as engine, engine.begin() as connection:
-        mode = if_exists
-        for batch in pq.ParquetFile(path).iter_batches(_BATCH_ROWS):
-            frame = batch.to_pandas()
-            frame.to_sql(bare, connection, schema=schema or None, if_exists=mode, index=False)
-            mode = "append"
+    with _written_database(url) as engine:
+        file = Path(engine.url.database or "") if engine.dialect.name == "sqlite" else None
+        is_new = file is not None and not file.exists()
+        try:
+            with engine.begin() as connection:
+                bare, schema = _split_name(sa.inspect(connection), name)
+                kinds, mode = _sql_types(path, engine.dialect.name), if_exists
+                for batch in pq.ParquetFile(path).iter_batches(_BATCH_ROWS):
+                    frame = batch.to_pandas(types_mapper=_WHOLE_NUMBERS.get)
+                    frame.to_sql(
+                        bare, connection, schema=schema, if_exists=mode, index=False, dtype=kinds
+                    )
+                    mode = "append"
+        except BaseException:
+            if is_new and file is not None:
+                file.unlink(missing_ok=True)
+            raise
+
+
+_WHOLE_NUMBERS = {
+    pa.int8(): pd.Int8Dtype(), pa.int16(): pd.Int16Dtype(), pa.int32(): pd.Int32Dtype(),
+    pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype(),
+}  # fmt: skip
+
+
+def _sql_types(path: Path, dialect: str) -> dict[str, sa.types.TypeEngine[Any]]:
+    """Returns types by column for SQLite, which stores times as text: without fractions of seconds
+    if no cell has any."""
+    kinds: dict[str, sa.types.TypeEngine[Any]] = {}
+    for field in pq.read_schema(path) if dialect == "sqlite" else ():
+        if pa.types.is_timestamp(field.type):
+            cells = pq.read_table(path, columns=[field.name])[0].to_pandas()
+            whole = cells.dropna().dt.floor("s").equals(cells.dropna())
+            kinds[field.name] = sqlite.DATETIME(truncate_microseconds=whole)  # type: ignore[no-untyped-call]
+    return kinds
 
 
 @contextmanager
 def _written_database(url: str) -> Iterator[sa.Engine]:
     """Context manager that opens a database to write to, and converts its errors to an
     OutputError."""
-    engine = None
     try:
-        engine = sa.create_engine(_parsed(url))
-        yield engine
-    except (SQLAlchemyError, ValueError, ModuleNotFoundError) as error:
-        raise OutputError(f"{_shown(url)}: {_reason(error)}") from error
-    finally:
-        if engine is not None:
-            engine.dispose()
+        with closing_engine(sa.create_engine(_parsed(url))) as engine:
+            yield engine
+    except (SQLAlchemyError, ValueError, ModuleNotFoundError, sqlite3.Error) as error:
+        raise OutputError(f"{hidden_password(url)}: {_reason(error)}") from error
 
 
 def _parsed(url: str) -> sa.URL:
     """Returns the parsed URL, with the driver of PostgreSQL that gcvae's server uses if the URL
     names none."""
     parsed = sa.make_url(url)
+    if "@" in (parsed.host or ""):
+        raise WrongUsageError("the user name or password of the URL contains @; write it as %40")
     is_bare = parsed.drivername in ("postgresql", "postgres")
     return parsed.set(drivername="postgresql+psycopg") if is_bare else parsed
 
@@ -228,13 +299,6 @@ def _engine(url: str) -> sa.Engine:
     if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
         raise WrongUsageError(f"{parsed.database}: there is no such file")
     return sa.create_engine(parsed)
-
-
-def _shown(url: str) -> str:
-    """Returns the URL without its password."""
-    with suppress(SQLAlchemyError):
-        return sa.make_url(url).render_as_string(hide_password=True)
-    return "the URL"
 
 
 def _reason(error: Exception) -> str:

@@ -70,7 +70,10 @@ SchemaFile = Annotated[
 TableOutput = Annotated[
     str,
     typer.Option(
-        "--output", "-o", help="The .csv, .csv.gz or .parquet file, or - for standard output."
+        "--output",
+        "-o",
+        help="The .csv, .csv.gz or .parquet file, an s3:// URL, the URL of a database (with "
+        "--into), or - for standard output.",
     ),
 ]
 

@@ -54,7 +54,7 @@ def fetched(source: str, name: str | None, query: str | None, folder: Path) -> P
         NotInstalledError: Reading it needs a package that is not installed.
     """
     scheme = urlsplit(source).scheme.lower() if is_url(source) else ""
-    if scheme in ("http", "https", "s3", "gs"):
+    if scheme in ("http", "https", "s3"):
         path = (_downloaded if scheme.startswith("http") else _copied)(source, folder)
     elif scheme:
         return _selected(source, name, query, folder)
@@ -134,7 +134,11 @@ def _sheet(path: Path, name: str | None) -> Iterator[pa.Table]:
         raise _not_installed("python-calamine", "files") from error
     try:
         with _reported(str(path)):
-            frame = pd.read_excel(path, sheet_name=name or 0, engine="calamine")
+            with pd.ExcelFile(path, engine="calamine") as book:
+                if name is not None and name not in book.sheet_names:
+                    listed = ", ".join(map(str, book.sheet_names))
+                    raise WrongUsageError(f"--table {name}: {path} has the sheets {listed}")
+                frame = book.parse(0 if name is None else name)
     except CalamineError as error:
         raise CommandError(f"{path}: {error}") from error
     for column in frame.select_dtypes("object"):

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from gcvae_cli.errors import NotInstalledError, OutputError, WrongUsageError
-from gcvae_cli.sources.fetching import is_url
+from gcvae_cli.sources.fetching import hidden_password, is_url
 
 
 class IfExists(StrEnum):
@@ -27,7 +27,7 @@ def local_output(output: str, folder: Path) -> str:
     if not is_url(output):
         return output
     parts = urlsplit(output)
-    if parts.scheme in ("s3", "gs"):
+    if parts.scheme == "s3":
         return str(folder / Path(parts.path).name)
     return str(folder / "rows.parquet")
 
@@ -41,7 +41,7 @@ def store(path: Path, output: str, name: str | None, if_exists: IfExists) -> Non
     Raises:
         OutputError: The database or bucket refuses the rows; nothing was changed.
     """
-    if urlsplit(output).scheme in ("s3", "gs"):
+    if urlsplit(output).scheme == "s3":
         _upload(path, output)
         return
     from gcvae_cli.databases.sql import insert_rows
@@ -58,7 +58,9 @@ def require_writable(output: str, name: str | None, if_exists: IfExists) -> None
         NotInstalledError: SQLAlchemy is not installed.
     """
     scheme = urlsplit(output).scheme if is_url(output) else ""
-    if scheme in ("", "s3", "gs"):
+    if scheme in ("", "s3"):
+        if name is not None:
+            raise WrongUsageError("--into is for databases; --output is a file")
         return
     if scheme in ("http", "https"):
         raise WrongUsageError(f"{scheme}:// cannot be written to; give a file or a database")
@@ -82,4 +84,4 @@ def _upload(path: Path, url: str) -> None:
         with path.open("rb") as file, system.open_output_stream(key) as stream:
             shutil.copyfileobj(file, stream)
     except (OSError, ValueError) as error:
-        raise OutputError(f"{url}: {str(error).splitlines()[0]}") from error
+        raise OutputError(f"{hidden_password(url)}: {str(error).splitlines()[0]}") from error

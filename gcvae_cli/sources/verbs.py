@@ -20,8 +20,8 @@ _Source = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="The table: a .csv, .csv.gz, .parquet, .xlsx, .jsonl or .avro file, an s3:// or "
-        "https:// URL, or the URL of a database, with --table or --query.",
+        help="The table: a .csv, .csv.gz, .parquet, .xlsx, .ods, .jsonl or .avro file, an s3:// "
+        "or https:// URL, or the URL of a database, with --table or --query.",
     ),
 ]
 _READING = {

@@ -94,6 +94,10 @@ def test_a_table_of_a_database_is_learned_and_written_back(
         "INSERT INTO orders (n) VALUES (1)",
         "DELETE FROM orders RETURNING n",
         "SELECT 1; DELETE FROM orders",
+        "WITH old AS (SELECT 1) DELETE FROM orders RETURNING n",
+        "CREATE TABLE copy AS SELECT * FROM orders",
+        "/* SELECT */ DELETE FROM orders",
+        "VACUUM INTO 'copy.sqlite'",
     ],
 )
 def test_a_query_changes_nothing(
@@ -210,6 +214,11 @@ def test_a_column_that_is_missing_at_first_has_the_type_of_its_later_rows(tmp_pa
             "--table order: the database has no such table; it has: orders",
         ),
         (["sqlite:///{}/shop.sqlite", "--query", "SELECT x FROM orders"], "no such column: x"),
+        (["sqlite:///{}/shop.sqlite", "--query", "SELECT n, n FROM orders"], "two columns of the"),
+        (["postgresql://a:b@127.0.0.1:1/x?password=secret", "--table", "t"], "127.0.0.1"),
+        (["postgresql://a:p@secret@127.0.0.1:1/x", "--table", "t"], "write it as %40"),
+        (["postgresql://127.0.0.1:port/x", "--table", "t"], "postgresql://127.0.0.1:port/x"),
+        (["{}/book.xlsx", "--table", "none"], "has the sheets first, second"),
         (["{}/plain.csv", "--table", "orders"], "--table is for databases and workbooks"),
         (["{}/plain.csv", "--query", "SELECT 1"], "--query is for databases"),
         (["nothing://me:secret@host/x", "--table", "orders"], "nothing"),
@@ -229,6 +238,9 @@ def test_a_source_that_cannot_be_read_is_named(
     (tmp_path / "plain.csv").write_text("a,b\n1,2\n3,4\n")
     for ending in ("jsonl", "xlsx", "avro"):
         (tmp_path / f"broken.{ending}").write_text("this is none")
+    with pd.ExcelWriter(tmp_path / "book.xlsx") as book:
+        for sheet in ("first", "second"):
+            pd.DataFrame({"a": [1]}).to_excel(book, sheet_name=sheet, index=False)
     given = [word.format(tmp_path) for word in arguments]
     assert main(["schema", *given]) in (1, 2)
     error = capsys.readouterr().err
@@ -236,6 +248,41 @@ def test_a_source_that_cannot_be_read_is_named(
     assert "secret" not in error
     assert error.startswith("gcvae: ")
     assert error.count("\n") == 1
+
+
+def test_columns_of_other_types_are_left_out_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "odd.sqlite")) as connection:
+        connection.execute('CREATE TABLE "a.b" (n INTEGER, picture BLOB, day DATE)')
+        connection.execute("INSERT INTO \"a.b\" VALUES (1, x'00ff', '2024-05-01')")
+        connection.commit()
+    found = pd.read_parquet(fetched(f"sqlite:///{tmp_path}/odd.sqlite", "a.b", None, tmp_path))
+    assert list(found) == ["n", "day"]
+    assert "picture is not modelled" in capsys.readouterr().err
+
+
+def test_nothing_half_made_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, new = tmp_path / "m.gcvae", tmp_path / "new.sqlite"
+    model.write_bytes(b"")
+    asked = ["score", str(model), "sqlite:///none.sqlite", "--table", "x"]
+    assert main([*asked, "-o", f"sqlite:///{new}", "--into", "x"]) == 2
+    assert not new.exists()
+    assert main(["sample", str(model), "--rows", "2", "-o", "x.csv", "--into", "x"]) == 2
+    assert "--into is for databases" in capsys.readouterr().err
+
+
+def test_times_and_missing_whole_numbers_come_back_as_they_were(tmp_path: Path) -> None:
+    from gcvae_cli.databases.sql import insert_rows
+
+    frame = table().assign(n=table()["n"].astype("Int64").mask(table()["n"] == 3))
+    frame.to_parquet(tmp_path / "rows.parquet")
+    url = f"sqlite:///{tmp_path}/times.sqlite"
+    insert_rows(url, "rows", tmp_path / "rows.parquet", "fail")
+    with closing(sqlite3.connect(tmp_path / "times.sqlite")) as connection:
+        [(kind, time)] = connection.execute("SELECT typeof(n), zeit FROM rows LIMIT 1").fetchall()
+    assert (kind, time) == ("integer", "2024-01-01 00:00:00")
+    assert len(pd.read_parquet(fetched(url, None, "SELECT * FROM rows", tmp_path))) == N_ROWS
 
 
 def test_a_database_to_write_needs_the_name_of_a_table(

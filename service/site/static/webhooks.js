@@ -1,9 +1,9 @@
 // The page of webhooks: URLs that the service tells of events, and the log of their deliveries.
 
-import { ask, pause, read } from "./api.js";
+import { ask, pause, Problem, read } from "./api.js";
 import { confirmed, dataTable, head, pressed, when } from "./components.js";
 import { fill, h } from "./elements.js";
-import { count } from "./words.js";
+import { count, exactTime } from "./words.js";
 
 const EVERY_MILLISECONDS = 3_000;
 const EVENTS = [["job.ended", "Job ended"], ["report.ready", "Report ready"], ["key.expiring", "API key expires within a week"]];
@@ -29,6 +29,7 @@ function form(told, draw) {
   const submit = (event) => {
     event.preventDefault();
     pressed(button, told, async () => {
+      if (!boxes.some(([, box]) => box.checked)) throw new Problem({ title: "No event is chosen", detail: "Choose at least one event.", status: 0 });
       const events = boxes.filter(([, box]) => box.checked).map(([value]) => value);
       const made = await read("/v1/webhooks", { method: "POST", json: { url: url.value.trim(), events } });
       url.value = "";
@@ -80,5 +81,6 @@ function card(one, log, told, draw) {
 function state(entry) {
   if (entry.delivered_at) return h("span.status.good", {}, `delivered (${entry.status_code})`);
   if (!entry.next_attempt_at) return h("span.status.bad", {}, `given up: ${entry.error}`);
-  return h("span.status.busy", {}, entry.error ? `will be sent again: ${entry.error}` : "waiting");
+  if (!entry.error) return h("span.status.busy", {}, "waiting");
+  return h("span.status.busy", {}, `${entry.error}; next attempt: ${exactTime(entry.next_attempt_at)}`);
 }

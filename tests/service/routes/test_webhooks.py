@@ -222,6 +222,7 @@ def test_old_deliveries_are_forgotten(service: Running, target: Receiver) -> Non
     [
         ({"url": "https://example.com/x"}, "/url"),
         ({"url": "https://127.0.0.1@example.com/"}, "/url"),
+        ({"url": "https://127.0.0.1/#x"}, "/url"),
         ({"url": "https://127.0.0.1/", "events": ["job.begun"]}, "/events/0"),
         ({"url": "https://127.0.0.1/", "events": []}, "/events"),
         ({"url": "https://127.0.0.1/", "secret": "mine"}, "/secret"),
@@ -257,8 +258,8 @@ def test_webhooks_need_the_scope_admin_and_hide_their_secret(
 def test_a_workspace_has_twenty_webhooks_at_most(service: Running, target: Receiver) -> None:
     for n in range(20):
         _create(service.http, f"{target.url}/{n}")
-    refused = service.http.post("/v1/webhooks", json={"url": f"{target.url}/20"})
-    assert_problem(refused, 409, "conflict")
+    for url in (f"{target.url}/20", f"{target.url}/1"):
+        assert_problem(service.http.post("/v1/webhooks", json={"url": url}), 409, "conflict")
 
 
 def test_without_allowed_hosts_there_are_no_webhooks(start: Callable[..., Running]) -> None:
