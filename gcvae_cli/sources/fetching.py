@@ -133,12 +133,11 @@ def _sheet(path: Path, name: str | None) -> Iterator[pa.Table]:
     except ModuleNotFoundError as error:
         raise _not_installed("python-calamine", "files") from error
     try:
-        with _reported(str(path)):
-            with pd.ExcelFile(path, engine="calamine") as book:
-                if name is not None and name not in book.sheet_names:
-                    listed = ", ".join(map(str, book.sheet_names))
-                    raise WrongUsageError(f"--table {name}: {path} has the sheets {listed}")
-                frame = book.parse(0 if name is None else name)
+        with _reported(str(path)), pd.ExcelFile(path, engine="calamine") as book:
+            if name is not None and name not in book.sheet_names:
+                listed = ", ".join(map(str, book.sheet_names))
+                raise WrongUsageError(f"--table {name}: {path} has the sheets {listed}")
+            frame = book.parse(0 if name is None else name)
     except CalamineError as error:
         raise CommandError(f"{path}: {error}") from error
     for column in frame.select_dtypes("object"):
