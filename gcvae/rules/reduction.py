@@ -68,8 +68,8 @@ class Reduction:
                 among their terms.
             left_out: Columns that are neither replaced nor used in formulas.
             whole: Columns that are not split into parts, such as week and weekday, because
-                functional dependencies use them; a rule that relates two columns replaces the other
-                one.
+                functional dependencies use them; an inequality never replaces them, and a formula of
+                two columns the other one.
             rare_rows: Minimum number of rows that contain the largest or smallest residual; with
                 fewer rows, its limit is a round number, so that it does not disclose them.
         """
@@ -81,8 +81,11 @@ class Reduction:
             is_usable = isinstance(rule.form, Formula) and rule.keep != "off"
             if not is_usable or not unusable.isdisjoint(rule.columns):
                 continue
-            # A column with a residual cannot be part of a functional dependency.
+            # A column with a residual cannot be part of a functional dependency, which says more than
+            # an inequality.
             for side in sorted(rule.sides, key=lambda side: side.column in whole):
+                if rule.form.is_inequality and side.column in whole:
+                    continue
                 if side.column not in found and not depends_on(side.parents, side.column, parents):
                     rewriting = _rewriting(side, table, schema, rare_rows)
                     if rewriting is not None:
