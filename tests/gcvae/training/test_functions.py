@@ -270,8 +270,8 @@ def test_of_two_columns_just_one_has_a_value() -> None:
 def test_a_given_inequality_leaves_the_dependencies_of_its_columns() -> None:
     """An inequality between a number of its own and one that a level determines."""
     random, n = np.random.default_rng(0), 600
-    low = {"E1": 14, "E2": 18, "E3": 24, "E4": 31}
-    high = {"E1": 20, "E2": 26, "E3": 35, "E4": 48}
+    low = {"E1": 11, "E2": 19, "E3": 23, "E4": 34}
+    high = {"E1": 20, "E2": 26, "E3": 41, "E4": 48}
     band = pd.Series(random.choice(list(low), n))
     least, most = band.map(low), band.map(high)
     rate = (least + (most - least) * random.beta(2, 2, n)).round(2)
