@@ -185,7 +185,7 @@ class TableCodec:
         reduction = Reduction(schema)
         if with_rules:
             reduction = Reduction.of_table(
-                table, schema, schema.rules or (), copies, whole, rare_rows
+                table, schema, schema.rules or (), copies, whole, rare_rows, whole
             )
         functions = [rule for rule in functions if reduction.owners.keys().isdisjoint(rule.columns)]
         reduced = reduction.reduced_table(table)

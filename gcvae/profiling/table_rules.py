@@ -220,7 +220,7 @@ def _broken(number: int, finding: RuleFinding, table: TypedTable, line_of: LineO
     listed, cells, line = _shown_rows(rows, broken, rule, table, line_of)
     message = f"{broken} of {finding.rows} rows break {rule}: {listed}; {cells}"
     can_be_soft = not isinstance(rule.form, Combination | Condition)
-    expected = 'a rule that every row keeps' + (', or "keep": "soft"' if can_be_soft else '')
+    expected = "a rule that every row keeps" + (', or "keep": "soft"' if can_be_soft else "")
     row = int(rows[0]) if line is None else None
     return Problem(message, pointer_of_rule(number), line=line, row=row, expected=expected)
 

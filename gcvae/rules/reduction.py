@@ -58,6 +58,7 @@ class Reduction:
         left_out: Iterable[str],
         whole: Collection[str] = (),
         rare_rows: int = 1,
+        functional: Collection[str] = (),
     ) -> Reduction:
         """Fits the transformation that replaces columns of a table by residuals of rules and by
         parts.
@@ -67,24 +68,26 @@ class Reduction:
                 before all inequalities. Hard conditions stand for the formulas and inequalities
                 among their terms.
             left_out: Columns that are neither replaced nor used in formulas.
-            whole: Columns that are not split into parts, such as week and weekday, because
-                functional dependencies use them; an inequality never replaces them, and a formula of
-                two columns the other one.
+            whole: Columns that are not split into parts, such as week and weekday.
             rare_rows: Minimum number of rows that contain the largest or smallest residual; with
                 fewer rows, its limit is a round number, so that it does not disclose them.
+            functional: Columns of functional dependencies: an inequality never replaces them, and a
+                formula of two columns the other one.
         """
         unusable = set(left_out) | {column.name for column in schema if not column.is_modelled}
         found: dict[str, Rewriting] = {}
         parents: dict[str, tuple[str, ...]] = {}
         rules = list(rules)
         for rule in sorted([*rules, *implied_formulas(rules)], key=_yields):
-            is_usable = isinstance(rule.form, Formula) and rule.keep != "off"
-            if not is_usable or not unusable.isdisjoint(rule.columns):
+            form = rule.form
+            if not isinstance(form, Formula) or rule.keep == "off":
                 continue
-            # A column with a residual cannot be part of a functional dependency, which says more than
-            # an inequality.
-            for side in sorted(rule.sides, key=lambda side: side.column in whole):
-                if rule.form.is_inequality and side.column in whole:
+            if not unusable.isdisjoint(rule.columns):
+                continue
+            # A column with a residual cannot be part of a functional dependency, which says more
+            # than an inequality.
+            for side in sorted(rule.sides, key=lambda side: side.column in functional):
+                if form.is_inequality and side.column in functional:
                     continue
                 if side.column not in found and not depends_on(side.parents, side.column, parents):
                     rewriting = _rewriting(side, table, schema, rare_rows)

@@ -129,7 +129,7 @@ _TEXTS: dict[str, _Text] = {
 def _sum(terms: Sequence[tuple[float, str]], constant: float = 0) -> str:
     """Returns the expression of a sum, given pairs of a factor and a term.
 
-    >>> sum_text([(1, "net"), (-1, "off"), (1 / 60, "seconds")], 2.5)
+    >>> _sum([(1, "net"), (-1, "off"), (1 / 60, "seconds")], 2.5)
     'net - off + seconds / 60 + 2.5'
     """
     words = "".join(_term(factor, name) for factor, name in terms)

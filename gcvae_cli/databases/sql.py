@@ -21,7 +21,7 @@ from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
 from gcvae.arrays import TIMES
 from gcvae_cli.errors import OutputError, WrongUsageError
-from gcvae_cli.sources.fetching import hidden_password
+from gcvae_cli.inputs import hidden_password
 
 _BATCH_ROWS = 5_000
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +12,7 @@ from urllib.error import URLError
 from urllib.parse import urlsplit
 
 from gcvae_cli.errors import CommandError, NotInstalledError, WrongUsageError
-from gcvae_cli.inputs import existing_file
+from gcvae_cli.inputs import existing_file, hidden_password, is_url
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,22 +20,6 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 10_000
 _SECONDS = 60.0
 _READ_AS_THEY_ARE = (".csv", ".csv.gz", ".tsv", ".txt", ".parquet")
-
-
-def is_url(text: str) -> bool:
-    """Returns whether a text is a URL, such as `postgresql://HOST/NAME` or `s3://BUCKET/KEY`."""
-    return "://" in text
-
-
-def hidden_password(source: str) -> str:
-    """Returns a URL without user, password and query; other texts unchanged.
-
-    >>> hidden_password("postgresql://me:secret@db/shop?sslkey=x")
-    'postgresql://db/shop'
-    """
-    if not is_url(source):
-        return source
-    return re.sub(r"//[^/]*@", "//", source.partition("?")[0])
 
 
 def fetched(source: str, name: str | None, query: str | None, folder: Path) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from gcvae_cli.errors import NotInstalledError, OutputError, WrongUsageError
-from gcvae_cli.sources.fetching import hidden_password, is_url
+from gcvae_cli.inputs import hidden_password, is_url
 
 
 class IfExists(StrEnum):
