@@ -92,6 +92,8 @@ class Outside:
         host = str(parts.hostname)
         port = parts.port or (443 if parts.scheme == "https" else 80)
         address = await self._checked_address(host, port)
+        if parts.scheme == "http" and not self._is_within_networks(address):
+            raise OutsideError("http is not encrypted", "https for a public address")
         shown = f"[{address}]" if address.version == 6 else str(address)
         pinned = parts._replace(netloc=f"{shown}:{port}").geturl()
         request = self._client.build_request(
@@ -144,7 +146,7 @@ class Outside:
         loop = asyncio.get_running_loop()
         try:
             found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except OSError:
+        except (OSError, UnicodeError):  # unknown, or too long
             raise OutsideError(f"the name {host!r} is unknown", "a name with an address") from None
         addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
         for address in addresses:
@@ -155,8 +157,11 @@ class Outside:
                 )
         return addresses[0]
 
+    def _is_within_networks(self, address: Address) -> bool:
+        return any(address in network for network in self._networks)
+
     def _may_reach(self, address: Address) -> bool:
-        if any(address in network for network in self._networks):
+        if self._is_within_networks(address):
             return True
         inner = _embedded(address)
         if inner is not None:

@@ -100,7 +100,7 @@ class Deliverer:
             return None, str(error)[:_MOST_ERROR]
         except httpx.TimeoutException:
             return None, "the receiver did not answer in time"
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             return None, f"no connection: {type(error).__name__}"
         return status, None if 200 <= status < 300 else f"the receiver answered {status}"
 

@@ -15,10 +15,9 @@ from gcvae.cells.grid_units import grid_unit
 from gcvae.expressions.functions import check_part
 from gcvae.expressions.terms import Rows, column_values, compile_term
 from gcvae.rules.row_sample import Candidate, RowSample, validated
-from gcvae.rules.search_sums import sum_text
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.expressions import names_in, parse_expression, quoted_name
-from gcvae.schema.rules import Rule
+from gcvae.schema.rules import Rule, sum_text
 from gcvae.spelling.date_text import has_offset
 
 LEAST_SHARE = 0.9

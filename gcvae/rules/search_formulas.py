@@ -35,10 +35,10 @@ from gcvae.rules.row_sample import (
     most_frequent,
     validated,
 )
-from gcvae.rules.search_sums import find_sums, sum_text
+from gcvae.rules.search_sums import find_sums
 from gcvae.schema.columns import Column
 from gcvae.schema.expressions import quoted_name
-from gcvae.schema.rules import Rule
+from gcvae.schema.rules import Rule, sum_text
 
 LEAST_SHARE = 0.9
 """Minimum share of rows in which a formula holds."""

@@ -19,7 +19,7 @@ from gcvae.rules.predictions import rounded
 from gcvae.rules.row_sample import Candidate, Free, Half, RowSample, most_frequent, validated
 from gcvae.schema.columns import Column
 from gcvae.schema.expressions import quoted_name
-from gcvae.schema.rules import Rule
+from gcvae.schema.rules import Rule, sum_text
 
 LEAST_SHARE = 0.9
 """Minimum share of rows in which a sum with its remainders holds."""
@@ -298,26 +298,3 @@ def _fit_of(
 def _clean(multiple: float, step: float) -> float:
     """Returns a multiple of a step, rounded to 12 digits against floating-point noise."""
     return _whole(float(f"{multiple * step:.12g}"))
-
-
-def sum_text(terms: Sequence[tuple[float, str]], constant: float = 0) -> str:
-    """Returns the expression of a sum, given pairs of a factor and a term.
-
-    >>> sum_text([(1, "net"), (-1, "off"), (1 / 60, "seconds")], 2.5)
-    'net - off + seconds / 60 + 2.5'
-    """
-    words = "".join(_term(factor, name) for factor, name in terms)
-    words += _term(constant, "") if constant else ""
-    return words.removeprefix(" + ") if words.startswith(" + ") else f"-{words[3:]}"
-
-
-def _term(factor: float, name: str) -> str:
-    """Returns a term with its factor and the sign before it; the number alone if the name is
-    empty."""
-    sign, size = " - " if factor < 0 else " + ", abs(factor)
-    number, inverse = (f"{x:.12g}" for x in (size, 1 / size if size else 0.0))
-    if not name:
-        return f"{sign}{number}"
-    if size == 1:
-        return f"{sign}{name}"
-    return f"{sign}{name} / {inverse}" if len(inverse) < len(number) else f"{sign}{number} * {name}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeAlias
 
 from gcvae.schema.expressions import quoted_name
-from gcvae.schema.rules import dependency, missingness
+from gcvae.schema.rules import dependency, missingness, sum_text, term_text
 
 _KEPT = {"model": "soft", "demand": "hard", "drop": "off"}
 
@@ -50,12 +50,12 @@ def _sum_text(given: Mapping[str, Any], dates: Collection[str]) -> str:
     if is_date or not days:
         if is_date:
             parts = [(1, quoted_name(days[0])), *(p for p in parts if p[1] != quoted_name(days[0]))]
-        text = _sum(parts, constant / 86_400 if is_date else constant)
+        text = sum_text(parts, constant / 86_400 if is_date else constant)
         y = quoted_name(given["column"])
         more = (
             [x for x in given.get("remainders", ()) if x] if given.get("keep") == "demand" else []
         )
-        return " or ".join([f"{y} == {text}", *(f"{y} == {text}{_term(x, '')}" for x in more)])
+        return " or ".join([f"{y} == {text}", *(f"{y} == {text}{term_text(x, '')}" for x in more)])
     rising = sorted(days, key=lambda name: terms[name])
     start, end = rising[0], rising[-1]
     if not terms[start] < 0 < terms[end]:
@@ -64,13 +64,13 @@ def _sum_text(given: Mapping[str, Any], dates: Collection[str]) -> str:
     span = f"{quoted_name(end)} - {quoted_name(start)}"
     factor = 86_400 * terms[end]
     is_alone = factor == 1 and not others and not constant
-    text = span if is_alone else _sum([(factor, f"({span})"), *others], constant)
+    text = span if is_alone else sum_text([(factor, f"({span})"), *others], constant)
     return f"{quoted_name(given['column'])} == {text}"
 
 
 def _product_text(given: Mapping[str, Any], _: Collection[str]) -> str:
     a, b = (quoted_name(name) for name in given["factors"])
-    return f"{quoted_name(given['column'])} == {_sum([(given.get('factor', 1), f'{a} * {b}')])}"
+    return f"{quoted_name(given['column'])} == {sum_text([(given.get('factor', 1), f'{a} * {b}')])}"
 
 
 def _clock_text(given: Mapping[str, Any], _: Collection[str]) -> str:
@@ -124,26 +124,3 @@ _TEXTS: dict[str, _Text] = {
     "function": _function_text,
     "blanks": _blanks_text,
 }
-
-
-def _sum(terms: Sequence[tuple[float, str]], constant: float = 0) -> str:
-    """Returns the expression of a sum, given pairs of a factor and a term.
-
-    >>> _sum([(1, "net"), (-1, "off"), (1 / 60, "seconds")], 2.5)
-    'net - off + seconds / 60 + 2.5'
-    """
-    words = "".join(_term(factor, name) for factor, name in terms)
-    words += _term(constant, "") if constant else ""
-    return words.removeprefix(" + ") if words.startswith(" + ") else f"-{words[3:]}"
-
-
-def _term(factor: float, name: str) -> str:
-    """Returns a term with its factor and the sign before it; the number alone if the name is
-    empty."""
-    sign, size = " - " if factor < 0 else " + ", abs(factor)
-    number, inverse = (f"{x:.12g}" for x in (size, 1 / size if size else 0.0))
-    if not name:
-        return f"{sign}{number}"
-    if size == 1:
-        return f"{sign}{name}"
-    return f"{sign}{name} / {inverse}" if len(inverse) < len(number) else f"{sign}{number} * {name}"

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -436,3 +436,26 @@ def _value_of(tree: ast.expr, name: str) -> float | str | None:
                 case ast.Constant(value=int() | float() | str() as value):
                     return value
     return None
+
+
+def sum_text(terms: Sequence[tuple[float, str]], constant: float = 0) -> str:
+    """Returns the expression of a sum, given pairs of a factor and a term.
+
+    >>> sum_text([(1, "net"), (-1, "off"), (1 / 60, "seconds")], 2.5)
+    'net - off + seconds / 60 + 2.5'
+    """
+    words = "".join(term_text(factor, name) for factor, name in terms)
+    words += term_text(constant, "") if constant else ""
+    return words.removeprefix(" + ") if words.startswith(" + ") else f"-{words[3:]}"
+
+
+def term_text(factor: float, name: str) -> str:
+    """Returns a term with its factor and the sign before it; the number alone if the name is
+    empty."""
+    sign, size = " - " if factor < 0 else " + ", abs(factor)
+    number, inverse = (f"{x:.12g}" for x in (size, 1 / size if size else 0.0))
+    if not name:
+        return f"{sign}{number}"
+    if size == 1:
+        return f"{sign}{name}"
+    return f"{sign}{name} / {inverse}" if len(inverse) < len(number) else f"{sign}{number} * {name}"

@@ -183,7 +183,8 @@ def told(error: Exception, rows: bool) -> str:
         return str(error)
     if isinstance(error, JobError):
         return f"job {error.job['id']} is {error.job['status']}; {_WITH_ROWS}"
-    if error.status == 422 and any(map(_may_quote, error.errors)):
+    is_of_request = "limit" in error.problem or error.errors
+    if error.status == 422 and (not is_of_request or any(map(_may_quote, error.errors))):
         places = [str(problem.get("pointer", "")) for problem in error.errors]
         where = f" at {', '.join(places)}" if any(places) else ""
         return f"{error.title}{where}; {_WITH_ROWS}"

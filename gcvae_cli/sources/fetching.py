@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.error import URLError
 from urllib.parse import urlsplit
 
 from gcvae_cli.errors import CommandError, NotInstalledError, WrongUsageError
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 10_000
 _SECONDS = 60.0
-_READ_AS_THEY_ARE = (".csv", ".csv.gz", ".tsv", ".txt", ".parquet")
 
 
 def fetched(source: str, name: str | None, query: str | None, folder: Path) -> Path:
@@ -65,7 +63,7 @@ def _reported(source: str) -> Iterator[None]:
     """Context manager that converts errors of reading a source."""
     try:
         yield
-    except (OSError, ValueError, URLError) as error:
+    except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         raise CommandError(f"{hidden_password(source)}: {str(reason).splitlines()[0]}") from error
 

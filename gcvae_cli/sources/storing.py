@@ -21,9 +21,7 @@ class IfExists(StrEnum):
 
 def local_output(output: str, folder: Path) -> str:
     """Returns the file into which a command writes its table: the output itself, or, for a URL, a
-    file in the folder.
-
-    """
+    file in the folder."""
     if not is_url(output):
         return output
     parts = urlsplit(output)

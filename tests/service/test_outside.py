@@ -98,6 +98,12 @@ def test_a_listed_host_is_reached_where_its_network_is_allowed() -> None:
         assert len(found.received) == 1
 
 
+def test_http_is_for_allowed_networks_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    _resolves(monkeypatch, "93.184.215.14")
+    with pytest.raises(OutsideError, match="not encrypted"):
+        _sent(Outside(["example.com"], LOOPBACK, 1.0), "http://example.com/hook")
+
+
 def test_the_connection_is_made_to_the_address_that_was_checked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
