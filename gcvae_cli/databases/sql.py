@@ -116,7 +116,9 @@ def selected_rows(
         engine.connect().execution_options(stream_results=True) as opened,
     ):
         connection = _reading_only(opened)
-        statement = query if query is not None else _whole(connection, str(name))
+        # A colon would begin a parameter.
+        asked = None if query is None else sa.text(query.replace(":", r"\:"))
+        statement = _whole(connection, str(name)) if asked is None else asked
         n_batches = 0
         for frame in pd.read_sql_query(
             statement, connection, chunksize=batch_rows, dtype_backend="pyarrow"
