@@ -116,9 +116,11 @@ def selected_rows(
         engine.connect().execution_options(stream_results=True) as opened,
     ):
         connection = _reading_only(opened)
-        # A colon would begin a parameter.
-        asked = None if query is None else sa.text(query.replace(":", r"\:"))
-        statement = _whole(connection, str(name)) if asked is None else asked
+        statement: sa.Select[Any] | sa.TextClause
+        if query is None:
+            statement = _whole(connection, str(name))
+        else:
+            statement = sa.text(query.replace(":", r"\:"))  # a bare colon begins a parameter
         n_batches = 0
         for frame in pd.read_sql_query(
             statement, connection, chunksize=batch_rows, dtype_backend="pyarrow"
