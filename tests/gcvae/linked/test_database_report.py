@@ -36,6 +36,7 @@ def model() -> DatabaseSynthesizer:
     return DatabaseSynthesizer.fit(households(0), preset="fast", progress=False)
 
 
+@pytest.mark.slow
 def test_other_real_rows_pass_and_strangers_children_do_not(model: DatabaseSynthesizer) -> None:
     passed = model.report(households(0), households(1), households(2))
     assert {name: t.parts["fidelity"].verdict for name, t in passed.tables.items()} == {

@@ -228,6 +228,7 @@ def test_an_entity_of_a_flat_table_has_one_identity() -> None:
     assert not [key for key in flat["customer_id"] if key.encode() in raw]
 
 
+@pytest.mark.slow
 def test_series_of_a_parent_tell_its_rows_of_a_date_apart() -> None:
     rng = np.random.default_rng(0)
     weeks = pd.date_range("2024-01-05", periods=4, freq="7D")

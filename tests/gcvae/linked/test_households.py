@@ -113,6 +113,7 @@ def test_an_unknown_cell_has_the_masses_of_all_its_levels(pairs: Tables) -> None
         assert far["apart"].median() < 0.15
 
 
+@pytest.mark.slow
 def test_an_unknown_cell_of_a_sequence_has_the_masses_of_all_its_levels() -> None:
     """A row repeats the level of the row before it in nine of ten cases."""
     rng = np.random.default_rng(0)
@@ -148,6 +149,7 @@ def users_and_visits(n: int, seed: int) -> Tables:
     return {"users": pd.DataFrame(users), "visits": pd.DataFrame(visits)}
 
 
+@pytest.mark.slow
 def test_p_values_of_households_with_unknown_cells_are_calibrated() -> None:
     fitted = DatabaseSynthesizer.fit(
         users_and_visits(800, 0), preset="fast", progress=False, settings={"held_out_share": 0.4}
@@ -425,6 +427,7 @@ def test_unseen_households_with_new_levels_are_as_odd_as_held_out_ones() -> None
     assert (found <= 0.05).mean() < 0.15
 
 
+@pytest.mark.slow
 def test_scores_have_errors_that_fall_with_the_draws(model: DatabaseSynthesizer) -> None:
     tables = shop()
     few, many = (model.score(tables, draws=n)["customers"] for n in (4, 64))

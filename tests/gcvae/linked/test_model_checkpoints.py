@@ -84,6 +84,7 @@ def test_a_fit_that_ends_at_any_checkpoint_continues_to_the_same_bytes(undisturb
         assert set(told.values()) == {1.0}
 
 
+@pytest.mark.slow
 def test_a_fit_of_other_tables_begins_anew(undisturbed: Any) -> None:
     store = Kept()
     other = fitted(store, {}, seed=1)

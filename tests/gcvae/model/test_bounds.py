@@ -136,6 +136,7 @@ def test_strands_know_nothing_of_each_other_and_of_how_many_there_are() -> None:
     assert abs(correlation.item()) < 4.0 / math.sqrt(1000)
 
 
+@pytest.mark.slow
 def test_draws_that_lie_evenly_err_less_than_their_errors_say() -> None:
     model, n = random_model("paper-gcvae", COLUMNS, strength=2.0), 1500
     found = iwae_bound(model, repeated(n), noise_of(0, "s"), n_draws=32)

@@ -131,6 +131,7 @@ def test_what_is_found_is_told_with_its_exceptions() -> None:
     assert told["columns"] == ["total", "net", "tax"]
 
 
+@pytest.mark.slow
 def test_what_a_search_leaves_out_is_told() -> None:
     rows = np.random.default_rng(0).integers(0, 900, (120, 42)) / 10
     wide = pd.DataFrame(rows, columns=[f"n{j}" for j in range(42)])

@@ -267,6 +267,7 @@ def kept_visits(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+@pytest.mark.slow
 def test_synthetic_visits_keep_the_rules() -> None:
     assert "BMI == 10000 * `kg 体重` / cm ** 2" in map(str, fitted_visits().schema.rules or ())
     assert kept_visits(fitted_visits().sample(2_000, seed=1)).mean().min() >= 0.995
@@ -294,6 +295,7 @@ def test_known_flags_say_which_cells_are_missing() -> None:
         fitted_visits().sample(5, given={"left": None, "stays": "yes"}, seed=1)
 
 
+@pytest.mark.slow
 def test_rows_of_unknown_cells_are_no_odder_than_whole_ones() -> None:
     rows = visits(400, 7)
     whole = fitted_visits().log_likelihood(rows)["anomaly"]

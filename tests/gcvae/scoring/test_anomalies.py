@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+import pytest
 import torch
 
 from gcvae import Synthesizer
@@ -55,6 +56,7 @@ def test_clean_rows_have_each_p_as_often_as_it_says() -> None:
         assert 0.2 * p <= float((found <= p).mean()) <= 1.5 * p + 0.01
 
 
+@pytest.mark.slow
 def test_rows_of_rare_days_have_each_p_as_often_as_it_says() -> None:
     """Each day has some fourteen rows, held-out ones among them."""
 

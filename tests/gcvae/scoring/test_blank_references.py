@@ -35,6 +35,7 @@ def blanked(rows: pd.DataFrame, *names: str) -> pd.DataFrame:
     return rows.assign(**dict.fromkeys(names))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blank", [("age", "sex"), ("weight", "height", "age")])
 def test_rows_of_the_model_have_all_percentiles_alike(blank: tuple[str, ...]) -> None:
     """Among whole rows those of one known cell would nearly all be the likeliest."""

@@ -64,6 +64,7 @@ def test_a_half_has_as_many_draws_as_the_other_says() -> None:
     assert _further(variance[1:2], 0.01).tolist() == [MOST_DRAWS // 2 - FIRST_DRAWS // 2]
 
 
+@pytest.mark.slow
 def test_scores_by_tolerance_are_not_biased_by_the_choice_of_their_draws() -> None:
     """A small tolerance, at which rows differ in their draws: means of many scores of one row."""
     row = table()[:1].assign(colour="red", length=[2.9], size=[1])
