@@ -35,77 +35,71 @@ class TrainingConfig:
     """Decoder given z: `copula` (marginals that a Gaussian copula joins) or `principal-direction`
     (the VAE-ROC of the paper)."""
     numbers: str = "standardised"
-    """How numbers are encoded: `standardised` by mean and standard deviation; `unit`, which scales
-    them to [0, 1] by the column's minimum and maximum and applies a sigmoid to the means, for
-    images; or `quantile`, as frequent values and normal scores."""
+    """How numbers are encoded: `standardised`, by mean and standard deviation; `unit`, scaled to
+    [0, 1] with a sigmoid on the means, for images; or `quantile`, as frequent values and normal
+    scores."""
     levels: str = "listed"
-    """How levels of categorical columns are encoded: `listed`, in the order of the schema, or
-    `learned`, in the order of a correspondence analysis, where rare levels share a category."""
+    """How levels of categorical columns are encoded: `listed`, in the order of the schema; or
+    `learned`, in the order of a correspondence analysis, with rare levels in one category."""
     copies: bool = False
-    """Whether a column that equals another column in every row is copied from it instead of
-    modelled."""
+    """Whether a column that equals another one in every row is copied from it, not modelled."""
     rules: Annotated[str, USUAL] = "none"
-    """`model` infers rules that hold in most rows, models them with their exceptions and applies
-    them to generated rows. `none` applies only hard rules and the rules in the user's schema."""
+    """`model` infers rules between columns and applies them to generated rows, with their
+    exceptions. `none` applies only hard rules and the rules in the user's schema."""
     n_components: Annotated[int, USUAL] = 1
-    """Gaussian components in the marginal of a number. The paper has one."""
+    """Number of Gaussian components in the marginal distribution of a numeric column."""
     refinement: bool = False
     """Whether an autoregressive decoder generates each column given the earlier ones."""
     d_sum: int | None = None
-    """Width of the running sum in which the autoregressive decoder accumulates the earlier columns.
-    Rule: 32 under 1,000 rows, 64 under 3,000 rows, else 128."""
+    """Width of the vector in which the autoregressive decoder sums the earlier columns. Rule: 32
+    under 1,000 rows, 64 under 3,000 rows, else 128."""
     d_column: int | None = None
-    """Width of the layers that the autoregressive decoder has for each column. Rule: 16 under 1,000
-    rows, 32 under 3,000 rows, else 64."""
+    """Width of the autoregressive decoder's layers for each column. Rule: 16 under 1,000 rows, 32
+    under 3,000 rows, else 64."""
     prior: str = "normal"
-    """Prior of z: `normal`, N(0, I); `mixture`, a Gaussian mixture fitted to the posterior after
-    training; or `autoregressive`, a mixture for each dimension given the earlier ones, trained with
-    the model."""
+    """Prior of z: `normal`, N(0, I); `mixture`, a Gaussian mixture fitted after training; or
+    `autoregressive`, a mixture for each dimension given the earlier ones, trained with the
+    model."""
     kl_warm_up: float = 0.0
     """Share of `max_steps` over which the weight of the KL divergence rises to one."""
     column_dropout: float | None = 0.0
-    """Mean rate at which input columns of the autoregressive decoder are dropped in training. Rule:
-    0.1 under 3,000 rows, else 0."""
+    """Mean dropout rate of the autoregressive decoder's input columns. Rule: 0.1 under 3,000 rows,
+    else 0."""
     hidden_dropout: Annotated[float | None, USUAL] = 0.0
-    """Rate at which hidden units of the autoregressive decoder are dropped in training, rounded to
-    a multiple of 1/256. Rule: 0.3 under 3,000 rows, else 0.2."""
-    weight_decay: Annotated[float | None, USUAL] = 0.0
-    """Decoupled weight decay (AdamW). 0 is Adam, as in the paper. Rule: 0.1 under 3,000 rows, else
+    """Dropout rate of the autoregressive decoder's hidden units. Rule: 0.3 under 3,000 rows, else
     0.2."""
+    weight_decay: Annotated[float | None, USUAL] = 0.0
+    """Decoupled weight decay (AdamW). Rule: 0.1 under 3,000 rows, else 0.2."""
     imagined_rows: float | None = 0.0
-    """Total weight, in rows, of augmentation rows, which are sampled from a Gaussian copula fitted
-    to the table. Rule: 75 under 1,000 rows, else 0."""
+    """Total weight, in rows, of augmentation rows, which come from a Gaussian copula fitted to the
+    table. Rule: 75 under 1,000 rows, else 0."""
     gradient_memory: float = 0.999
-    """Decay per update of Adam's average of squared gradients (beta_2). The paper uses Adam's
-    default."""
+    """Decay per update of Adam's average of squared gradients (beta_2)."""
     averaging: float = 0.0
-    """Decay per update of the moving average of the weights, which becomes the model. 0 uses the
-    last weights."""
+    """Decay per update of a moving average of the weights. The model has the averaged weights; with
+    0, the last ones."""
     annealing: float = 0.0
-    """Number of updates over which the learning rate falls to zero, as a multiple of the updates
-    before. After early stopping it is 0.4 of that number. 0 ends training without annealing."""
+    """Number of updates over which the learning rate falls to zero at the end of training, as a
+    multiple of the updates before; 0.4 of it after early stopping. 0 means no annealing."""
     gradient_limit: float | None = None
-    """Norm to which gradients are clipped. With null, gradients are not clipped."""
+    """Norm to which gradients are clipped; null means no clipping."""
     calibration: bool = False
-    """Whether calibration follows training. Calibration shrinks the logits of an autoregressive
-    decoder where that raises the held-out likelihood. It then matches the model's marginals to
-    those of the training table, by shifts of logits and, with an autoregressive decoder, by
-    monotone transforms of numbers."""
+    """Whether margins and logits are corrected after training. Logits are shrunk where that raises
+    the held-out likelihood; then each column's distribution is matched to that of the table."""
     rank: Annotated[int, USUAL] = 1
     """Rank of the matrix A in the copula's covariance Psi = omega I + A A^T. With 0, columns are
     independent given z, as in a usual VAE."""
     d_latent: Annotated[int | None, USUAL] = None
-    """Dimensions of z. Rule: half the number of modelled columns, at least 2 and at most
+    """Dimensions of the latent vector z. Rule: half the number of modelled columns, from 2 to
     16."""
     d_hidden: Annotated[int | None, USUAL] = None
     """Units in each hidden layer. Rule: 50 under 1,000 rows, else 100."""
     n_hidden_layers: Annotated[int, USUAL] = 1
-    """Hidden layers of the encoder, and of the decoder."""
+    """Number of hidden layers of the encoder, and of the decoder."""
     activation: str = "tanh"
     """Activation function of hidden units: `tanh`, `relu` or `silu`."""
     score_gradient: bool = False
-    """Whether gradients of the copula also flow through the normal scores. The paper holds the
-    scores constant, as inference for margins does."""
+    """Whether gradients of the copula also flow through the normal scores."""
     objective: str = "jitter"
     """Likelihood of discrete columns in a copula: `jitter` is the continuous extension with one
     sample per row, as in the paper; `exact` integrates, for rank 0 or 1."""
@@ -119,27 +113,25 @@ class TrainingConfig:
     learning_rate: Annotated[float | None, USUAL] = 1e-3
     """Step size of Adam. Rule: 0.002 under 3,000 rows, else 0.006."""
     batch_size: Annotated[int | None, USUAL] = None
-    """Rows per minibatch. Rule: the power of two nearest to rows / 50, at least 32 and at
-    most 256; 512 from 100,000 rows on."""
+    """Rows per minibatch. Rule: the power of two nearest to rows / 50, from 32 to 256; 512 from
+    100,000 rows on."""
     max_steps: Annotated[int | None, USUAL] = 10_000
-    """Maximum number of updates before annealing. The `paper-...` presets have the paper's number
-    for UCI Auto. Rule: `max_passes` passes over the rows, at least 400 updates; from 30,000 rows
-    on, the number of passes falls with the square root of the rows."""
+    """Maximum number of updates before annealing. Rule: `max_passes` passes over the rows, at least
+    400 updates; from 30,000 rows on, the number of passes falls with the square root of the
+    rows."""
     max_passes: Annotated[float, USUAL] = 11.0
-    """Maximum number of passes over the rows (epochs) before annealing, if `max_steps` follows its
-    rule."""
+    """Maximum number of passes over the rows (epochs), for the rule of `max_steps`."""
     patience_steps: Annotated[int | None, USUAL] = 2_000
     """Number of updates without an improvement of the held-out bound after which annealing begins;
     without annealing, training ends. Rule: one pass over the rows, at least 100."""
     min_improvement: float = 0.0
     """Smallest rise of the held-out bound that counts as an improvement, in nats per row."""
     patience_from: int | None = 0
-    """First update at which patience may end the constant learning rate. The held-out bound falls
-    for a while when the decoder starts to use z. Rule: a third of the value that the rule of
-    `max_steps` gives."""
+    """First update at which patience can begin annealing, because the held-out bound falls for a
+    while when the decoder starts to use z. Rule: a third of the rule of `max_steps`."""
     evaluate_every_steps: int | None = 100
-    """Updates between two evaluations of the held-out bound. Rule: half a pass over the
-    rows, at least 20 and at most 200."""
+    """Number of updates between two evaluations of the held-out bound. Rule: half a pass over the
+    rows, from 20 to 200."""
     gap_weight: float = 0.0
     """Weight of the gap between the training and the held-out bound. Training keeps the weights
     with the best held-out bound - gap_weight x gap. Larger values reduce memorisation."""
@@ -147,21 +139,18 @@ class TrainingConfig:
     """Share of rows that determine when training stops, at most 10,000 rows. Under 10 rows, the
     training rows determine it."""
     rare_level_rows: Annotated[int, USUAL] = 1
-    """Number of rows that must share a value for the model to disclose it as a minimum or maximum;
-    other limits are rounded outward. A rounded number is a frequent value if at least this many
-    rows, and at least five, have it. With `levels: learned`, levels of fewer rows are replaced by
-    other levels in proportion to the frequency of these, or by "(other)" if most cells of the
-    column are rare. 1 discloses all values."""
+    """Number of rows that must share a value for the model to disclose it; 1 discloses all values.
+    A minimum or maximum of fewer rows is rounded outward. With `levels: learned`, a level of fewer
+    rows is replaced by more frequent ones, or by "(other)" if most cells of the column are rare. A
+    rounded number is a frequent value if this many rows, and at least five, have it."""
     memory: Annotated[str, USUAL] = "normal"
-    """How much the model may learn from single rows: `normal` or `low`. `low` reduces memorisation
-    at little cost: `gap_weight` is 1 and `rare_level_rows` is 12, unless they are given
-    (docs/privacy.md)."""
+    """How much the model may learn from single rows: `normal` or `low`. `low` sets `gap_weight` to
+    1 and `rare_level_rows` to 12, unless they are given (docs/privacy.md)."""
     report_share: float = 0.0
     """Share of rows that are set aside for a report, at most 20,000 rows."""
     differential_privacy: Annotated[Mapping[str, Any], USUAL] = field(default_factory=dict)
     """A bound on the influence of any one row, such as `{"epsilon": 3, "delta": 1e-6}`, optionally
-    with `target` and `discover` (docs/differential-privacy.md). An empty object gives no guarantee.
-    """
+    with `target` and `discover` (docs/differential-privacy.md). An empty object gives no bound."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,8 +223,7 @@ PRESETS: dict[str, Preset] = {
     for preset in (
         Preset(
             "default",
-            "GCVAE with mixture marginals and an autoregressive decoder; it has the highest "
-            "fidelity.",
+            "Mixture marginals and an autoregressive decoder; the highest fidelity.",
             replace(
                 _BEYOND_THE_PAPER,
                 refinement=True,
@@ -246,8 +234,7 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "fast",
-            "The model of `default` with narrower layers and a third of the passes, for quick "
-            "results.",
+            "As `default`, with narrower layers and a third of the passes, for quick results.",
             replace(
                 _BEYOND_THE_PAPER,
                 refinement=True,
@@ -278,19 +265,18 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "paper-gcvae",
-            "Gaussian copula VAE of the paper, with Gaussian and categorical marginals and a "
+            "The paper's Gaussian copula VAE, with Gaussian and categorical marginals and a "
             "copula of rank 1.",
             TrainingConfig(),
         ),
         Preset(
             "paper-vae",
-            "VAE of the paper, with the same marginals; columns are independent given z.",
+            "The paper's VAE, with the same marginals; columns are independent given z.",
             TrainingConfig(rank=0),
         ),
         Preset(
             "paper-vae-roc",
-            "VAE-ROC of the paper; continuous columns have the distribution "
-            "N(mu, omega I + a a^T).",
+            "The paper's VAE-ROC; continuous columns have the distribution N(mu, omega I + a a^T).",
             TrainingConfig(decoder="principal-direction"),
         ),
     )

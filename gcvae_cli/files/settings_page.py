@@ -16,20 +16,19 @@ _HEAD = """\
 
 After this page you can change how a model is trained, and you know the defaults.
 
-Give a setting as `--set key=value` on the command line, as a member of `training` over REST, or as
-a member of `settings` in Python. `gcvae settings` prints this page.
+A *preset* has a value for every setting. To override one, use `--set key=value` on the command
+line, a member of `training` over REST, or a member of `settings` in Python.
 
-Where a preset has the value *rule*, or you give `null` (`None` in Python), the rule in the
-setting's description computes the value from the table. For `gradient_limit`, `null` means no
-limit. The training record of a model has the values that were used, under `settings`.
+Some values are computed from the size of the table, by the *rule* in the setting's description.
+This happens where the preset has the value *rule*, or where you give `null` (`None` in Python).
+The training record of a model lists the values that were used, under `settings`.
 
-If you use the name that a setting has in another tool (`epochs`, `lr`, `dropout`), the error names
-the setting in gcvae. `preset`, `seed` and `device` are arguments of their own, not settings.
+`preset`, `seed` and `device` are arguments of their own, not settings. The [glossary](glossary.md)
+explains the terms. `gcvae settings` prints this page.
 """
 
 _EXPERT = """\
-These settings exist to compare models. Their values in a preset are tuned together, so change one
-only to measure its effect."""
+The values of these settings are tuned together. Change one only to measure its effect."""
 
 
 def settings_page() -> str:
