@@ -14,39 +14,37 @@ from benchmarks.speed.sampling import PRESETS
 
 _HEAD = """# Performance
 
-After this page you know what fits, samples and scores cost, compared with other programs and with
-the limits of the machine.
+After this page you know how long fits, samples and scores take.
 
-`make bench-speed` writes this page from `benchmarks/results/speed-*.json`. Times are CPU seconds on
-one thread: the median, with the smallest and largest measurement in parentheses. Other work on the
-machine changes them by a fifth or more. Do not compare sections that were measured on different
-processors. *Adult* is the training table of that data set, with 32,561 rows and 15 columns.
+Times are CPU seconds on one thread: the median, with the smallest and largest measurement in
+parentheses. Other work on the machine changes them by a fifth or more, so compare only figures of
+one section. *Adult* is the training table of that data set, with 32,561 rows and 15 columns.
+`make bench-speed` writes this page.
 """
-_RATIO_HINT = """The table compares the generation of 1,000,000 rows into a CSV file with a lower
-limit. The limit is the time of the networks' matrix products (float32, 4,096 rows at once, each
-weight used once per row), plus the time of the faster CSV writer of Arrow and polars. Torch's `mm`
-and oneDNN compute the products. Generation and limit are measured alternately.
+_RATIO_HINT = """The table shows the generation of 1,000,000 rows into a CSV file. The *limit* is a
+lower bound: the time of the networks' matrix products (float32, by oneDNN), plus the time of the
+faster CSV writer of Arrow and polars.
 
 """
 _INGESTED = """
 Unlike Arrow's reader, gcvae also checks every cell, infers the schema and searches for rules.
 """
-_COLUMNS = """Each fit takes 40 updates on 10,000 rows, in a process of its own:
+_COLUMNS = """The first table shows how cost grows with the number of columns. Each fit takes 40
+updates on 10,000 rows.
 
 """
 _LEVELS = """
-These fits run to the end on 600,000 rows and 10 columns, one of which has many
-levels (distinct values):
+The second table shows how cost grows with the number of levels (distinct values) of one column.
+These fits run to the end on 600,000 rows and 10 columns.
 
 """
 _BESIDE = """
-The ratios are times relative to MOSTLY AI's engine (TabularARGN with its defaults). The models run
-alternately, with three fits each and two samples of each fit. gcvae's times include writing a CSV
-file, the engine's do not.
+The ratios are times relative to MOSTLY AI's engine (TabularARGN with its defaults). gcvae's times
+include writing a CSV file, the engine's do not. The programs ran alternately.
 """
 _DOORS = """
-Generation by the command includes its start. Through REST, the time is that of all processes of
-`gcvae serve`. Each was measured once:
+The command and REST take little longer. The time of the command includes its start; that of REST
+includes all processes of the service:
 
 """
 _NAMES = {
@@ -57,7 +55,6 @@ _NAMES = {
     "columns",
 }
 """Plainer words for names in the results."""
-_SCALE = "\nThe cost per row, for two numbers of rows:\n"
 
 
 def page(document: Mapping[str, Any]) -> str:
@@ -90,44 +87,20 @@ def _sample(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
     found = {(each.subject, each.what): each for each in measures}
     lines = []
     for preset in document["products"]:
-        own, writer, *limits = (
+        own, writer, products = (
             found[f"sample {preset}", what]
-            for what in ("gcvae", "fastest writer", "matrix products", "oneDNN's products")
+            for what in ("gcvae", "fastest writer", "oneDNN's products")
         )
-        line = [preset, _told(own, 1), _told(writer, 2)]
-        for products in limits:
-            runs = zip(own.values, products.values, writer.values, strict=True)
-            ratio = statistics.median(a / (b + c) for a, b, c in runs)
-            line += [_told(products, 1), f"{ratio:.2f}"]
-        lines.append([*line, f"{1e6 / own.median:,.0f}"])
-    names = [
-        "preset",
-        "gcvae, CPU s",
-        "CSV writer, CPU s",
-        "products by `mm`, CPU s",
-        "gcvae / limit with `mm`",
-        "products by oneDNN, CPU s",
-        "gcvae / limit with oneDNN",
-        "rows per CPU s",
-    ]
-    text = _RATIO_HINT + _table(names, lines)
+        runs = zip(own.values, products.values, writer.values, strict=True)
+        ratio = statistics.median(a / (b + c) for a, b, c in runs)
+        times = [_told(own, 1), _told(products, 1), _told(writer, 2)]
+        lines.append([preset, *times, f"{ratio:.2f}", f"{1e6 / own.median:,.0f}"])
+    names = ["preset", "gcvae, CPU s", "matrix products, CPU s", "CSV writer, CPU s"]
+    text = _RATIO_HINT + _table([*names, "gcvae / limit", "rows per CPU s"], lines)
     doors = [each for each in measures if each.subject.startswith("door")]
     if doors:
         lines = [[d.subject.removeprefix("door "), d.what, _told(d, 1)] for d in doors]
         text += _DOORS + _table(["preset", "interface", "1,000,000 rows to CSV, CPU s"], lines)
-    scale = [each for each in measures if each.subject.startswith("scale")]
-    if scale:
-        text += (
-            _SCALE
-            + "\n"
-            + _table(
-                ["preset", "rows", "CPU s per million rows"],
-                [
-                    [s.subject.removeprefix("scale "), f"{int(s.what):,}", _told(s, 1)]
-                    for s in scale
-                ],
-            )
-        )
     return text
 
 
@@ -136,27 +109,16 @@ def _score(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
     names = {
         "tolerance": "scores with a standard error of 0.1 nats (default)",
         "fixed": "scores from 64 draws of the latent vector",
-        "products": "only the matrix products of 64 draws, by `mm`",
-        "oneDNN's products": "only the matrix products of 64 draws, by oneDNN",
+        "oneDNN's products": "only the matrix products of 64 draws (limit)",
     }
-    ratios = [
-        statistics.median(
-            limit / own
-            for own, limit in zip(found["fixed"].values, found[what].values, strict=True)
-        )
-        for what in ("products", "oneDNN's products")
-    ]
-    return (
-        _table(
-            ["Adult's test rows, preset default", "rows per CPU s"],
-            [[text, _told(found[what], 0)] for what, text in names.items()],
-        )
-        + f"\nScoring with 64 draws takes {ratios[0]:.2f} times as long as its matrix products by "
-        + f"`mm`, and {ratios[1]:.2f} times as long as those by oneDNN.\n\n"
-        + "Default scores differ from scores of 1,000 draws by "
-        + f"{found['mean difference'].median:+.4f} nats on average;\ntheir mean standard error is "
-        + f"{found['mean error'].median:.3f} nats. For {found['coverage'].median:.1f}% of rows the "
-        + "difference is at most\n1.96 standard errors.\n"
+    return _table(
+        ["Adult's test rows, preset default", "rows per CPU s"],
+        [[text, _told(found[what], 0)] for what, text in names.items()],
+    ) + (
+        "\nDefault scores differ from scores of 1,000 draws by "
+        f"{found['mean difference'].median:+.4f} nats on average. For "
+        f"{found['coverage'].median:.1f}% of rows,\nthe difference is at most 1.96 standard "
+        "errors.\n"
     )
 
 
