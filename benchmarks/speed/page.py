@@ -26,8 +26,9 @@ lower bound: the time of the networks' matrix products (float32, by oneDNN), plu
 faster CSV writer of Arrow and polars.
 
 """
-_INGESTED = """
-Unlike Arrow's reader, gcvae also checks every cell, infers the schema and searches for rules.
+_INGESTED = """The table compares gcvae with Arrow's reader. Unlike it, gcvae also checks every
+cell, infers the schema and searches for rules.
+
 """
 _COLUMNS = """The first table shows how cost grows with the number of columns. Each fit takes 40
 updates on 10,000 rows.
@@ -38,9 +39,9 @@ The second table shows how cost grows with the number of levels (distinct values
 These fits run to the end on 600,000 rows and 10 columns.
 
 """
-_BESIDE = """
-The ratios are times relative to MOSTLY AI's engine (TabularARGN with its defaults). gcvae's times
-include writing a CSV file, the engine's do not. The programs ran alternately.
+_BESIDE = """The ratios are times relative to MOSTLY AI's engine (TabularARGN with its defaults),
+which ran alternately with gcvae. gcvae's times include writing a CSV file, the engine's do not.
+
 """
 _DOORS = """
 The command and REST take little longer. The time of the command includes its start; that of REST
@@ -137,7 +138,7 @@ def _beside(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
                 line += [_told(own, digits), f"{ratio:.2f}"]
             lines.append([*line, f"{1e6 / found[subject, f'{model} draw'].median:,.0f}"])
     names = ["table", "model", "fit, CPU s", "fit, ratio", "1,000,000 rows, CPU s", "rows, ratio"]
-    return _table([*names, "rows per CPU s"], lines) + _BESIDE
+    return _BESIDE + _table([*names, "rows per CPU s"], lines)
 
 
 def _growth(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
@@ -174,7 +175,7 @@ def _ingest(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
         name = subject.removeprefix("ingest ")
         lines.append([name, _told(size, 0), _told(own, 1), _told(bare, 1), share])
     names = ["CSV file", "MB", "gcvae, MB per CPU s", "Arrow's reader, MB per CPU s", "ratio"]
-    return _table(names, lines) + _INGESTED
+    return _INGESTED + _table(names, lines)
 
 
 def _told(measure: Measure, digits: int) -> str:
