@@ -43,11 +43,6 @@ _BESIDE = """The ratios are times relative to MOSTLY AI's engine (TabularARGN wi
 which ran alternately with gcvae. gcvae's times include writing a CSV file, the engine's do not.
 
 """
-_DOORS = """
-The command and REST take little longer. The time of the command includes its start; that of REST
-includes all processes of the service:
-
-"""
 _NAMES = {
     "the same by the clock": "gcvae api, until it answers, elapsed time",
     "an empty Python": "Python without a program",
@@ -98,10 +93,13 @@ def _sample(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
         lines.append([preset, *times, f"{ratio:.2f}", f"{1e6 / own.median:,.0f}"])
     names = ["preset", "gcvae, CPU s", "matrix products, CPU s", "CSV writer, CPU s"]
     text = _RATIO_HINT + _table([*names, "gcvae / limit", "rows per CPU s"], lines)
-    doors = [each for each in measures if each.subject.startswith("door")]
-    if doors:
-        lines = [[d.subject.removeprefix("door "), d.what, _told(d, 1)] for d in doors]
-        text += _DOORS + _table(["preset", "interface", "1,000,000 rows to CSV, CPU s"], lines)
+    more = [
+        each.median - found[each.subject.replace("door", "sample"), "gcvae"].median
+        for each in measures
+        if each.subject.startswith("door")
+    ]
+    if more:
+        text += f"\n`gcvae sample` and REST took {min(more):.1f} to {max(more):.1f} CPU s more.\n"
     return text
 
 

@@ -30,6 +30,8 @@ explains the terms. `gcvae settings` prints this page.
 _EXPERT = """\
 The values of these settings are tuned together. Change one only to measure its effect."""
 
+_FEW_CHANGES = 10
+
 
 def settings_page() -> str:
     """Returns a Markdown page that documents every setting of a model and of its training."""
@@ -77,23 +79,21 @@ def _presets() -> str:
 def _values(names: list[str]) -> str:
     """Returns Markdown with the value of each named setting in every preset.
 
-    It consists of sentences that list the settings with equal values and the presets that differ
-    from an earlier one in a single setting, and of a table of the remaining values, with a row for
-    each setting and a column for each preset.
+    It consists of a list of the presets that differ from an earlier one in few settings, of the
+    settings with equal values, and of a table of the remaining values, with a row for each setting
+    and a column for each of the other presets.
     """
     columns: dict[str, list[str]] = {}
-    sentences: list[str] = []
+    lines: list[str] = []
     differing: set[str] = set()
     for preset in PRESETS.values():
         values = [_written(name, getattr(preset.config, name)) for name in names]
         for other, others in columns.items():
             changes = [i for i in range(len(names)) if values[i] != others[i]]
             differing.update(names[i] for i in changes)
-            if len(changes) == 1:
-                [i] = changes
-                sentences.append(
-                    f"`{preset.name}` has the values of `{other}`, except `{names[i]}` {values[i]}."
-                )
+            if len(changes) <= _FEW_CHANGES:
+                own = ", ".join(f"`{names[i]}` {values[i]}" for i in changes)
+                lines.append(f"- `{preset.name}` has the values of `{other}`, except {own}.")
                 break
         else:
             columns[preset.name] = values
@@ -105,8 +105,9 @@ def _values(names: list[str]) -> str:
         else:
             equal.append(f"`{name}` {values[0]}")
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    sentences.append(f"These settings are equal in every preset: {', '.join(equal)}.")
-    return f"{' '.join(sentences)}\n\n{table}"
+    same = f"These settings are equal in every preset: {', '.join(equal)}."
+    return "\n".join(["The table lists two presets. The others differ from them in few settings:",
+                      "", *lines, "", same, "", table])  # fmt: skip
 
 
 def _written(name: str, value: object) -> str:
