@@ -31,11 +31,13 @@ class JobSpec:
             job.
         tells_scores: Whether the result contains scores of rows; a model can be configured not to
             return scores.
+        is_report: Whether webhooks receive the event that a report is ready.
     """
 
     internal: ClassVar[tuple[str, ...]] = ()
     is_of_model: ClassVar[bool] = False
     tells_scores: ClassVar[bool] = False
+    is_report: ClassVar[bool] = False
 
     def to_json(self) -> dict[str, Any]:
         """Returns the specification as a JSON object, as stored in a job's `spec`."""
@@ -225,6 +227,7 @@ class ReportSpec(JobSpec):
     """
 
     is_of_model = True
+    is_report = True
 
     dataset_id: str
     seed: int

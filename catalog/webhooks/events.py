@@ -8,7 +8,6 @@ from sqlalchemy.orm import Session
 from catalog.database.clock import database_clock
 from catalog.database.tables import DeliveryRow, JobRow, KeyRow, WebhookRow
 from catalog.ids import new_id
-from catalog.job_kinds import JobKind
 from catalog.records import Document, EventType, JobStatus
 
 
@@ -25,7 +24,7 @@ def announce_end(session: Session, row: JobRow) -> None:
         "error": None if row.error is None else row.error.get("code"),
     }
     announce(session, row.workspace, EventType.JOB_ENDED, row.id, about)
-    if row.kind == JobKind.REPORT and row.status is JobStatus.SUCCEEDED:
+    if row.kind.spec.is_report and row.status is JobStatus.SUCCEEDED:
         announce(session, row.workspace, EventType.REPORT_READY, row.id, about)
 
 
