@@ -221,8 +221,8 @@ class AnomalyDetector(OutlierMixin, _TableEstimator):
 
     The score of a row is the logarithm of a p-value (docs/anomalies.md): 1 % of rows
     like those passed to `fit` have a p-value of at most 0.01. It ranks artificially inserted errors
-    better than the likelihood does (docs/scikit-learn.md). The score of a row is the same whichever
-    rows are scored with it; missing cells are integrated out.
+    better than the likelihood does. The score of a row is the same whichever rows are scored with
+    it; missing cells are integrated out.
 
     Args:
         preset: Name of a preset that computes p-values: `default` or `fast`.

@@ -11,18 +11,19 @@ _INTRODUCTION = """# Imputation
 
 After this page you know how accurately gcvae and other methods impute missing values.
 
-`python -m benchmarks.imputation` ({made_at:.10}, seed {seed}) trains the preset `{preset}` on
-`adult_train.csv`. It removes {share:.0%} of the cells of {rows:,} rows of `adult_test.csv` at
-random and imputes them. The figures cover {cells:,} removed cells that had a value. Imputation took
-{seconds:,.0f} s on one busy core. [Conditions](conditions.md#imputation) lists the options.
+`python -m benchmarks.imputation` ({made_at:.10}, seed {seed}) trains the preset `{preset}` on the
+training rows of Adult. In the {rows:,} test rows, it removes {share:.0%} of the cells at random,
+and imputes them. The figures compare {cells:,} imputed cells with the removed values.
+[Conditions](conditions.md#imputation) lists the options of imputation.
 
-- **gcvae** imputes each row {draws} times and takes the mode of levels and the mean of numbers (the
-  median for the absolute error). Single draws are worse estimates.
-- **IterativeImputer** (scikit-learn, Bayesian ridge) imputes numbers; levels get the mode.
-  **SimpleImputer** imputes the mean or median, and the mode.
+*Accuracy* is the share of correct levels. *Error* is the root mean squared error of numbers, and
+*absolute error* their mean absolute error. Both are divided by the column's standard deviation.
 
-*Accuracy* is the share of correct levels. *Error* is the root mean squared error and *absolute
-error* the mean absolute error of numbers, each divided by the column's standard deviation.
+- **gcvae** makes {draws} draws of each row. It takes the mode of levels and the mean of numbers, or
+  the median for the absolute error. A single draw varies as real values do, so its error is larger.
+- **IterativeImputer** of scikit-learn (Bayesian ridge) imputes numbers; levels get the mode.
+- **Mean or median** imputes the mean of numbers (the median for the absolute error), and the mode
+  of levels.
 """
 
 

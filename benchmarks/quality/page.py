@@ -108,9 +108,9 @@ def _model_row(label: str, runs: list[Run], floors: dict[str, Any]) -> str:
             _nats(runs),
             spread(runs, lambda run: run["privacy"]["dcr_share"], 3),
             _copies(runs),
-            spread(runs, lambda run: run["cost"]["fit"]["cpu_seconds"], 1),
-            spread(runs, lambda run: run["cost"]["rows_per_second"], 0),
-            spread(runs, lambda run: run["cost"]["peak_bytes"] / 1e6, 0),
+            mean(runs, lambda run: run["cost"]["fit"]["cpu_seconds"], 1),
+            mean(runs, lambda run: run["cost"]["rows_per_second"], 0),
+            mean(runs, lambda run: run["cost"]["peak_bytes"] / 1e6, 0),
         ]
     )
 
@@ -120,7 +120,7 @@ def _errors(runs: list[Any], floors: dict[str, Any]) -> list[str]:
     cells = []
     for key, name in (("shape", "shape_error"), ("two_way_tv", "two_way_tv")):
         multiple = np.mean([run[key] for run in runs]) / floors[name]["value"]
-        cells.append(f"{spread(runs, lambda run, k=key: 100 * run[k], 2)} ({multiple:.2f} ×)")
+        cells.append(f"{spread(runs, lambda run, k=key: 100 * run[k], 2)} ({multiple:.2f}×)")
     return [*cells, spread(runs, lambda run: 100 * run["trend"], 2)]
 
 
@@ -133,13 +133,24 @@ def _nats(runs: list[Run]) -> str:
 
 
 def _copies(runs: list[Run]) -> str:
-    made = spread(runs, lambda run: 100 * run["privacy"]["exact_copies"], 2)
-    held_out = spread(runs, lambda run: 100 * run["privacy"]["held_out_copies"], 2)
+    made = mean(runs, lambda run: 100 * run["privacy"]["exact_copies"], 2)
+    held_out = mean(runs, lambda run: 100 * run["privacy"]["held_out_copies"], 2)
     return f"{made} ({held_out})" if made else ""
 
 
 def spread(runs: list[Any], figure: Callable[[Any], float | None], decimals: int) -> str:
     """Mean ± standard deviation of the runs that have the figure."""
+    text, found = mean(runs, figure, decimals), _found(runs, figure)
+    return text if len(found) < 2 else f"{text} ± {np.std(found, ddof=1):,.{decimals}f}"
+
+
+def mean(runs: list[Any], figure: Callable[[Any], float | None], decimals: int) -> str:
+    """Mean of the runs that have the figure; empty if none has."""
+    found = _found(runs, figure)
+    return f"{np.mean(found):,.{decimals}f}" if found else ""
+
+
+def _found(runs: list[Any], figure: Callable[[Any], float | None]) -> list[float]:
     found = []
     for run in runs:
         try:
@@ -147,10 +158,7 @@ def spread(runs: list[Any], figure: Callable[[Any], float | None], decimals: int
         except KeyError:
             continue
         found += [] if value is None else [value]
-    if not found:
-        return ""
-    mean = f"{np.mean(found):,.{decimals}f}"
-    return mean if len(found) == 1 else f"{mean} ± {np.std(found, ddof=1):,.{decimals}f}"
+    return found
 
 
 def failures(runs: list[Run]) -> list[str]:
