@@ -148,9 +148,6 @@ def kendall(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path) -> st
     """Returns the section on Kendall's tau in Markdown, from the results, the budget, and the
     folder of the pictures."""
     kinds = list(lines[0]["signs_right"])
-    signs = [
-        (line["training"], *(f"{line['signs_right'][kind]}" for kind in kinds)) for line in lines
-    ]
     named = [
         (
             pair,
@@ -165,12 +162,9 @@ def kendall(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path) -> st
             "*Claim*: the copula's covariance at a sampled z shows which columns depend on each "
             "other.\n",
             "*Run*: a GCVAE with K = 2 is trained on all 392 rows, with each of three gradients of "
-            "the copula. The columns of the tables are kinds of "
-            "[dependency maps](dependencies.md); the paper uses *local*. The first table counts, "
-            "among 28 pairs of columns, those whose τ has the sign of the data. The second has τ "
-            "of two pairs, for constant scores.\n",
-            table(("gradient", *kinds), signs),
-            "",
+            "the copula. The table has Kendall's τ of two pairs of columns, for the gradient of "
+            "the paper (constant scores). Its columns are the data and kinds of "
+            "[dependency maps](dependencies.md); the paper uses *local*.\n",
             table(("pair", "data", *kinds), named),
             f"\n![tau of the data]({at}/tau-data.png) ![tau of samples]({at}/tau-total.png) "
             f"![tau of the copula at one row]({at}/tau-local.png)\n",
@@ -184,11 +178,12 @@ def _kendall_verdict(lines: list[dict[str, Any]], kinds: Sequence[str]) -> str:
     pair = "horsepower – weight"
     local, total = ([line["named"][kind][pair] for line in lines] for kind in ("local", "total"))
     return (
-        f"*Verdict*: the copula at one z has {right['local']:.1f} of the 28 signs, and generated "
-        f"rows have {right['total']:.1f}, on average over the gradients. The size of τ depends on "
-        "training, because the copula describes only the dependence that remains given z. For "
-        f"{pair}, it is {min(local):+.2f} to {max(local):+.2f} in the copula, and "
-        f"{min(total):+.2f} to {max(total):+.2f} in generated rows.\n"
+        "*Verdict*: of the 28 pairs of columns, τ has the sign of the data for "
+        f"{right['local']:.1f} in the copula at one z and for {right['total']:.1f} in generated "
+        "rows, on average over the gradients. The size of τ depends on training, because the "
+        f"copula describes only the dependence that remains given z. For {pair}, it is "
+        f"{min(local):+.2f} to {max(local):+.2f} in the copula, and {min(total):+.2f} to "
+        f"{max(total):+.2f} in generated rows.\n"
     )
 
 

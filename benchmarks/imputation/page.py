@@ -35,7 +35,6 @@ def render_page(document: dict[str, Any]) -> str:
         rows=document["rows"],
         cells=document["cells_judged"],
         draws=document["draws"],
-        seconds=document["seconds"],
         seed=document["seed"],
         made_at=document["made_at"],
     )

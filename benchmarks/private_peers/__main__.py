@@ -133,9 +133,9 @@ _NAMES = {"mst": "MST", "aim": "AIM", "dp-sgd": "DP-SGD"}
 _HEADS = (
     "ε",
     "model",
-    "two-way total variation",
-    "one-way total variation (Shape)",
-    "C2ST against real rows",
+    "two-way TV",
+    "Shape",
+    "C2ST",
     "utility; that of real rows",
     "CPU seconds",
 )

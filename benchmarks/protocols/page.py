@@ -43,7 +43,7 @@ _HELD_OUT = """## Against held-out rows
 The figures of TabbyFlow (arXiv 2506.05940) and of *real rows, re-run* are those of a public re-run
 of its experiments; no paper has these figures.
 """
-_OTHERS = """## Columns, pairs and neighbours
+_OTHERS = """## Columns and pairs
 
 Figures in parentheses are those of real halves, which have half as many rows.
 """
@@ -80,7 +80,7 @@ def render_page(results: Results, command: str) -> str:
             _HEAD.read_text(encoding="utf-8").format(command=command),
             part(_TRAINING, "rows|gcvae|TabPC|TabDiff|TabSyn|real halves|permuted", _training),
             part(_HELD_OUT, _ROWS_HELD_OUT, _held_out),
-            part(_OTHERS, f"{_PAIRS}|α-precision|β-recall|DCR share", _others),
+            part(_OTHERS, _PAIRS, _others),
             part(_UTILITY, "utility", _utility),
             *failures(results.runs),
             provenance(results.runs),
@@ -105,9 +105,7 @@ def _others(name: str, about: dict[str, Any], runs: list[Run]) -> list[str]:
         return f"{_mean(runs, key)} ({about['halves'][key]:.3f})"
 
     pairs = ("shape", "trend", "trend_real_bins", "weighted_nmi")
-    near = ("alpha_precision", "beta_recall")
-    ours = [*map(cell, pairs), TABPC_NMI.get(name, ""), *map(cell, near)]
-    return [*ours, _mean(runs, "dcr_share")]
+    return [*map(cell, pairs), TABPC_NMI.get(name, "")]
 
 
 def _utility(name: str, about: dict[str, Any], runs: list[Run]) -> list[str]:

@@ -16,7 +16,6 @@ _HEAD = Path(__file__).with_name("page_head.md")
 """What the page begins with: the measures and their definitions."""
 _COLUMNS = (
     "model",
-    "seeds",
     "Shape %",
     "two-way TV %",
     "Trend %",
@@ -27,8 +26,6 @@ _COLUMNS = (
     "DCR share",
     "copies % (held out)",
     "fit CPU s",
-    "rows/s",
-    "memory MB",
 )
 
 
@@ -85,22 +82,20 @@ def _floor_row(floors: dict[str, Any], real: float | None) -> str:
         f"{100 * floors[name]['value']:.2f}"
         for name in ("shape_error", "trend_error", "two_way_tv")
     )
-    cells = ["*floor; real rows' utility*", "", shape, pairs, trend, "0.500", "0.500"]
-    return _row([*cells, "" if real is None else f"{real:.3f}", "", "0.500", *[""] * 4])
+    cells = ["*floor; real rows' utility*", shape, pairs, trend, "0.500", "0.500"]
+    return _row([*cells, "" if real is None else f"{real:.3f}", "", "0.500", *[""] * 2])
 
 
 def _test_row(test: dict[str, Any], floors: dict[str, Any]) -> str:
     errors = _errors([test], floors)
     fine = f"{test['c2st_fine']:.3f}" if "c2st_fine" in test else ""
-    return _row(["*real test rows*", "", *errors, f"{test['c2st']:.3f}", fine, *[""] * 7])
+    return _row(["*real test rows*", *errors, f"{test['c2st']:.3f}", fine, *[""] * 5])
 
 
 def _model_row(label: str, runs: list[Run], floors: dict[str, Any]) -> str:
-    seeds = str(len(runs))
     return _row(
         [
             label,
-            seeds,
             *_errors(runs, floors),
             spread(runs, lambda run: run["c2st"], 3),
             spread(runs, lambda run: run["c2st_fine"], 3),
@@ -109,8 +104,6 @@ def _model_row(label: str, runs: list[Run], floors: dict[str, Any]) -> str:
             spread(runs, lambda run: run["privacy"]["dcr_share"], 3),
             _copies(runs),
             mean(runs, lambda run: run["cost"]["fit"]["cpu_seconds"], 1),
-            mean(runs, lambda run: run["cost"]["rows_per_second"], 0),
-            mean(runs, lambda run: run["cost"]["peak_bytes"] / 1e6, 0),
         ]
     )
 
@@ -179,7 +172,7 @@ def provenance(runs: list[Run]) -> str:
             ", ".join(f"{name} {number}" for name, number in run["versions"].items()) for run in own
         }
         days = sorted({run["measured_at"][:10] for run in own})
-        machines = sorted({run["machine"] for run in own})
+        machines = sorted({run["machine"].removesuffix(", 1 thread") for run in own})
         when = " to ".join(dict.fromkeys([days[0], days[-1]]))
         lines.append(_row([model, "; ".join(sorted(versions)), when, "; ".join(machines)]))
     return "\n".join([*lines, ""])
