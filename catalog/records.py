@@ -128,19 +128,40 @@ class Delivery:
 
 
 @dataclass(frozen=True)
-class Key:
-    """Record of an API key, without its secret.
+class Caller:
+    """Who sends requests, an API key or a person, and what the requests may do.
 
     Attributes:
-        scopes: Permissions of the key: values of `Scope`.
-        expires_at, revoked_at, last_used_at: None if the key does not expire, is not revoked, or
-            was never used.
+        id: Id of the key or person, which the audit log contains.
+        scopes: Permissions: values of `Scope`.
     """
 
     id: str
     workspace: str
     name: str
     scopes: list[str]
+
+
+@dataclass(frozen=True)
+class Person(Caller):
+    """A person who has signed in at an OpenID Connect provider.
+
+    Attributes:
+        sign_out_url: URL at which the browser signs out of the provider; None if it has none.
+    """
+
+    sign_out_url: str | None
+
+
+@dataclass(frozen=True)
+class Key(Caller):
+    """Record of an API key, without its secret.
+
+    Attributes:
+        expires_at, revoked_at, last_used_at: None if the key does not expire, is not revoked, or
+            was never used.
+    """
+
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
@@ -169,10 +190,10 @@ class Deed:
     """An action, or an attempt at one, to be written to the audit log.
 
     Attributes:
-        actor: Id of an API key, `operator` for a command, or `anyone` if the service requires no
-            keys.
+        actor: Id of an API key or person, `operator` for a command, or `anyone` if the service
+            requires no keys or the person is not known.
         action: HTTP method and route, or the command.
-        subject: Path of the request, with its ids.
+        subject: Path of the request, with its ids; for a sign-in, the person.
         made: Path of the created resource; None if nothing was created.
         address: IP address of the client; None if unknown.
         status: HTTP status code of the response; 0 for a command.

@@ -76,12 +76,14 @@ def refuse_foreign_page(request: Request) -> None:
 
 
 def refuse_open_address(settings: ServiceSettings) -> None:
-    """Refuses to start a service without API keys where other machines could reach it.
+    """Refuses to start a service without API keys or sign-on where other machines could reach it.
 
     Raises:
-        StartError: `settings.host` is not a loopback address, and the database contains no API key.
+        StartError: `settings.host` is not a loopback address, the database contains no API key, and
+            persons cannot sign in.
     """
-    if not (is_loopback(settings.host) or _has_keys(settings)):
+    is_guarded = settings.oidc_issuer is not None or _has_keys(settings)
+    if not (is_loopback(settings.host) or is_guarded):
         raise StartError(
             f"{settings.host} is reachable from other machines, and this service has no API keys; "
             "create one (gcvae keys create --workspace NAME) or listen on 127.0.0.1 "

@@ -35,6 +35,7 @@ from service.routes import (
     presets,
     privacy_ledgers,
     sessions,
+    sign_on,
     webhooks,
     work,
 )
@@ -61,7 +62,11 @@ def create_app(settings: ServiceSettings) -> FastAPI:
         responses=_PROBLEM_RESPONSE,
     )
     app.state.resources = shared
-    app.state.key_ring = KeyRing(shared.catalog.keys, shared.catalog.sessions)
+    app.state.key_ring = KeyRing(
+        shared.catalog.keys,
+        shared.catalog.sessions,
+        has_sign_on=settings.oidc_issuer is not None,
+    )
     checks = [Depends(get_workspace), Depends(refuse_unknown_parameters)]
     for part in (
         jobs,  # first, because jobs are polled most often
@@ -77,6 +82,7 @@ def create_app(settings: ServiceSettings) -> FastAPI:
         work,
     ):
         app.include_router(part.router, dependencies=checks)
+    app.include_router(sign_on.router, dependencies=[Depends(refuse_unknown_parameters)])
     app.include_router(health.router)
     documentation.install(app)
     guide_pages.install(app)
@@ -106,6 +112,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         task.cancel()
     if resources.settings.outside_hosts:
         await resources.outside.close()
+    if resources.sign_on is not None:
+        await resources.sign_on.close()
     # In a thread, so that the event loop can still log requests that are cut off meanwhile.
     await asyncio.to_thread(resources.close)
 
@@ -156,6 +164,7 @@ _PROBLEM = {
         },
         "setting": _text("the setting that changes the limit"),
         "advice": _text("how to proceed"),
+        "sign_on": _text("where a page begins to sign in with the provider, if there is one"),
         "resource": _text("kind of the missing resource: dataset, model, job, …"),
         "errors": {
             "type": "array",

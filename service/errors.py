@@ -199,12 +199,18 @@ class NotReadyError(ServiceError):
 
 
 class UnauthorizedError(ServiceError):
-    """The service requires an API key, and the request has no valid key or session."""
+    """The service requires an API key, and the request has no valid key or session.
+
+    Attributes:
+        sign_on: Path at which a page begins to sign in with a provider; None if it cannot.
+    """
+
+    sign_on: str | None = None
 
     def __init__(self, why: str, *, of_session: bool = False) -> None:
         super().__init__(why)
         self.advice = (
-            "sign in again with an API key"
+            "sign in again"
             if of_session
             else "send `Authorization: Bearer gcv_…`; "
             "`gcvae keys create --workspace NAME` creates a key"
@@ -221,6 +227,14 @@ class MissingScopeError(ServiceError):
         )
         scopes = ",".join(dict.fromkeys([*held, scope]))
         self.advice = f"`gcvae keys create --workspace NAME --scopes {scopes}` creates such a key"
+
+
+class SignOnError(ServiceError):
+    """A person was not signed in, because the provider's answer is not valid or not sufficient."""
+
+
+class ProviderError(ServiceError):
+    """The provider of the sign-on does not answer, or does not answer as a provider should."""
 
 
 class ForeignSiteError(ServiceError):

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from catalog.access.keys import Keys
 from catalog.access.sessions import Sessions
 from catalog.errors import BadKeyError
-from catalog.records import Key
+from catalog.records import Caller, Key
 from service.errors import UnauthorizedError
 
 AnswerT = TypeVar("AnswerT")
@@ -29,27 +29,31 @@ class KeyRing:
     """Authenticates requests by API key or by the session of a signed-in web page.
 
     Results are cached for `FRESH_SECONDS`. An object may only be used in one event loop.
+
+    Args:
+        has_sign_on: Whether persons can sign in, so that requests need a key or session even if
+            there are no keys. If not, sessions of persons are refused.
     """
 
-    def __init__(self, keys: Keys, sessions: Sessions) -> None:
+    def __init__(self, keys: Keys, sessions: Sessions, *, has_sign_on: bool) -> None:
         self._keys = keys
         self._sessions = sessions
-        self._admitted = _RecentResults[Key]()
+        self._admitted = _RecentResults[Caller]()
         self._refused = _RecentResults[str]()
         self._keyless_until = 0.0
-        self._has_keys = False
+        self._has_sign_on = self._has_keys = has_sign_on
 
     async def authenticate(
         self, authorization: str | None, session: str | None = None
-    ) -> Key | None:
-        """Returns the API key of a request; None if the service has no keys and so requires none.
+    ) -> Caller | None:
+        """Returns the API key or person that sends a request; None if the service requires none.
 
         Args:
             authorization: Authorization header; None if it is missing.
             session: Session token of a signed-in page, used if there is no Authorization header.
 
         Raises:
-            UnauthorizedError: The service has keys, and the request has no valid key or session.
+            UnauthorizedError: The request needs a valid key or session, and has none.
         """
         if authorization is not None:
             self._keyless_until = 0.0  # a request with a key suggests that there are keys now
@@ -67,38 +71,42 @@ class KeyRing:
         """Removes a session that has ended from the cache, so that it is refused at once."""
         self._admitted.forget(_digest_of("session", session))
 
-    async def _recent_or_find(self, kind: str, text: str) -> Key:
-        """Returns the cached key or raises the cached refusal, else finds the key in a thread."""
+    async def _recent_or_find(self, kind: str, text: str) -> Caller:
+        """Returns the cached caller or raises the cached refusal, else finds it in a thread."""
         name = _digest_of(kind, text)
-        if (key := self._admitted.get(name)) is not None:
-            return key
+        if (caller := self._admitted.get(name)) is not None:
+            return caller
         if (why := self._refused.get(name)) is not None:
             raise UnauthorizedError(why, of_session=kind == "session")
         try:
-            key = await run_in_threadpool(self._find, kind, text)
+            caller = await run_in_threadpool(self._find, kind, text)
         except UnauthorizedError as error:
             self._refused.keep(name, str(error))
             raise
-        self._admitted.keep(name, key)
-        return key
+        self._admitted.keep(name, caller)
+        return caller
 
     async def keys_exist(self) -> bool:
-        """Returns whether the service has API keys, in which case calls require one."""
+        """Returns whether the service has API keys or sign-on, so that calls require one."""
         if not self._has_keys and time.monotonic() >= self._keyless_until:
             self._has_keys = await run_in_threadpool(self._keys.exist)
             self._keyless_until = time.monotonic() + FRESH_SECONDS
         return self._has_keys
 
-    def _find(self, kind: str, text: str) -> Key:
-        """Returns the key of a token, and records its use at most once a minute."""
+    def _find(self, kind: str, text: str) -> Caller:
+        """Returns the caller with a token, and records the use of a key at most once a minute."""
         try:
-            key = self._keys.verify(text) if kind == "key" else self._sessions.find(text)[0]
+            caller = self._keys.verify(text) if kind == "key" else self._sessions.find(text).caller
         except BadKeyError as error:
             raise UnauthorizedError(str(error), of_session=kind == "session") from None
+        if not isinstance(caller, Key):
+            if not self._has_sign_on:
+                raise UnauthorizedError("this session has ended", of_session=True)
+            return caller
         noted = datetime.now(UTC) - timedelta(seconds=_NOTE_SECONDS)
-        if key.last_used_at is None or key.last_used_at < noted:
-            self._keys.note_use(key.id)
-        return key
+        if caller.last_used_at is None or caller.last_used_at < noted:
+            self._keys.note_use(caller.id)
+        return caller
 
 
 class _RecentResults(Generic[AnswerT]):

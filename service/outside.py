@@ -20,7 +20,7 @@ import httpx
 
 from gcvae.errors import Problem
 from service.errors import OutsideError, RequestError
-from service.settings import ServiceSettings, variable
+from service.settings import MEBIBYTE, ServiceSettings, variable
 
 # Its log lines would contain URLs, which may hold secrets.
 logging.getLogger("httpx").setLevel(logging.WARNING)
@@ -58,8 +58,12 @@ class Outside:
 
     @cached_property
     def _client(self) -> httpx.AsyncClient:
+        # No connection is kept: its certificate was checked for another name of the same address.
         return httpx.AsyncClient(
-            timeout=self._timeout_seconds, follow_redirects=False, trust_env=False
+            timeout=self._timeout_seconds,
+            follow_redirects=False,
+            trust_env=False,
+            limits=httpx.Limits(max_keepalive_connections=0),
         )
 
     async def close(self) -> None:
@@ -88,6 +92,34 @@ class Outside:
             OutsideError: The URL or an address of its host is not allowed.
             httpx.HTTPError: The host does not answer in time.
         """
+        response = await self._send("POST", url, body, headers)
+        await response.aclose()
+        return response.status_code
+
+    async def fetch(
+        self, method: str, url: str, headers: dict[str, str], body: bytes = b""
+    ) -> tuple[int, bytes]:
+        """Sends a request and returns (status, body) of the response.
+
+        Raises:
+            OutsideError: The URL or an address of its host is not allowed, or the body has more
+                than a mebibyte.
+            httpx.HTTPError: The host does not answer in time.
+        """
+        response = await self._send(method, url, body, headers)
+        content = bytearray()
+        try:
+            async for part in response.aiter_bytes():
+                content += part
+                if len(content) > MEBIBYTE:
+                    raise OutsideError("the response is too long", f"at most {MEBIBYTE} bytes")
+        finally:
+            await response.aclose()
+        return response.status_code, bytes(content)
+
+    async def _send(
+        self, method: str, url: str, body: bytes, headers: dict[str, str]
+    ) -> httpx.Response:
         parts = self._parse(url)
         host = str(parts.hostname)
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -97,15 +129,13 @@ class Outside:
         shown = f"[{address}]" if address.version == 6 else str(address)
         pinned = parts._replace(netloc=f"{shown}:{port}").geturl()
         request = self._client.build_request(
-            "POST",
+            method,
             pinned,
             content=body,
             headers=headers | {"Host": parts.netloc},
             extensions={"sni_hostname": host},
         )
-        response = await self._client.send(request, stream=True)
-        await response.aclose()
-        return response.status_code
+        return await self._client.send(request, stream=True)
 
     def _parse(self, url: str) -> SplitResult:
         """Returns the parts of an allowed URL.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
@@ -21,6 +21,9 @@ from service.outside import Outside
 from service.pool import WorkPool
 from service.settings import ServiceSettings
 
+if TYPE_CHECKING:
+    from service.sign_on import SignOn
+
 
 @dataclass(frozen=True)
 class Resources:
@@ -34,6 +37,7 @@ class Resources:
         inline: Child processes that run models, for requests answered without a job.
         profiles: Cached JSON profiles of datasets, by (dataset id, hash of the schema).
         outside: Sends requests to hosts that the operator has allowed.
+        sign_on: Signs persons in at the provider; None if none is configured.
         closing: Set when the service shuts down, so that event streams end.
     """
 
@@ -48,6 +52,7 @@ class Resources:
     job_reads: JobReads
     profiles: SingleFlightCache[tuple[str, str], bytes]
     outside: Outside
+    sign_on: SignOn | None
     closing: threading.Event = field(default_factory=threading.Event)
 
     def close(self) -> None:
@@ -87,7 +92,16 @@ def make_resources(settings: ServiceSettings) -> Resources:
         job_reads=JobReads(catalog.all_jobs.get_many),
         profiles=SingleFlightCache(64),
         outside=Outside.of(settings),
+        sign_on=_make_sign_on(settings),
     )
+
+
+def _make_sign_on(settings: ServiceSettings) -> SignOn | None:
+    if settings.oidc_issuer is None:
+        return None
+    from service.sign_on import SignOn  # imports cryptography, which takes 0.1 s
+
+    return SignOn(settings)
 
 
 async def get_resources(request: Request) -> Resources:

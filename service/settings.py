@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import NoDecode, SettingsConfigDict
 
 from runtime.settings import USUAL, RuntimeSettings, ServerSettings
@@ -18,6 +28,18 @@ GIBIBYTE = 1024 * MEBIBYTE
 
 DATABASE_FILE = "catalog.sqlite"
 """Name of the SQLite file in the data folder that is used if no database URL is set."""
+
+
+SIGN_IN_PAGE = "/sign-in"
+
+
+class Grant(BaseModel):
+    """What the members of a group may do."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    workspace: str = Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")
+    scopes: tuple[Literal["read", "write", "admin"], ...] = Field(min_length=1)
 
 
 class ServiceSettings(ServerSettings, RuntimeSettings):
@@ -82,6 +104,9 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
         6_000, gt=0, description="requests of each key at each API process"
     )
     session_seconds: int = Field(43_200, gt=0, description="time for which a page stays signed in")
+    session_idle_seconds: int = Field(
+        7_200, gt=0, description="time without requests after which a page is signed out earlier"
+    )
     max_queued_jobs: int = Field(100, gt=0, description="waiting jobs of each workspace")
     max_stored_bytes: int | None = Field(
         None, gt=0, description="tables, models and results of each workspace; None: no limit"
@@ -131,6 +156,27 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
         default=10.0, gt=0, description="each step of a request to these hosts"
     )
 
+    oidc_issuer: str | None = Field(
+        None, description="OpenID Connect provider at which persons sign in; None: only keys"
+    )
+    oidc_client_id: str | None = Field(None, description="id of the service at the provider")
+    oidc_client_secret: str | None = Field(
+        None, repr=False, description="secret of the service at the provider"
+    )
+    oidc_redirect_uri: str | None = Field(
+        None, description="sign-in page, as browsers see it and as the provider knows it"
+    )
+    oidc_scopes: str = Field(
+        "openid profile email", pattern=r"^(\S+ )*openid( \S+)*$", description="requested scopes"
+    )
+    oidc_groups_claim: str = Field(
+        "groups", min_length=1, description="claim that lists the groups of a person"
+    )
+    oidc_groups: Annotated[dict[str, Grant], NoDecode] = Field(
+        default={},
+        description="JSON object: what each group may do; of several workspaces, the first counts",
+    )
+
     database_seconds: float = Field(
         1.5, gt=0, description="a slower database statement ends in a 503 response"
     )
@@ -153,6 +199,50 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
         if not isinstance(given, str):
             return given
         return [item.strip() for item in given.split(",") if item.strip()]
+
+    @field_validator("oidc_issuer", "oidc_redirect_uri")
+    @classmethod
+    def _require_url(cls, given: str | None) -> str | None:
+        """Requires https, except on this machine; other requests could be read on their way."""
+        parts = urlsplit(given or "https://none")
+        is_local = parts.scheme == "http" and parts.hostname in ("localhost", "127.0.0.1", "::1")
+        if not (parts.hostname and (is_local or parts.scheme == "https")):
+            raise ValueError(f"{given!r} is not an https:// URL")
+        if parts.query or parts.fragment or "@" in parts.netloc:
+            raise ValueError(f"{given!r} has more than a host and a path")
+        return given
+
+    @field_validator("oidc_redirect_uri")
+    @classmethod
+    def _require_sign_in_page(cls, given: str | None) -> str | None:
+        if given is not None and urlsplit(given).path != SIGN_IN_PAGE:
+            raise ValueError(f"{given!r} is not the sign-in page, https://{{host}}{SIGN_IN_PAGE}")
+        return given
+
+    @field_validator("oidc_groups", mode="before")
+    @classmethod
+    def _parse_groups(cls, given: object) -> object:
+        """Parses JSON, as in an environment variable; names the group of a mistake."""
+        try:
+            groups = json.loads(given) if isinstance(given, str) else given
+            return TypeAdapter(dict[str, Grant]).validate_python(groups)
+        except json.JSONDecodeError as error:
+            why = f"it is not JSON ({error})"
+        except ValidationError as error:
+            first = error.errors()[0]
+            why = ": ".join([*map(str, first["loc"]), first["msg"]])
+        raise ValueError(
+            f'{why}; {{"group": {{"workspace": "acme", "scopes": ["read"]}}}} is right'
+        )
+
+    @model_validator(mode="after")
+    def _require_all_of_sign_on(self) -> Self:
+        needed = ("oidc_issuer", "oidc_client_id", "oidc_client_secret", "oidc_redirect_uri")
+        missing = [name for name in (*needed, "oidc_groups") if not getattr(self, name)]
+        if 0 < len(missing) < len(needed) + 1:
+            names = ", ".join(map(variable_of, missing))
+            raise ValueError(f"single sign-on also needs {names}")
+        return self
 
     def database(self) -> str:
         """Returns the URL of the database; by default an SQLite file in the data folder."""

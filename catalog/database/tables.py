@@ -311,12 +311,25 @@ class KeyRow(Base):
 
 
 class SessionRow(Base):
-    """Database row of a web session: digest of its token, id of its API key, and time of expiry."""
+    """Database row of a web session, which belongs to an API key or to a person.
+
+    Attributes:
+        token_sha256: Digest of its token.
+        previous_sha256: Digest of the token before, which stays valid for a moment.
+        person: Members of `catalog.records.Person`; None if the session belongs to a key.
+        idle_seconds: Time without requests after which the session ends.
+        expires_at: Time at which the session ends even if it is used.
+    """
 
     __tablename__ = "sessions"
 
     token_sha256: Mapped[str] = mapped_column(String(_SHA256), primary_key=True)
-    key_id: Mapped[str] = mapped_column(ForeignKey("keys.id"))
+    previous_sha256: Mapped[str | None] = mapped_column(String(_SHA256), index=True)
+    key_id: Mapped[str | None] = mapped_column(ForeignKey("keys.id"))
+    person: Mapped[Document | None]
+    idle_seconds: Mapped[int] = mapped_column(Integer)
+    used_at: Mapped[datetime] = mapped_column(default=database_clock())
+    renewed_at: Mapped[datetime] = mapped_column(default=database_clock())
     expires_at: Mapped[datetime]
 
 

@@ -6,14 +6,14 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from catalog.access.audit import ANYONE
-from catalog.records import DEFAULT_WORKSPACE, Key
+from catalog.records import DEFAULT_WORKSPACE, Caller
 from catalog.records import Scope as KeyScope
 from service.access import SAFE_METHODS, is_address, refuse_foreign_host, refuse_foreign_page
-from service.errors import MissingScopeError
+from service.errors import MissingScopeError, UnauthorizedError
 from service.http.body_limits import is_file
 from service.http.problems import answer_before_routes
 from service.http.rate_limits import FILE_COST, Allowance, RateLimits
-from service.http.sessions import SESSION_PATH, refuse_forged, session_of
+from service.http.sessions import SESSION_PATH, SIGN_ON_PATH, refuse_forged, session_of
 from service.keyring import KeyRing
 from service.settings import ServiceSettings
 
@@ -23,9 +23,9 @@ workspaces, and webhooks send data out."""
 
 
 class Gate:
-    """Middleware that refuses a request, or stores its workspace and API key in `request.state`.
+    """Middleware that refuses a request, or stores its workspace and caller in `request.state`.
 
-    If the service has API keys, each API call needs one, or the session of a signed-in page.
+    If the service has API keys or sign-on, each API call needs a key, or the session of a page.
     Otherwise host names are checked, because another site could make its host name resolve to this
     machine. Health checks and pages need no key; the pages contain no data, but call the API.
     """
@@ -42,21 +42,24 @@ class Gate:
             return
         request = Request(scope)
         try:
-            key, allowance = await self._authorise(request)
+            caller, allowance = await self._authorise(request)
         except Exception as error:  # `answer_before_routes` raises unexpected ones again
+            if isinstance(error, UnauthorizedError) and self._settings.oidc_issuer is not None:
+                error.sign_on = SIGN_ON_PATH
             await answer_before_routes(request, error)(scope, receive, send)
             return
-        scope["state"] |= {
-            "workspace": DEFAULT_WORKSPACE if key is None else key.workspace,
-            "actor": ANYONE if key is None else key.id,
-            "key": key,
-        }
+        if not is_sign_on(request):  # which sets the workspace and actor of its audit log entry
+            scope["state"] |= {
+                "workspace": DEFAULT_WORKSPACE if caller is None else caller.workspace,
+                "actor": ANYONE if caller is None else caller.id,
+                "caller": caller,
+            }
         await self.app(
             scope, receive, send if allowance is None else _with_rate_headers(allowance, send)
         )
 
-    async def _authorise(self, request: Request) -> tuple[Key | None, Allowance | None]:
-        """Returns the request's API key and its remaining requests; None without a key."""
+    async def _authorise(self, request: Request) -> tuple[Caller | None, Allowance | None]:
+        """Returns the request's caller and its remaining requests; None without a caller."""
         path = request.scope["path"]
         if not (path.startswith("/v1/") or path in ("/v1", "/metrics")):
             # DNS rebinding needs a host name. Health checks by IP address skip the query for keys,
@@ -64,23 +67,34 @@ class Gate:
             if not (is_address(request) or await self._ring.keys_exist()):
                 refuse_foreign_host(request, self._settings)
             return None, None
+        if is_sign_on(request):
+            refuse_foreign_page(request)
+            refuse_forged(request)
+            address = "" if request.client is None else request.client.host
+            return None, self._rates.count(address, FILE_COST)
         written, session = request.headers.get("Authorization"), session_of(request)
-        key = await self._ring.authenticate(written, session)
-        if key is None:
+        caller = await self._ring.authenticate(written, session)
+        if caller is None:
             refuse_foreign_host(request, self._settings)
             refuse_foreign_page(request)
             return None, None
         is_read = request.method in SAFE_METHODS
         brings_file = not is_read and is_file(request.headers.get("Content-Type", ""))
-        allowance = self._rates.count(key.id, FILE_COST if brings_file else 1)
+        allowance = self._rates.count(caller.id, FILE_COST if brings_file else 1)
         refuse_foreign_page(request)
         if written is None:
             refuse_forged(request)
-        if path != SESSION_PATH:  # any key may sign out
+        if path != SESSION_PATH:  # any caller may sign out
             needed = needed_scope(request.method, path)
-            if needed.value not in key.scopes:
-                raise MissingScopeError(needed.value, list(key.scopes))
-        return key, allowance
+            if needed.value not in caller.scopes:
+                raise MissingScopeError(needed.value, list(caller.scopes))
+        return caller, allowance
+
+
+def is_sign_on(request: Request) -> bool:
+    """Returns whether a request begins or completes a sign-on, and so needs no key or session."""
+    path = request.scope["path"]
+    return path == SIGN_ON_PATH or bool(path.startswith(f"{SIGN_ON_PATH}/"))
 
 
 def _with_rate_headers(allowance: Allowance, send: Send) -> Send:

@@ -79,6 +79,8 @@ KINDS: dict[type[Exception], Kind] = {
     errors.PreconditionError: Kind("precondition-failed", 412, "The resource has changed"),
     errors.UnauthorizedError: Kind("unauthorized", 401, "An API key is required"),
     errors.MissingScopeError: Kind("missing-scope", 403, "The key lacks the required scope"),
+    errors.SignOnError: Kind("sign-on-refused", 403, "You were not signed in"),
+    errors.ProviderError: Kind("provider-unavailable", 503, "The sign-in provider does not answer"),
     errors.NoReportError: Kind("no-report", 404, "The model has no report"),
     errors.ForeignSiteError: Kind("foreign-site", 403, "Request from another host or site refused"),
     library.TableError: Kind("invalid-table", 422, "The table cannot be used"),
@@ -293,6 +295,8 @@ def _members(error: Exception) -> dict[str, Any]:
         members["resource"] = error.kind
     if advice := _advice(error):
         members["advice"] = advice
+    if isinstance(error, errors.UnauthorizedError) and error.sign_on is not None:
+        members["sign_on"] = error.sign_on
     if isinstance(error, errors.NotReadyError):
         members["checks"] = error.checks
     if isinstance(error, errors.NoReportError):

@@ -22,7 +22,7 @@ from limits.strategies import SlidingWindowCounterRateLimiter
 from service.errors import TooManyRequestsError
 
 FILE_COST = 5
-"""Number of requests that an upload of a table or model counts as."""
+"""Number of requests that an upload of a table or model, or a step of a sign-on, counts as."""
 _LEAST_PER_SECOND = 20
 """Minimum of the limit per second, because a web page sends this many requests at once."""
 

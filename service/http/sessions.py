@@ -18,6 +18,11 @@ SESSION_PATH = "/v1/session"
 COOKIE = "gcvae_session"
 """Prefix of the cookie's name; the port follows, because browsers send a cookie to all ports of a
 host, and services on different ports need separate sessions."""
+SIGN_ON_PATH = "/v1/sign-on"
+SIGN_ON_SECONDS = 600
+"""Time for which a person may take to sign in at the provider."""
+SIGN_ON_COOKIE = "gcvae_sign_on"
+"""Prefix of the name of the cookie with the state of a sign-on."""
 MARK = "X-Gcvae-Page"
 """Header that our pages send with each change."""
 
@@ -27,10 +32,10 @@ def session_of(request: Request) -> str | None:
     return request.cookies.get(cookie_name(request))
 
 
-def cookie_name(request: Request) -> str:
+def cookie_name(request: Request, prefix: str = COOKIE) -> str:
     """Returns the name of the session cookie, which contains the port of the request."""
     port = request.url.port
-    return COOKIE if port is None else f"{COOKIE}_{port}"
+    return prefix if port is None else f"{prefix}_{port}"
 
 
 def refuse_forged(request: Request) -> None:
@@ -41,7 +46,7 @@ def refuse_forged(request: Request) -> None:
     """
     if request.method not in SAFE_METHODS and MARK not in request.headers:
         raise ForeignSiteError(
-            f"requests with a session cookie that change something must have the header {MARK}: 1"
+            f"requests of a page that change something must have the header {MARK}: 1"
         )
 
 
@@ -55,9 +60,21 @@ def take_cookie(request: Request, response: Response) -> None:
     response.delete_cookie(**_cookie(request))
 
 
-def _cookie(request: Request) -> dict[str, Any]:
-    how = {"path": "/v1", "httponly": True, "samesite": "strict"}
-    return how | {"key": cookie_name(request), "secure": is_secure(request)}
+def set_sign_on_cookie(request: Request, response: Response, state: str) -> None:
+    """Adds a cookie with the state of a sign-on to the response."""
+    response.set_cookie(value=state, max_age=SIGN_ON_SECONDS, **_cookie(request, SIGN_ON_COOKIE))
+
+
+def take_sign_on_cookie(request: Request, response: Response) -> str | None:
+    """Makes the response delete the cookie with the state of a sign-on, and returns the state."""
+    response.delete_cookie(**_cookie(request, SIGN_ON_COOKIE))
+    return request.cookies.get(cookie_name(request, SIGN_ON_COOKIE))
+
+
+def _cookie(request: Request, prefix: str = COOKIE) -> dict[str, Any]:
+    path = "/v1" if prefix == COOKIE else SIGN_ON_PATH
+    how = {"path": path, "httponly": True, "samesite": "strict"}
+    return how | {"key": cookie_name(request, prefix), "secure": is_secure(request)}
 
 
 def is_secure(request: Request) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
+from catalog.access.sessions import Session
 from catalog.errors import BadKeyError, ConflictError
-from catalog.records import Key
+from catalog.records import Caller, Key, Person
 from catalog.records import Scope as KeyScope
 from service.access import Workspace
 from service.http.sessions import SESSION_PATH, session_of, set_cookie, take_cookie
@@ -19,42 +21,78 @@ router = APIRouter(prefix=SESSION_PATH, tags=["session"])
 
 
 class SessionBody(BaseModel):
-    """Workspace, API key and scopes (permissions) of the caller."""
+    """Workspace, API key or person, and scopes (permissions) of the caller."""
 
     workspace: str
-    key_id: str | None = Field(description="null if the service has no keys")
+    key_id: str | None = Field(description="null for a person, and if the service has no keys")
     key_name: str | None
+    person: str | None = Field(description="who signed in with the provider; null for a key")
     scopes: list[str]
     expires_at: datetime | None = Field(
         description="end of the session; null for requests with a key"
     )
+    is_due: bool = Field(description="whether `PATCH` should replace the token of the session")
+    sign_out_url: str | None = Field(
+        description="page at which a person signs out of the provider; null if there is none"
+    )
 
 
 @router.post("", status_code=201)
-async def sign_in(
-    request: Request, response: Response, resources: Shared, workspace: Workspace
-) -> SessionBody:
+async def sign_in(request: Request, response: Response, workspace: Workspace) -> SessionBody:
     """Sign in a web page with the API key of this request. The response sets a cookie with the
-    rights of the key, valid until `DELETE` or `expires_at`. Requests with the cookie that change
-    something need the header `X-Gcvae-Page: 1`.
+    rights of the key, valid until `DELETE`, a time without requests, or `expires_at`. Requests with
+    the cookie that change something need the header `X-Gcvae-Page: 1`.
     """
-    key: Key | None = request.state.key
-    if key is None:
+    caller: Caller | None = request.state.caller
+    if caller is None:
         raise ConflictError("this service has no keys, so that signing in is not needed")
-    seconds = resources.settings.session_seconds
-    token, expires_at = await run_in_threadpool(resources.catalog.sessions.open, key.id, seconds)
-    set_cookie(request, response, token, seconds)
-    return _body(workspace.name, key, expires_at)
+    if not isinstance(caller, Key) or "Authorization" not in request.headers:
+        raise ConflictError("this page is signed in; a session is opened with a key")
+    return await open_session(request, response, caller)
+
+
+async def open_session(request: Request, response: Response, caller: Key | Person) -> SessionBody:
+    """Opens a session in place of the browser's former one, and sets its cookie."""
+    resources: Resources = request.app.state.resources
+    sessions, settings = resources.catalog.sessions, resources.settings
+    if (former := session_of(request)) is not None:
+        await run_in_threadpool(sessions.close, former)
+        request.app.state.key_ring.forget_session(former)
+    owner = caller if isinstance(caller, Person) else caller.id
+    token, expires_at = await run_in_threadpool(
+        sessions.open, owner, settings.session_seconds, settings.session_idle_seconds
+    )
+    set_cookie(request, response, token, settings.session_seconds)
+    return _body(caller.workspace, caller, Session(caller, expires_at, is_due=False))
 
 
 @router.get("")
 async def read_session(
     request: Request, response: Response, resources: Shared, workspace: Workspace
 ) -> SessionBody:
-    """Read the workspace, API key and scopes of the caller, and when its session expires."""
+    """Read the workspace, API key or person, and scopes of the caller, and when its session
+    expires.
+    """
     response.headers["Cache-Control"] = "no-store"
-    expires_at = await run_in_threadpool(_end, resources, request)
-    return _body(workspace.name, request.state.key, expires_at)
+    session = await run_in_threadpool(_session, resources, request)
+    return _body(workspace.name, request.state.caller, session)
+
+
+@router.patch("")
+async def renew_session(
+    request: Request, response: Response, resources: Shared, workspace: Workspace
+) -> SessionBody:
+    """Replace the token of the web page's session if it is due; the response sets the cookie. The
+    token before stays valid for a minute, for requests under way.
+    """
+    session = await run_in_threadpool(_session, resources, request)
+    if session is not None and session.is_due:
+        token = await run_in_threadpool(resources.catalog.sessions.renew, str(session_of(request)))
+        if token is not None:
+            left = int((session.expires_at - datetime.now(UTC)).total_seconds())
+            set_cookie(request, response, token, left)
+            session = replace(session, is_due=False)
+    return _body(workspace.name, request.state.caller, session)
 
 
 @router.delete("", status_code=204)
@@ -67,23 +105,28 @@ async def sign_out(request: Request, response: Response, resources: Shared) -> N
     take_cookie(request, response)
 
 
-def _end(resources: Resources, request: Request) -> datetime | None:
-    """Returns when the session of a request expires; None if the request uses no session."""
+def _session(resources: Resources, request: Request) -> Session | None:
+    """Returns the session of a request; None if the request uses no session."""
     token = session_of(request)
-    if token is None or request.state.key is None or "Authorization" in request.headers:
+    if token is None or request.state.caller is None or "Authorization" in request.headers:
         return None
     try:
-        return resources.catalog.sessions.find(token)[1]
+        return resources.catalog.sessions.find(token)
     except BadKeyError:  # it has just ended
         return None
 
 
-def _body(workspace: str, key: Key | None, expires_at: datetime | None) -> SessionBody:
-    """Returns the response body for the caller; `key` is None if the service has no API keys."""
+def _body(workspace: str, caller: Caller | None, session: Session | None) -> SessionBody:
+    """Returns the response body for the caller; None if the service requires no authentication."""
+    key = caller if isinstance(caller, Key) else None
+    person = caller if isinstance(caller, Person) else None
     return SessionBody(
         workspace=workspace,
         key_id=None if key is None else key.id,
         key_name=None if key is None else key.name,
-        scopes=[scope.value for scope in KeyScope] if key is None else key.scopes,
-        expires_at=expires_at,
+        person=None if person is None else person.name,
+        scopes=[scope.value for scope in KeyScope] if caller is None else caller.scopes,
+        expires_at=None if session is None else session.expires_at,
+        is_due=session is not None and session.is_due,
+        sign_out_url=None if person is None else person.sign_out_url,
     )
