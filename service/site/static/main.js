@@ -3,7 +3,7 @@
 import { read } from "./api.js";
 import { empty, problemBox } from "./components.js";
 import { fill, h, say } from "./elements.js";
-import { showSignIn, showWho } from "./signin.js";
+import { finishSignOn, showSignIn, showWho } from "./signin.js";
 
 const PAGES = [
   [/^\/$/, () => import("./home.js")],
@@ -19,6 +19,8 @@ const PAGES = [
 const main = document.getElementById("main");
 let leaving = new AbortController();
 let session = null;
+let sessionReadAt = 0;
+let refusal = null;
 let shown = null;
 
 /** Shows the page of another path. */
@@ -39,7 +41,8 @@ async function show(moved) {
   }
   const place = h("div.page");
   try {
-    session ??= await read("/v1/session", { signal });
+    if (await isLedBack()) return;
+    await readSession(signal);
     showWho(session, signedOut);
     const [pattern, load] = PAGES.find(([page]) => page.test(path)) ?? [];
     if (path.startsWith("/guide")) throw new NoPage("The guide has not been built. Run “make docs” in the folder from which the service runs.");
@@ -55,10 +58,33 @@ async function show(moved) {
   }
 }
 
+/** Completes a sign-in at the provider and shows the page where it began; a refusal is shown by the sign-in page. */
+async function isLedBack() {
+  refusal = null;
+  try {
+    const path = await finishSignOn();
+    if (path === null) return false;
+    session = null;
+    go(path, { replace: true });
+    return true;
+  } catch (error) {
+    refusal = error;
+    return false;
+  }
+}
+
+/** Reads who is signed in, at most every five minutes; replaces the token of the session if it is due. */
+async function readSession(signal) {
+  if (session && Date.now() - sessionReadAt < 300_000) return;
+  session = await read("/v1/session", { signal });
+  if (session.is_due) session = await read("/v1/session", { method: "PATCH", signal });
+  sessionReadAt = Date.now();
+}
+
 class NoPage extends Error {}
 
 function refused(error) {
-  if (error.status === 401) return showSignIn(error, signedIn);
+  if (error.status === 401) return showSignIn(error, signedIn, refusal);
   if (error instanceof NoPage) return empty("Page not found", error.message, homeLink());
   if (error.status === 404) return empty("Not found", `${error.message}. It may have been deleted, or it belongs to another workspace.`, homeLink());
   return problemBox(error, () => show(false));

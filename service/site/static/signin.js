@@ -1,11 +1,22 @@
-// Signing in with an API key, which is sent once and not stored: the service sets a session cookie.
+// Signing in with an API key, which is sent once and not stored, or at the provider of the organization. The service sets a session cookie.
 
-import { ask, Problem } from "./api.js";
-import { pressed } from "./components.js";
+import { ask, Problem, read } from "./api.js";
+import { pressed, problemBox } from "./components.js";
 import { fill, freshId, h } from "./elements.js";
 
-/** Shows the page that asks for an API key. */
-export function showSignIn(error, signedIn) {
+/** Shows the page on which a person signs in; `refusal` is the error of an attempt at the provider. */
+export function showSignIn(error, signedIn, refusal) {
+  const isOver = error.document?.detail?.startsWith("this session has ended");
+  const again = isOver ? "Your session has ended. " : "";
+  const hasProvider = Boolean(error.document?.sign_on);
+  return h("div.narrow.card.stack", {},
+    h("h1", {}, "Sign in"),
+    refusal ? problemBox(refusal) : null,
+    hasProvider ? providerButton(error.document.sign_on, again) : h("p.soft", {}, again || "This service requires an API key. Each key gives access to one workspace."),
+    hasProvider ? h("details", {}, h("summary", {}, "Use an API key instead"), keyForm(signedIn)) : keyForm(signedIn));
+}
+
+function keyForm(signedIn) {
   const told = h("div");
   const id = freshId("key");
   const input = h("input", { id, type: "password", autocomplete: "off", required: true, placeholder: "gcv_…", spellcheck: "false", "aria-describedby": `${id}-hint` });
@@ -18,15 +29,35 @@ export function showSignIn(error, signedIn) {
       signedIn();
     });
   };
-  const isOver = error.document?.detail?.startsWith("this session has ended");
-  return h("div.narrow.card.stack", {},
-    h("h1", {}, "Sign in"),
-    h("p.soft", {}, isOver ? "Your session has ended. Sign in again with your API key." : "This service requires an API key. Each key gives access to one workspace."),
+  return h("div.stack", {},
     h("form.stack", { onsubmit: submit },
       h("label.field", { for: id }, "API key", input),
       h("div.row", {}, button), told),
     h("p.tiny.soft", { id: `${id}-hint` }, "The operator of the service creates keys with ", h("code", {}, "gcvae keys create --workspace NAME"),
       ". The browser does not store the key: a session cookie replaces it until you sign out or the session expires."));
+}
+
+/** Returns the button that leads to the provider, which leads back to /sign-in. */
+function providerButton(path, again) {
+  const told = h("div");
+  const button = h("button.main", { type: "button" }, "Sign in with your organization");
+  button.onclick = () => pressed(button, told, async () => {
+    const return_to = location.pathname === "/sign-in" ? "/" : location.pathname + location.search;
+    const { url } = await read(path, { method: "POST", json: { return_to } });
+    location.assign(url);
+  });
+  return h("div.stack", {},
+    h("p.soft", {}, again, "Your groups determine the workspace and what you may do."),
+    h("div.row", {}, button), told);
+}
+
+/** Completes a sign-in if the provider has led back to this page; returns the path of the page to show, or null. */
+export async function finishSignOn() {
+  const given = Object.fromEntries(new URLSearchParams(location.search));
+  if (location.pathname !== "/sign-in" || given.state === undefined) return null;
+  history.replaceState(null, "", "/sign-in");  // the code is used once
+  const { state, code, error, iss } = given;
+  return (await read("/v1/sign-on/answer", { method: "POST", json: { state, code, error, iss } })).return_to;
 }
 
 /** Sends the API key to open a session. */
@@ -48,12 +79,14 @@ function noKey(detail) {
 export function showWho(session, signedOut) {
   const place = document.getElementById("who");
   const docs = h("a.wide-only", { href: "/docs" }, "REST API");
-  if (!session?.key_id || !session.expires_at) return fill(place, docs);
+  if (!session?.expires_at) return fill(place, docs);
   const leave = async () => {
     await ask("/v1/session", { method: "DELETE" });
-    signedOut();
+    if (session.sign_out_url) location.assign(session.sign_out_url);
+    else signedOut();
   };
+  const who = session.person ?? `Key “${session.key_name || session.key_id}”`;
   return fill(place, docs,
-    h("span.wide-only", { title: `Key “${session.key_name || session.key_id}”: ${session.scopes.join(", ")}` }, session.workspace),
+    h("span.wide-only", { title: `${who}: ${session.scopes.join(", ")}` }, session.person ? `${session.person} · ${session.workspace}` : session.workspace),
     h("button.small", { type: "button", onclick: leave }, "Sign out"));
 }

@@ -35,6 +35,8 @@ class Watched:
     url: str
     expected: tuple[str, ...] = ()
     """Ends of the addresses whose refusal the page knows how to show."""
+    beside: str = "\0"
+    """Begin of the addresses of another host that the browser may open."""
     wrong: list[str] = field(default_factory=list)
     test: str = ""
     kept: int = 0
@@ -85,7 +87,8 @@ class Watched:
 
     def _check(self, url: str) -> None:
         parts = urlsplit(url)
-        if parts.scheme not in ("blob", "data") and parts.netloc != urlsplit(self.url).netloc:
+        is_elsewhere = parts.netloc != urlsplit(self.url).netloc and not url.startswith(self.beside)
+        if parts.scheme not in ("blob", "data") and is_elsewhere:
             self.wrong.append(f"asked {url}")
 
 
@@ -122,11 +125,13 @@ def watch(
     contexts = []
     opened = []
 
-    def open_page(service: Running, expected: tuple[str, ...] = (), **options: Any) -> Watched:
+    def open_page(
+        service: Running, expected: tuple[str, ...] = (), beside: str = "\0", **options: Any
+    ) -> Watched:
         context = browser.new_context(accept_downloads=True, reduced_motion="reduce", **options)
         contexts.append(context)
         name = re.sub(r"\W+", "-", request.node.name.removeprefix("test_")).strip("-")
-        opened.append(Watched(context.new_page(), service.url, expected, test=name))
+        opened.append(Watched(context.new_page(), service.url, expected, beside, test=name))
         return opened[-1]
 
     yield open_page
