@@ -157,7 +157,8 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     )
 
     oidc_issuer: str | None = Field(
-        None, description="OpenID Connect provider at which persons sign in; None: only keys"
+        None,
+        description="OpenID Connect provider at which people sign in to the pages; None: only keys",
     )
     oidc_client_id: str | None = Field(None, description="id of the service at the provider")
     oidc_client_secret: str | None = Field(
@@ -202,14 +203,16 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
 
     @field_validator("oidc_issuer", "oidc_redirect_uri")
     @classmethod
-    def _require_url(cls, given: str | None) -> str | None:
-        """Requires https, except on this machine; other requests could be read on their way."""
-        parts = urlsplit(given or "https://none")
+    def _require_safe_url(cls, given: str | None) -> str | None:
+        """Requires https, except on this machine: other requests could be read on their way."""
+        if not given:
+            return None
+        parts = urlsplit(given)
         is_local = parts.scheme == "http" and parts.hostname in ("localhost", "127.0.0.1", "::1")
         if not (parts.hostname and (is_local or parts.scheme == "https")):
-            raise ValueError(f"{given!r} is not an https:// URL")
+            raise ValueError(f"{given!r} is not the URL of a server, https://{{host}}")
         if parts.query or parts.fragment or "@" in parts.netloc:
-            raise ValueError(f"{given!r} has more than a host and a path")
+            raise ValueError(f"{given!r} contains more than a host and a path")
         return given
 
     @field_validator("oidc_redirect_uri")
@@ -224,7 +227,7 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     def _parse_groups(cls, given: object) -> object:
         """Parses JSON, as in an environment variable; names the group of a mistake."""
         try:
-            groups = json.loads(given) if isinstance(given, str) else given
+            groups = json.loads(given or "{}") if isinstance(given, str) else given
             return TypeAdapter(dict[str, Grant]).validate_python(groups)
         except json.JSONDecodeError as error:
             why = f"it is not JSON ({error})"

@@ -144,7 +144,7 @@ def read_server_settings(**given: Any) -> ServiceSettings:
     except ValidationError as error:
         first = error.errors()[0]
         name = variable(str(first["loc"][0])) if first["loc"] else "the settings"
-        raise WrongUsageError(f"{name}: {first['msg']}") from error
+        raise WrongUsageError(f"{name}: {first['msg'].removeprefix('Value error, ')}") from error
 
 
 def _embedded_servers(settings: ServiceSettings, host: str, port: int) -> list[Any]:

@@ -48,7 +48,9 @@ class Gate:
                 error.sign_on = SIGN_ON_PATH
             await answer_before_routes(request, error)(scope, receive, send)
             return
-        if not is_sign_on(request):  # which sets the workspace and actor of its audit log entry
+        if not self._is_sign_on(
+            request
+        ):  # which sets the workspace and actor of its audit log entry
             scope["state"] |= {
                 "workspace": DEFAULT_WORKSPACE if caller is None else caller.workspace,
                 "actor": ANYONE if caller is None else caller.id,
@@ -67,7 +69,7 @@ class Gate:
             if not (is_address(request) or await self._ring.keys_exist()):
                 refuse_foreign_host(request, self._settings)
             return None, None
-        if is_sign_on(request):
+        if self._is_sign_on(request):
             refuse_foreign_page(request)
             refuse_forged(request)
             address = "" if request.client is None else request.client.host
@@ -90,11 +92,11 @@ class Gate:
                 raise MissingScopeError(needed.value, list(caller.scopes))
         return caller, allowance
 
-
-def is_sign_on(request: Request) -> bool:
-    """Returns whether a request begins or completes a sign-on, and so needs no key or session."""
-    path = request.scope["path"]
-    return path == SIGN_ON_PATH or bool(path.startswith(f"{SIGN_ON_PATH}/"))
+    def _is_sign_on(self, request: Request) -> bool:
+        """Returns whether a request begins or completes a sign-on, which needs no key."""
+        path: str = request.scope["path"]
+        is_path = path == SIGN_ON_PATH or path.startswith(f"{SIGN_ON_PATH}/")
+        return is_path and self._settings.oidc_issuer is not None
 
 
 def _with_rate_headers(allowance: Allowance, send: Send) -> Send:

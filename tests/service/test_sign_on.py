@@ -12,7 +12,9 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from http.cookies import SimpleCookie
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
@@ -23,7 +25,10 @@ from joserfc.jwk import RSAKey
 from sqlalchemy import text
 
 from catalog.records import AuditEntry, Scope
+from gcvae_cli.errors import WrongUsageError
 from gcvae_cli.ports import free_port
+from gcvae_cli.server.commands import read_server_settings
+from service.access import refuse_open_address
 from service.http.sessions import COOKIE, MARK, SIGN_ON_COOKIE
 from service.keyring import FRESH_SECONDS
 from tests.catalog.conftest import add_dataset
@@ -624,6 +629,72 @@ def test_a_provider_within_the_network_needs_leave(
     assert "GCVAE_OUTSIDE_NETWORKS" in problem["detail"]
 
 
+# ---- Settings
+
+NO_JSON = "Expecting value: line 1 column 1 (char 0)"
+RIGHT = '{"group": {"workspace": "acme", "scopes": ["read"]}} is right'
+
+
+@pytest.mark.parametrize(
+    ("setting", "given", "why"),
+    [
+        ("oidc_groups", "analysts=acme", f"it is not JSON ({NO_JSON}); {RIGHT}"),
+        ("oidc_groups", '["analysts"]', f"Input should be a valid dictionary; {RIGHT}"),
+        ("oidc_groups", '{"a": "acme"}', None),
+        ("oidc_groups", '{"a": {"workspace": "acme"}}', f"a: scopes: Field required; {RIGHT}"),
+        ("oidc_groups", '{"a": {"workspace": "acme", "scopes": []}}', None),
+        ("oidc_groups", '{"a": {"workspace": "", "scopes": ["read"]}}', None),
+        ("oidc_groups", '{"a": {"workspace": "acme", "scope": "read"}}', None),
+        (
+            "oidc_groups",
+            '{"a": {"workspace": "acme", "scopes": ["read", "all"]}}',
+            f"a: scopes: 1: Input should be 'read', 'write' or 'admin'; {RIGHT}",
+        ),
+        ("oidc_issuer", "login.example.com", "'login.example.com' is not the URL of a server, https://{host}"),
+        ("oidc_issuer", "http://login.example.com", None),
+        ("oidc_issuer", "https://login.example.com?a=b", None),
+        ("oidc_issuer", "https://me:word@login.example.com", None),
+        ("oidc_redirect_uri", "https://gcvae.example.com/callback", None),
+        ("oidc_redirect_uri", "http://gcvae.example.com/sign-in", None),
+        ("oidc_scopes", "profile email", None),
+    ],
+)  # fmt: skip
+def test_a_setting_that_does_not_fit_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch, setting: str, given: str, why: str | None
+) -> None:
+    variable = f"GCVAE_{setting.upper()}"
+    monkeypatch.setenv(variable, given)
+    with pytest.raises(WrongUsageError) as caught:
+        read_server_settings()
+    assert str(caught.value).startswith(f"{variable}: ")
+    assert why is None or str(caught.value) == f"{variable}: {why}"
+
+
+def test_settings_that_miss_others_stop_the_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GCVAE_OIDC_ISSUER", "https://login.example.com")
+    monkeypatch.setenv("GCVAE_OIDC_CLIENT_ID", "gcvae")
+    monkeypatch.setenv("GCVAE_OIDC_REDIRECT_URI", "https://gcvae.example.com/sign-in")
+    with pytest.raises(WrongUsageError) as caught:
+        read_server_settings()
+    named = "GCVAE_OIDC_CLIENT_SECRET, GCVAE_OIDC_GROUPS"
+    assert str(caught.value) == f"the settings: single sign-on also needs {named}"
+    for name, content in (("CLIENT_SECRET", "s3cret\n"), ("GROUPS", json.dumps(GROUPS))):
+        (tmp_path / name).write_text(content)
+        monkeypatch.setenv(f"GCVAE_OIDC_{name}_FILE", str(tmp_path / name))
+    settings = read_server_settings(host="0.0.0.0")
+    assert settings.oidc_client_secret == "s3cret"
+    assert [*settings.oidc_groups] == [*GROUPS]
+    refuse_open_address(settings)  # nobody gets in without signing in
+
+
+def test_empty_settings_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ISSUER", "CLIENT_ID", "CLIENT_SECRET", "REDIRECT_URI", "GROUPS"):
+        monkeypatch.setenv(f"GCVAE_OIDC_{name}", "")
+    assert read_server_settings().oidc_issuer is None
+
+
 # ---- Sessions
 
 
@@ -743,13 +814,16 @@ def test_sessions_of_people_end_when_the_operator_ends_sign_on(
     service = start(**settings)
     page = browser(service)
     page.sign_in("1")
-    service.catalog.keys.create("acme", "", [Scope.READ])
+    _, key = service.catalog.keys.create("acme", "", [Scope.READ, Scope.WRITE])
     same = {"home_dir": service.settings.home_dir, "port": 0, "preload_torch": False}
     with running(type(service.settings)(**same)) as without:  # type: ignore[arg-type]
         cookie = {"Cookie": f"{COOKIE}_{urlsplit(without.url).port}={page.cookie()}"}
         refused = without.http.get("/v1/jobs", headers=cookie)
         assert "sign_on" not in assert_problem(refused, 401, "unauthorized")
-        assert_problem(without.http.post("/v1/sign-on", json={}, headers=OURS), 409, "conflict")
+        begin = partial(without.http.post, "/v1/sign-on", json={})
+        assert_problem(begin(headers=OURS), 401, "unauthorized")
+        problem = assert_problem(begin(headers={"Authorization": f"Bearer {key}"}), 409, "conflict")
+        assert problem["detail"] == "single sign-on is not configured (GCVAE_OIDC_ISSUER)"
 
 
 def test_keys_stay_for_programs(service: Running, page: Page) -> None:

@@ -50,7 +50,8 @@ CALLS = {
     ("GET", "/v1/jobs/{job_id}"), ("GET", "/v1/jobs/{job_id}/events"),
     ("POST", "/v1/jobs/{job_id}/cancel"), ("POST", "/v1/jobs/{job_id}/retry"),
     ("GET", "/v1/datasets/{dataset_id}/presets"), ("POST", "/v1/session"), ("GET", "/v1/session"),
-    ("DELETE", "/v1/session"),
+    ("DELETE", "/v1/session"), ("PATCH", "/v1/session"), ("POST", "/v1/sign-on"),
+    ("POST", "/v1/sign-on/answer"),
     ("GET", "/v1/work"),
     ("GET", "/v1/audit"), ("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics"),
 }  # fmt: skip
