@@ -106,10 +106,10 @@ class QuotaError(LimitError):
 
 
 class TooManyRequestsError(LimitError):
-    """The API key has sent too many requests in this minute or second."""
+    """The API key, or address, has sent too many requests in this minute or second."""
 
     def __init__(self, when: str, limit: int, retry_after_seconds: int) -> None:
-        message = f"this key has sent too many requests {when}"
+        message = f"too many requests were sent {when}"
         super().__init__(message, limit, "max_requests_per_minute")
         self.retry_after_seconds = retry_after_seconds
 

@@ -80,7 +80,9 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
         2 * GIBIBYTE, gt=0, description="an uploaded table or database after decompression"
     )
     max_json_bytes: int = Field(32 * MEBIBYTE, gt=0)
-    max_head_bytes: int = Field(64 * KIBIBYTE, gt=0, description="request line and headers")
+    max_head_bytes: int = Field(
+        64 * KIBIBYTE, gt=0, description="request line and headers; body of a sign-on"
+    )
     max_rows: Annotated[int, USUAL] = Field(2_000_000, gt=0)
     max_columns: int = Field(500, gt=0)
     max_tables: int = Field(100, gt=0, description="tables of a database")

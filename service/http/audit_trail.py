@@ -74,7 +74,7 @@ def _deed(request: Request, status: int, made: str | None) -> Deed:
         workspace=request.state.workspace,
         actor=request.state.actor,
         action=f"{request.method} {route_of(request.scope)}",
-        subject=getattr(request.state, "subject", request.scope["path"])[:_MOST],
+        subject=str(getattr(request.state, "subject", request.scope["path"]))[:_MOST],
         made=made,
         address=None if request.client is None else request.client.host,
         status=status,

@@ -6,6 +6,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import TooLargeError
+from service.http.sessions import SIGN_ON_PATH
 from service.settings import ServiceSettings
 
 TABLE_TYPES = (
@@ -37,7 +38,7 @@ class BodyLimits:
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        field = limiting_field(headers.get("Content-Type", ""))
+        field = limiting_field(scope["path"], headers.get("Content-Type", ""))
         limit = getattr(self.settings, field)
         announced = headers.get("Content-Length", "")
         n_announced = int(announced) if announced.isdecimal() else 0
@@ -56,14 +57,18 @@ class BodyLimits:
         await self.app(scope, receive_counted, send)
 
 
-def limiting_field(content_type: str) -> str:
-    """Returns the name of the setting that limits request bodies of this media type.
+def limiting_field(path: str, content_type: str) -> str:
+    """Returns the name of the setting that limits the bodies of requests.
 
-    JSON has a lower limit than files, because it is held in memory.
+    JSON has a lower limit than files, because it is held in memory; anybody may send a sign-on.
 
-    >>> limiting_field("application/json; charset=utf-8"), limiting_field("text/csv")
-    ('max_json_bytes', 'max_upload_bytes')
+    >>> limiting_field("/v1/models", "application/json; charset=utf-8")
+    'max_json_bytes'
+    >>> limiting_field("/v1/datasets", "text/csv"), limiting_field("/v1/sign-on", "text/csv")
+    ('max_upload_bytes', 'max_head_bytes')
     """
+    if path.startswith(SIGN_ON_PATH):
+        return "max_head_bytes"
     return "max_upload_bytes" if is_file(content_type) else "max_json_bytes"
 
 

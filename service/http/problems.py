@@ -74,7 +74,7 @@ KINDS: dict[type[Exception], Kind] = {
     errors.QueueFullError: Kind("queue-full", 429, "Too many jobs are waiting"),
     errors.QuotaError: Kind("quota-exceeded", 403, "The quota of the workspace is used up"),
     errors.PoolFullError: Kind("busy", 429, "The service is busy"),
-    errors.TooManyRequestsError: Kind("too-many-requests", 429, "Too many requests with this key"),
+    errors.TooManyRequestsError: Kind("too-many-requests", 429, "Too many requests"),
     errors.InvalidModelError: Kind("invalid-model", 422, "The file is not a usable model"),
     errors.PreconditionError: Kind("precondition-failed", 412, "The resource has changed"),
     errors.UnauthorizedError: Kind("unauthorized", 401, "An API key is required"),

@@ -882,6 +882,7 @@ def test_secrets_stand_in_no_log_error_or_record(
     kept = [page.cookie(SIGN_ON_COOKIE)]
     shown = [page.finish(answers[0]).text]
     kept.append(page.cookie())
+    assert page.http.get("/sign-in", params=answers[0]).status_code == 200
     answers.append(page.answer("3"))
     shown.append(page.finish(answers[1]).text)
     provider.answers["/token"] = lambda: ({"error": "invalid_client"}, 401)
@@ -939,5 +940,8 @@ def test_the_answer_is_a_form_of_its_own(page: Page) -> None:
         assert_problem(page.finish(body), 422, "invalid-request")  # type: ignore[arg-type]
     raw = {"content": b'{"state": "\\ud800"}', "headers": {"Content-Type": "application/json"}}
     assert_problem(page.http.post("/v1/sign-on/answer", **raw), 422, "invalid-request")  # type: ignore[arg-type]
+    assert_problem(page.finish({"state": "x", "code": "y" * 70_000}), 413, "too-large")
+    assert_problem(page.http.get("/v1/sign-on"), 405, "method-not-allowed")
+    assert_problem(page.http.post("/v1/sign-on/none", json={}), 404, "not-found")
     query = urlencode({"state": "x"})
     assert_problem(page.http.post(f"/v1/sign-on?{query}", json={}), 422, "invalid-request")
