@@ -218,15 +218,20 @@ class UnauthorizedError(ServiceError):
 
 
 class MissingScopeError(ServiceError):
-    """The API key of the request lacks the scope (permission) that the endpoint requires."""
+    """The API key or person lacks the scope (permission) that the endpoint requires."""
 
-    def __init__(self, scope: str, held: list[str]) -> None:
+    def __init__(self, scope: str, held: list[str], *, of_person: bool = False) -> None:
+        whose, theirs = ("your groups", "give") if of_person else ("the given key", "has")
+        asked = "" if of_person else "a key with "
         super().__init__(
-            f"this call requires a key with the scope {scope!r}; the given key has: "
-            f"{', '.join(held)}"
+            f"this call requires {asked}the scope {scope!r}; {whose} {theirs}: {', '.join(held)}"
         )
         scopes = ",".join(dict.fromkeys([*held, scope]))
-        self.advice = f"`gcvae keys create --workspace NAME --scopes {scopes}` creates such a key"
+        self.advice = (
+            "ask the operator for a group with this scope"
+            if of_person
+            else f"use such a key; `gcvae keys create --workspace NAME --scopes {scopes}` creates one"
+        )
 
 
 class SignOnError(ServiceError):

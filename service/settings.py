@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
+from jiter import from_json
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -229,13 +229,14 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     def _parse_groups(cls, given: object) -> object:
         """Parses JSON, as in an environment variable; names the group of a mistake."""
         try:
-            groups = json.loads(given or "{}") if isinstance(given, str) else given
-            return TypeAdapter(dict[str, Grant]).validate_python(groups)
-        except json.JSONDecodeError as error:
-            why = f"it is not JSON ({error})"
+            if isinstance(given, str):
+                given = from_json((given or "{}").encode(), catch_duplicate_keys=True)
+            return TypeAdapter(dict[str, Grant]).validate_python(given)
         except ValidationError as error:
             first = error.errors()[0]
             why = ": ".join([*map(str, first["loc"]), first["msg"]])
+        except ValueError as error:
+            why = f"it is not JSON ({error})"
         raise ValueError(
             f'{why}; {{"group": {{"workspace": "acme", "scopes": ["read"]}}}} is right'
         )

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from catalog.access.audit import ANYONE
-from catalog.records import DEFAULT_WORKSPACE, Caller
+from catalog.records import DEFAULT_WORKSPACE, Caller, Person
 from catalog.records import Scope as KeyScope
 from service.access import SAFE_METHODS, is_address, refuse_foreign_host, refuse_foreign_page
 from service.errors import MissingScopeError, UnauthorizedError
@@ -89,7 +89,8 @@ class Gate:
         if path != SESSION_PATH:  # any caller may sign out
             needed = needed_scope(request.method, path)
             if needed.value not in caller.scopes:
-                raise MissingScopeError(needed.value, list(caller.scopes))
+                is_person = isinstance(caller, Person)
+                raise MissingScopeError(needed.value, caller.scopes, of_person=is_person)
         return caller, allowance
 
     def _is_sign_on(self, request: Request) -> bool:

@@ -78,7 +78,7 @@ KINDS: dict[type[Exception], Kind] = {
     errors.InvalidModelError: Kind("invalid-model", 422, "The file is not a usable model"),
     errors.PreconditionError: Kind("precondition-failed", 412, "The resource has changed"),
     errors.UnauthorizedError: Kind("unauthorized", 401, "An API key is required"),
-    errors.MissingScopeError: Kind("missing-scope", 403, "The key lacks the required scope"),
+    errors.MissingScopeError: Kind("missing-scope", 403, "A required scope is missing"),
     errors.SignOnError: Kind("sign-on-refused", 403, "You were not signed in"),
     errors.ProviderError: Kind("provider-unavailable", 503, "The sign-in provider does not answer"),
     errors.NoReportError: Kind("no-report", 404, "The model has no report"),

@@ -49,7 +49,7 @@ export function problemBox(error, retry) {
     told.status === 413 ? h("p", {}, "Send a smaller file.") : null,
     told.status === 429 ? h("p", {}, "Try again later.") : null,
     told.status === 401 ? h("p", {}, h("a", { href: "/sign-in" }, "Sign in again")) : null,
-    told.type === "urn:gcvae:problem:missing-scope" ? h("p", {}, "Sign in with a key that has this scope. ", told.advice) : null,
+    told.type === "urn:gcvae:problem:missing-scope" ? h("p", {}, told.advice) : null,
     told.job_id ? h("p", {}, h("a", { href: `/jobs/${told.job_id}` }, "View the job")) : null,
     h("div.row", {},
       told.request_id ? h("span.tiny.soft", {}, "Request ", h("code", {}, told.request_id)) : null,

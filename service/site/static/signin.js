@@ -87,6 +87,6 @@ export function showWho(session, signedOut) {
   };
   const who = session.person ?? `Key “${session.key_name || session.key_id}”`;
   return fill(place, docs,
-    h("span.wide-only", { title: `${who}: ${session.scopes.join(", ")}` }, session.person ? `${session.person} · ${session.workspace}` : session.workspace),
+    h("span.wide-only", { title: `${who}: ${session.scopes.join(", ")}` }, session.person ? `${session.workspace} · ${session.person}` : session.workspace),
     h("button.small", { type: "button", onclick: leave }, "Sign out"));
 }
