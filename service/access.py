@@ -82,7 +82,7 @@ def refuse_open_address(settings: ServiceSettings) -> None:
         StartError: `settings.host` is not a loopback address, the database contains no API key, and
             persons cannot sign in.
     """
-    is_guarded = settings.oidc_issuer is not None or _has_keys(settings)
+    is_guarded = bool(settings.oidc_issuer) or _has_keys(settings)
     if not (is_loopback(settings.host) or is_guarded):
         raise StartError(
             f"{settings.host} is reachable from other machines, and this service has no API keys; "

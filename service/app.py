@@ -65,7 +65,7 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     app.state.key_ring = KeyRing(
         shared.catalog.keys,
         shared.catalog.sessions,
-        has_sign_on=settings.oidc_issuer is not None,
+        has_sign_on=bool(settings.oidc_issuer),
     )
     checks = [Depends(get_workspace), Depends(refuse_unknown_parameters)]
     for part in (

@@ -227,11 +227,9 @@ class MissingScopeError(ServiceError):
             f"this call requires {asked}the scope {scope!r}; {whose} {theirs}: {', '.join(held)}"
         )
         scopes = ",".join(dict.fromkeys([*held, scope]))
-        self.advice = (
-            "ask the operator for a group with this scope"
-            if of_person
-            else f"use such a key; `gcvae keys create --workspace NAME --scopes {scopes}` creates one"
-        )
+        creation = f"`gcvae keys create --workspace NAME --scopes {scopes}`"
+        of_groups = "ask the operator for a group with this scope"
+        self.advice = of_groups if of_person else f"use such a key; {creation} creates one"
 
 
 class SignOnError(ServiceError):

@@ -97,7 +97,7 @@ def make_resources(settings: ServiceSettings) -> Resources:
 
 
 def _make_sign_on(settings: ServiceSettings) -> SignOn | None:
-    if settings.oidc_issuer is None:
+    if not settings.oidc_issuer:
         return None
     from service.sign_on import SignOn  # imports cryptography, which takes 0.1 s
 

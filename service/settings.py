@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -14,6 +15,7 @@ from pydantic import (
     Field,
     TypeAdapter,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -31,6 +33,9 @@ DATABASE_FILE = "catalog.sqlite"
 
 
 SIGN_IN_PAGE = "/sign-in"
+_SAFE_URL = re.compile(
+    r"(https://[^/?#@\s]+|http://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?)(/[^?#\s]*)?"
+)
 
 
 class Grant(BaseModel):
@@ -158,16 +163,15 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
         default=10.0, gt=0, description="each step of a request to these hosts"
     )
 
-    oidc_issuer: str | None = Field(
-        None,
-        description="OpenID Connect provider at which people sign in to the pages; None: only keys",
+    oidc_issuer: str = Field(
+        "", description="OpenID Connect provider at which people sign in to the pages; empty: none"
     )
-    oidc_client_id: str | None = Field(None, description="id of the service at the provider")
-    oidc_client_secret: str | None = Field(
-        None, repr=False, description="secret of the service at the provider"
+    oidc_client_id: str = Field("", description="id of the service at the provider")
+    oidc_client_secret: str = Field(
+        "", repr=False, description="secret of the service at the provider"
     )
-    oidc_redirect_uri: str | None = Field(
-        None, description="sign-in page, as browsers see it and as the provider knows it"
+    oidc_redirect_uri: str = Field(
+        "", description="sign-in page, as browsers see it and as the provider knows it"
     )
     oidc_scopes: str = Field(
         "openid profile email", pattern=r"^(\S+ )*openid( \S+)*$", description="requested scopes"
@@ -205,23 +209,12 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
 
     @field_validator("oidc_issuer", "oidc_redirect_uri")
     @classmethod
-    def _require_safe_url(cls, given: str | None) -> str | None:
+    def _require_safe_url(cls, given: str, info: ValidationInfo) -> str:
         """Requires https, except on this machine: other requests could be read on their way."""
-        if not given:
-            return None
-        parts = urlsplit(given)
-        is_local = parts.scheme == "http" and parts.hostname in ("localhost", "127.0.0.1", "::1")
-        if not (parts.hostname and (is_local or parts.scheme == "https")):
-            raise ValueError(f"{given!r} is not the URL of a server, https://{{host}}")
-        if parts.query or parts.fragment or "@" in parts.netloc:
-            raise ValueError(f"{given!r} contains more than a host and a path")
-        return given
-
-    @field_validator("oidc_redirect_uri")
-    @classmethod
-    def _require_sign_in_page(cls, given: str | None) -> str | None:
-        if given is not None and urlsplit(given).path != SIGN_IN_PAGE:
-            raise ValueError(f"{given!r} is not the sign-in page, https://{{host}}{SIGN_IN_PAGE}")
+        path = SIGN_IN_PAGE if info.field_name == "oidc_redirect_uri" else None
+        if given and not (_SAFE_URL.fullmatch(given) and path in (None, urlsplit(given).path)):
+            right = f"https://{{host}}{path or '/{path}'}"
+            raise ValueError(f"{given!r} is not a URL {right} without user, query and fragment")
         return given
 
     @field_validator("oidc_groups", mode="before")
@@ -243,11 +236,11 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
 
     @model_validator(mode="after")
     def _require_all_of_sign_on(self) -> Self:
-        needed = ("oidc_issuer", "oidc_client_id", "oidc_client_secret", "oidc_redirect_uri")
-        missing = [name for name in (*needed, "oidc_groups") if not getattr(self, name)]
-        if 0 < len(missing) < len(needed) + 1:
-            names = ", ".join(map(variable_of, missing))
-            raise ValueError(f"single sign-on also needs {names}")
+        members = ("issuer", "client_id", "client_secret", "redirect_uri", "groups")
+        fields = [f"oidc_{member}" for member in members]
+        missing = [variable_of(field) for field in fields if not getattr(self, field)]
+        if 0 < len(missing) < len(fields):
+            raise ValueError(f"single sign-on also needs {', '.join(missing)}")
         return self
 
     def database(self) -> str:

@@ -45,6 +45,9 @@ _PROVIDER_SECONDS = 3600.0
 """Age at which the provider's description and keys are read again."""
 _LEEWAY_SECONDS = 60
 """Difference that the clocks of provider and service may have."""
+_NEEDED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+_ENDPOINTS = (*_NEEDED, "userinfo_endpoint", "end_session_endpoint")
+_BASIC = "client_secret_basic"
 _NAMES = ("email", "preferred_username", "name", "sub")
 """Claims of which the first is shown as the name of a person."""
 _MOST_NAME = 200
@@ -62,17 +65,9 @@ _INVALID = (JoseError, ValueError, TypeError, KeyError)
 
 @dataclass(frozen=True)
 class _Provider:
-    """What the provider says of itself, its public keys, and when to read both again.
+    """The provider's description of itself, its public keys, and when to read both again."""
 
-    Attributes:
-        takes_secret_in_form: Whether it wants the client's secret in the form, not in a header.
-    """
-
-    authorization_endpoint: str
-    token_endpoint: str
-    userinfo_endpoint: str | None
-    end_session_endpoint: str | None
-    takes_secret_in_form: bool
+    found: dict[str, Any]
     keys: KeySet
     read_again_at: float
 
@@ -85,18 +80,12 @@ class SignOn:
     """
 
     def __init__(self, settings: ServiceSettings) -> None:
-        assert settings.oidc_issuer is not None
-        assert settings.oidc_client_secret is not None
-        assert settings.oidc_redirect_uri is not None
         self._settings = settings
         self._issuer = settings.oidc_issuer
-        self._secret = settings.oidc_client_secret
-        self._redirect_uri = settings.oidc_redirect_uri
-        self._scheme = urlsplit(self._issuer).scheme
         self._seconds = settings.outside_timeout_seconds
         hosts = [str(urlsplit(self._issuer).hostname), *settings.outside_hosts]
         self._outside = Outside(hosts, settings.outside_networks, self._seconds)
-        key = hashlib.sha256(b"cookie of a sign-on " + self._secret.encode()).digest()
+        key = hashlib.sha256(f"cookie of a sign-on {settings.oidc_client_secret}".encode()).digest()
         self._cookie_key = OctKey.import_key(key)
         self._known: _Provider | None = None
 
@@ -117,10 +106,10 @@ class SignOn:
             provider = await self._provider()
         flow = {name: secrets.token_urlsafe(32) for name in ("state", "nonce", "verifier")}
         url = prepare_grant_uri(
-            provider.authorization_endpoint,
+            provider.found["authorization_endpoint"],
             self._settings.oidc_client_id,
             "code",
-            self._redirect_uri,
+            self._settings.oidc_redirect_uri,
             self._settings.oidc_scopes,
             flow["state"],
             nonce=flow["nonce"],
@@ -171,7 +160,7 @@ class SignOn:
             flow = jwt.decode(cookie or "", self._cookie_key, registry=_ENCRYPTION).claims
             jwt.JWTClaimsRegistry(exp={"essential": True}).validate(flow)
         except _INVALID:
-            start = self._redirect_uri
+            start = self._settings.oidc_redirect_uri
             raise SignOnError(
                 f"the sign-in was not begun in this browser at {start}, or it took longer than "
                 f"{SIGN_ON_SECONDS // 60} minutes; sign in again"
@@ -206,46 +195,33 @@ class SignOn:
                     f"{self._issuer} calls itself {found.get('issuer')!r}; "
                     f"{variable('oidc_issuer')} must be the same text"
                 )
-            methods = found.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
-            known = self._known = _Provider(
-                authorization_endpoint=self._url(found, "authorization_endpoint"),
-                token_endpoint=self._url(found, "token_endpoint"),
-                userinfo_endpoint=self._url_if_any(found, "userinfo_endpoint"),
-                end_session_endpoint=self._url_if_any(found, "end_session_endpoint"),
-                takes_secret_in_form="client_secret_basic" not in methods,
-                keys=await self._keys(self._url(found, "jwks_uri")),
-                read_again_at=time.monotonic() + _PROVIDER_SECONDS,
-            )
+            for name in _ENDPOINTS:
+                is_given = name in _NEEDED or found.get(name)
+                if is_given and _scheme(found.get(name)) not in ("https", _scheme(self._issuer)):
+                    raise ProviderError(f"{self._issuer} names no {name} with the scheme https")
+            try:
+                keys = KeySet.import_key_set(await self._read("GET", found["jwks_uri"]))  # type: ignore[arg-type]
+            except _INVALID:
+                raise ProviderError(f"the keys of {self._issuer} cannot be read") from None
+            known = self._known = _Provider(found, keys, time.monotonic() + _PROVIDER_SECONDS)
         return known
-
-    async def _keys(self, url: str) -> KeySet:
-        found: Any = await self._read("GET", url)
-        try:
-            return KeySet.import_key_set(found)
-        except _INVALID:
-            raise ProviderError(f"the keys at {url} cannot be read") from None
-
-    def _url(self, found: dict[str, Any], name: str) -> str:
-        """Returns a URL that the provider names, which is as safe as that of the issuer."""
-        url = found.get(name)
-        if not isinstance(url, str) or urlsplit(url).scheme not in ("https", self._scheme):
-            raise ProviderError(f"{self._issuer} names no {name} with the scheme https")
-        return url
-
-    def _url_if_any(self, found: dict[str, Any], name: str) -> str | None:
-        return self._url(found, name) if name in found else None
 
     async def _redeemed(self, provider: _Provider, code: str, verifier: str) -> dict[str, Any]:
         """Returns the tokens that the provider gives for a code."""
-        named = (str(self._settings.oidc_client_id), self._secret)
-        if provider.takes_secret_in_form:
+        named = (self._settings.oidc_client_id, self._settings.oidc_client_secret)
+        methods = provider.found.get("token_endpoint_auth_methods_supported") or _BASIC
+        if _BASIC in str(methods):  # encoded, by RFC 6749, section 2.3.1
+            client = ClientAuth(*map(quote_plus, named), _BASIC)
+        else:
             client = ClientAuth(*named, "client_secret_post")
-        else:  # encoded, by RFC 6749, section 2.3.1
-            client = ClientAuth(*map(quote_plus, named), "client_secret_basic")
-        form = {"redirect_uri": self._redirect_uri, "code": code, "code_verifier": verifier}
+        form = {
+            "redirect_uri": self._settings.oidc_redirect_uri,
+            "code": code,
+            "code_verifier": verifier,
+        }
         url, headers, body = client.prepare(
             "POST",
-            provider.token_endpoint,
+            provider.found["token_endpoint"],
             {"Content-Type": "application/x-www-form-urlencoded"},
             prepare_token_request("authorization_code", **form),
         )
@@ -282,10 +258,10 @@ class SignOn:
         self, provider: _Provider, tokens: dict[str, Any], subject: str
     ) -> dict[str, Any]:
         """Returns the claims of the UserInfo endpoint, to which some providers move the groups."""
-        if provider.userinfo_endpoint is None:
+        if not provider.found.get("userinfo_endpoint"):
             return {}
         headers = {"Authorization": f"Bearer {tokens.get('access_token')}"}
-        claims = await self._read("GET", provider.userinfo_endpoint, headers)
+        claims = await self._read("GET", provider.found["userinfo_endpoint"], headers)
         if claims.get("sub") != subject:
             raise SignOnError("the claims belong to another person")
         return claims
@@ -311,13 +287,13 @@ class SignOn:
 
     def _sign_out_url(self, provider: _Provider) -> str | None:
         """Returns the URL at which the browser signs out of the provider; None if it has none."""
-        if provider.end_session_endpoint is None:
+        if not provider.found.get("end_session_endpoint"):
             return None
         told = {
             "client_id": self._settings.oidc_client_id,
-            "post_logout_redirect_uri": self._redirect_uri,
+            "post_logout_redirect_uri": self._settings.oidc_redirect_uri,
         }
-        return str(add_params_to_uri(provider.end_session_endpoint, told.items()))
+        return str(add_params_to_uri(provider.found["end_session_endpoint"], told.items()))
 
     async def _read(
         self, method: str, url: str, headers: dict[str, str] | None = None, body: bytes = b""
@@ -336,6 +312,14 @@ class SignOn:
             raise SignOnError("the provider does not accept the code; sign in again")
         why = f" ({error})" if isinstance(error, str) and error.replace("_", "").isalpha() else ""
         raise ProviderError(f"{url} answered {status}{why}, not a JSON object with status 200")
+
+
+def _scheme(url: object) -> str:
+    """Returns the scheme of a URL, such as https; "" for other values."""
+    try:
+        return urlsplit(url).scheme if isinstance(url, str) else ""
+    except ValueError:
+        return ""
 
 
 def _printable(text: object) -> str:

@@ -44,7 +44,7 @@ class Gate:
         try:
             caller, allowance = await self._authorise(request)
         except Exception as error:  # `answer_before_routes` raises unexpected ones again
-            if isinstance(error, UnauthorizedError) and self._settings.oidc_issuer is not None:
+            if isinstance(error, UnauthorizedError) and self._settings.oidc_issuer != "":
                 error.sign_on = SIGN_ON_PATH
             await answer_before_routes(request, error)(scope, receive, send)
             return
@@ -97,7 +97,7 @@ class Gate:
         """Returns whether a request begins or completes a sign-on, which needs no key."""
         path: str = request.scope["path"]
         is_path = path == SIGN_ON_PATH or path.startswith(f"{SIGN_ON_PATH}/")
-        return is_path and self._settings.oidc_issuer is not None
+        return is_path and self._settings.oidc_issuer != ""
 
 
 def _with_rate_headers(allowance: Allowance, send: Send) -> Send:
