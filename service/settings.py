@@ -34,7 +34,7 @@ DATABASE_FILE = "catalog.sqlite"
 
 SIGN_IN_PAGE = "/sign-in"
 _SAFE_URL = re.compile(
-    r"(https://[^/?#@\s]+|http://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?)(/[^?#\s]*)?"
+    r"(https|http(?=://(localhost|127\.0\.0\.1|\[::1\])([:/]|$)))://[^/?#@\s]+(/[^?#\s]*)?"
 )
 
 

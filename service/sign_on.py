@@ -251,7 +251,8 @@ class SignOn:
                 },
             ).validate(leeway=_LEEWAY_SECONDS)
         except _INVALID as error:
-            raise SignOnError(f"the ID token is not valid ({error})") from None
+            why = _printable(str(error))
+            raise SignOnError(f"the ID token is not valid ({why})") from None
         return token.claims
 
     async def _user_info(

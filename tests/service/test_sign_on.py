@@ -665,6 +665,8 @@ RIGHT = '{"group": {"workspace": "acme", "scopes": ["read"]}} is right'
         ),
         ("oidc_issuer", "login.example.com", f"'login.example.com' {NO_URL}"),
         ("oidc_issuer", "http://login.example.com", None),
+        ("oidc_issuer", "http://localhost.example.com", None),
+        ("oidc_issuer", "https://", None),
         ("oidc_issuer", "https://login.example.com?a=b", None),
         ("oidc_issuer", "https://me:word@login.example.com", None),
         ("oidc_redirect_uri", "https://gcvae.example.com/callback", None),
@@ -700,6 +702,20 @@ def test_settings_that_miss_others_stop_the_start(
     assert settings.oidc_client_secret == "s3cret"
     assert [*settings.oidc_groups] == [*GROUPS]
     refuse_open_address(settings)  # nobody gets in without signing in
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://a.example", "https://a.example:8443/x/", "http://localhost:1", "http://[::1]:1/x"],
+)
+def test_the_issuer_may_be_a_secure_server_or_this_machine(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    given = {"CLIENT_ID": "x", "CLIENT_SECRET": "x", "GROUPS": json.dumps(GROUPS)}
+    given |= {"ISSUER": url, "REDIRECT_URI": "http://127.0.0.1:8000/sign-in"}
+    for name, value in given.items():
+        monkeypatch.setenv(f"GCVAE_OIDC_{name}", value)
+    assert read_server_settings().oidc_issuer == url
 
 
 def test_empty_settings_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
