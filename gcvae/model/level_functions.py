@@ -12,8 +12,9 @@ A *relation* allows several codes of y for each parent's code: those that occur 
 table. A function of *blanks* only distinguishes missing and present cells: y is missing where its
 parent is missing.
 
-Missing cells, and rows whose parents' codes occur with too many different y, are not constrained,
-so the probabilities of their codes do not change. Probabilities still add up to one, the network
+A dependency that every row of the table satisfies has a small e for scores, but e = 0 in generated
+rows. Missing cells, and rows whose parents' codes occur with too many different y, are not
+constrained, so the probabilities of their codes do not change. Probabilities still add up to one, the network
 need not learn the function, and the table's share of exceptions is preserved.
 
 # PAPER-DIFF: the paper has no rules between columns. The autoregressive decoder enforces
@@ -57,6 +58,7 @@ class LevelFunction:
         pairs: Allowed combinations of the parents' codes and, last, the code of y. Shape: (m, r +
             1).
         exceptions: Share of rows that violate the dependency; 0 for a hard rule.
+        is_exact: Whether every row of the table satisfies it, so that generated rows do too.
         has_missing: Whether code 0 of y stands for missing; missing cells are not constrained.
         blanks: For the dependency "y is missing where its parent is": the number of rows by the
             presence (0 or 1) of the parent's cell and of y; `pairs` then contains 0 for missing and
@@ -69,6 +71,7 @@ class LevelFunction:
     exceptions: float
     has_missing: bool = False
     blanks: Codes | None = None
+    is_exact: bool = False
 
     @classmethod
     def fit(
@@ -103,7 +106,9 @@ class LevelFunction:
         share = (n_breaking[is_tested].sum() + 0.5) / (n_rows[is_tested].sum() + 1.0)
         exceptions = 0.0 if is_hard else float(share)
         kept = pairs[is_own & is_said[key]]
-        return cls(columns[-1], tuple(columns[:-1]), kept, exceptions, has_missing)
+        is_exact = bool(is_said.all()) and not n_breaking[is_tested].any()
+        parents = tuple(columns[:-1])
+        return cls(columns[-1], parents, kept, exceptions, has_missing, is_exact=is_exact)
 
     @classmethod
     def of_pairs(cls, columns: tuple[int, int], rows: Codes) -> Self:
@@ -137,7 +142,10 @@ class LevelFunction:
         pairs[:, 0] ^= is_inverse
         n_kept = blanks[pairs[:, 0], pairs[:, 1]].sum()
         exceptions = (len(rows) - n_kept + 0.5) / (len(rows) + 1.0)
-        return cls(columns[1], columns[:1], pairs, float(exceptions), blanks=blanks)
+        is_exact = n_kept == len(rows)
+        return cls(
+            columns[1], columns[:1], pairs, float(exceptions), blanks=blanks, is_exact=is_exact
+        )
 
     def classes(self, codes: Tensor) -> Tensor:
         """Returns codes as used in `pairs`: for a dependency between missing cells 0 or 1."""
@@ -198,6 +206,7 @@ class LevelFunction:
             "exceptions": self.exceptions,
             "has_missing": self.has_missing,
             "blanks": None if self.blanks is None else self.blanks.tolist(),
+            "is_exact": self.is_exact,
         }
 
     @classmethod
@@ -218,7 +227,8 @@ class LevelFunction:
         if len({*own}) < max(len(own), 2) or not 0.0 <= exceptions < 1.0 or not is_of_two:
             raise ValueError(f"a function of {document['column']!r} is none")
         has_missing = bool(document["has_missing"])
-        return cls(own[-1], tuple(own[:-1]), pairs, exceptions, has_missing, blanks)
+        is_exact = bool(document.get("is_exact", False))  # models of version 0.1 lack it
+        return cls(own[-1], tuple(own[:-1]), pairs, exceptions, has_missing, blanks, is_exact)
 
 
 def sharpest_last(functions: Iterable[LevelFunction]) -> list[LevelFunction]:
@@ -241,7 +251,8 @@ class FunctionStep(nn.Module):
         counted: Mask of the entries of `fitting` that are not padding. Shape: (m, k).
         is_said: Mask of the last column's K codes that are constrained. Shape: (K,).
         is_open: Whether a constrained code can violate the dependency, for each key. Shape: (m,).
-        shares: Share of exceptions for each key. Shape: (m,).
+        shares: Share of exceptions for each key in scores. Shape: (m,).
+        drawn_shares: The same in generated rows. Shape: (m,).
     """
 
     strides: Tensor
@@ -251,6 +262,7 @@ class FunctionStep(nn.Module):
     is_said: Tensor
     is_open: Tensor
     shares: Tensor
+    drawn_shares: Tensor
 
     def __init__(self, function: LevelFunction, last: int, n_codes: Sequence[int]) -> None:
         super().__init__()
@@ -269,6 +281,7 @@ class FunctionStep(nn.Module):
         numbers = np.delete(pairs, at, axis=1) @ strides
         keys, place = np.unique(numbers, return_inverse=True)
         fitting, counted = _codes_by_key(place.reshape(-1), codes, len(keys))
+        shares = torch.from_numpy(function.shares(at, keys))
         set_constants(
             self,
             strides=torch.from_numpy(strides),
@@ -277,15 +290,17 @@ class FunctionStep(nn.Module):
             counted=torch.from_numpy(counted),
             is_said=torch.from_numpy(is_said),
             is_open=torch.from_numpy(counted.sum(axis=1) < is_said.sum()),
-            shares=torch.from_numpy(function.shares(at, keys)),
+            shares=shares,
+            drawn_shares=torch.zeros_like(shares) if function.is_exact else shares,
         )
 
-    def forward(self, log_beta: Tensor, codes: Tensor) -> Tensor:
+    def forward(self, log_beta: Tensor, codes: Tensor, shares: Tensor | None = None) -> Tensor:
         """Returns log probabilities of the last column's codes, with the dependency enforced.
 
         Args:
             log_beta: Log probabilities without it, possibly padded. Shape: (..., n, K).
             codes: Codes of the r other columns. Shape: (n, r).
+            shares: Share of exceptions for each key; None for that in scores. Shape: (m,).
         """
         is_known, place = self._places(codes)
         at = self.fitting[place].expand(*log_beta.shape[:-1], -1)
@@ -295,9 +310,10 @@ class FunctionStep(nn.Module):
         log_fit, log_break = _log_sides(log_beta, fits, breaks, fitting)
         is_open = is_known & (log_fit > _NOTHING) & (log_break > _NOTHING)
         log_both = torch.logaddexp(log_fit, log_break)
-        share = self.shares[place].to(log_beta.dtype)
+        share = (self.shares if shares is None else shares)[place].to(log_beta.dtype)
         kept = torch.where(is_open, log_both - log_fit + (-share).log1p(), 0.0)[..., None]
-        broken = torch.where(is_open, log_both - log_break + share.log(), 0.0)[..., None]
+        log_share = share.log().clamp(min=2 * _NOTHING)
+        broken = torch.where(is_open, log_both - log_break + log_share, 0.0)[..., None]
         return log_beta + torch.where(fits, kept, torch.where(breaks, broken, 0.0))
 
     def masses(self, masses: Tensor, codes: Tensor) -> Tensor:
@@ -318,9 +334,10 @@ class FunctionStep(nn.Module):
         is_open = is_known & self.is_open[place]
         is_under = torch.minimum(p_fit, p_break) <= _LOW * p_both
         if bool((is_under & is_open).any()):
-            kept_in_logs: Tensor = self(torch.log_softmax(masses.log(), -1), codes)
+            log_beta = torch.log_softmax(masses.log(), -1)
+            kept_in_logs: Tensor = self(log_beta, codes, self.drawn_shares)
             return kept_in_logs.exp()
-        share = self.shares[place].to(masses.dtype)
+        share = self.drawn_shares[place].to(masses.dtype)
         kept = torch.where(is_open, (1.0 - share) * p_both / p_fit, 1.0)[:, None]
         broken = torch.where(is_open, share * p_both / p_break, 1.0)[:, None]
         others *= broken if bool(said.all()) else torch.where(said, broken, 1.0)

@@ -7,7 +7,7 @@ s is the share of rows that agree with the rule, p the share expected by chance
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -28,8 +28,6 @@ LEAST_ROWS = 20
 _LARGEST = 1e100
 """Largest number in columns that are searched, so that products do not overflow."""
 _SHIFTS = 16
-Free = Callable[[Rule], bool]
-"""Function that returns whether a rule is compatible with the accepted ones."""
 _LEAST_NATS = 12.0
 """Minimum total gain of a rule over chance, plus the log of the number of rules tried."""
 
@@ -147,11 +145,18 @@ class Candidate:
         rule: The rule.
         nats: Mean gain in log-likelihood per row over chance, in nats.
         share: Share of validation rows that satisfy the rule.
+        others: The same relation solved for other columns, in order of preference.
     """
 
     rule: Rule
     nats: float
     share: float
+    others: tuple[Rule, ...] = ()
+
+    @property
+    def sides(self) -> tuple[Rule, ...]:
+        """The rule, followed by the same relation solved for other columns."""
+        return (*self.rule.sides, *self.others)
 
 
 @dataclass(frozen=True)

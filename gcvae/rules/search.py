@@ -17,24 +17,36 @@ from gcvae.arrays import Mask
 from gcvae.expressions.terms import compile_condition
 from gcvae.files.typed_columns import TypedTable, row_chunks, value_codes
 from gcvae.progress import Report, report_to_nobody
+from gcvae.rules.plan import Plan
 from gcvae.rules.predictions import Prediction, keeps
 from gcvae.rules.row_sample import Candidate, RowSample
 from gcvae.rules.search_blanks import find_blanks
 from gcvae.rules.search_dates import find_clocks, find_date_parts, find_spans
 from gcvae.rules.search_equalities import find_equalities
 from gcvae.rules.search_features import find_features
-from gcvae.rules.search_formulas import find_formulas
+from gcvae.rules.search_formulas import (
+    FormulaTerms,
+    find_approximations,
+    find_bounded,
+    find_formulas,
+)
 from gcvae.rules.search_functions import find_functions, joint_codes, most_frequent_codes
 from gcvae.rules.search_orders import find_orders
+from gcvae.rules.search_sums import find_sums
 from gcvae.schema.columns import TableSchema
-from gcvae.schema.rule_documents import depends_on, parents_of, rule_problems
-from gcvae.schema.rules import Combination, Condition, Formula, Missingness, Rule, implied_formulas
+from gcvae.schema.rule_documents import rule_problems
+from gcvae.schema.rules import Combination, Condition, Formula, Rule, implied_formulas
 
 MOST_EXCEPTIONS = 10
 _LEAST_SHARE = 0.85
 """Minimum share of all rows that satisfy an accepted rule ..."""
 _MOST_OF_SAMPLE = 0.8
 """... or, if less, this fraction of its share in the sample."""
+
+
+_SURE_SHARE = 0.999
+"""Minimum share of sampled rows that satisfy a rule for which another one is solved for a different
+column."""
 
 
 @dataclass(frozen=True)
@@ -83,20 +95,23 @@ def find_rules(
         return measured(given, table, schema)
     named = (*given, *implied)
     known = {text for rule in named for text in (rule.text, rule.reversed_text)}
-    accepted = [rule for rule in given if rule.keep != "off" and _computes(rule)]
-    shares: dict[str, float] = {}
+    plan = Plan([(rule,) for rule in given if rule.keep != "off" and _computes(rule)])
+    shares: dict[int, float] = {}
     with np.errstate(all="ignore"):  # terms may be undefined in some rows
-        for i, candidate in enumerate(_candidates(sample, accepted, implied)):
-            sides = candidate.rule.sides
-            rule = next((side for side in sides if _is_compatible(side, accepted)), None)
+        for i, candidate in enumerate(_candidates(sample, plan, implied)):
             if candidate.rule.text in known:
-                accepted += [rule] if rule is not None and candidate.rule in named else []
-            elif rule is not None:
-                accepted.append(rule)
-                shares[rule.text] = min(_MOST_OF_SAMPLE * candidate.share, _LEAST_SHARE)
+                _ = candidate.rule not in named or any(plan.add([s]) for s in candidate.rule.sides)
+            elif plan.add(candidate.sides, turns=candidate.share >= _SURE_SHARE):
+                shares[len(plan.relations) - 1] = min(
+                    _MOST_OF_SAMPLE * candidate.share, _LEAST_SHARE
+                )
                 report(1 - 1 / (i + 2) - 0.5)
-    found = measured([rule for rule in accepted if rule.text in shares], table, schema)
-    kept = [f for f in found if (f.rule.share or 0.0) >= shares[f.rule.text]]
+    found = measured([plan.rules[i] for i in shares], table, schema)
+    kept = [
+        finding
+        for finding, least in zip(found, shares.values(), strict=True)
+        if (finding.rule.share or 0.0) >= least
+    ]
     return [*measured(given, table, schema), *kept]
 
 
@@ -110,26 +125,25 @@ def _computes(rule: Rule) -> bool:
     return not isinstance(rule.form, Combination | Condition)
 
 
-def _candidates(
-    sample: RowSample, accepted: Sequence[Rule], implied: Sequence[Rule]
-) -> Iterator[Candidate]:
+def _candidates(sample: RowSample, plan: Plan, implied: Sequence[Rule]) -> Iterator[Candidate]:
     """Yields candidate rules in order of search; each search knows the rules accepted so far.
 
     Inequalities of the schema, and those that its hard conditions imply, come after formulas and
     exact functional dependencies, which leave less freedom and of which they may follow.
     """
-
-    def is_free(rule: Rule) -> bool:
-        return _is_compatible(rule, accepted)
-
     given = [rule for rule in sample.schema.rules or () if rule.keep != "off"]
     inequalities = [rule for rule in (*given, *implied) if rule.is_inequality]
     yield from (Candidate(rule, 0.0, 0.0) for rule in implied if not rule.is_inequality)
     yield from find_date_parts(sample)
     yield from find_clocks(sample)
     yield from find_spans(sample)
-    yield from find_formulas(sample, is_free)
-    yield from find_features(sample, is_free)
+    terms = FormulaTerms.of(sample)
+    yield from find_formulas(sample, terms)
+    yield from find_sums(sample, plan)
+    yield from find_features(sample, plan)
+    yield from find_sums(sample, plan, of_products=True)
+    yield from find_bounded(sample, terms, plan)
+    yield from find_approximations(sample, terms)
     functions = find_functions(sample)
     yield from (function for function in functions if function.share == 1.0)
     yield from (Candidate(rule, 0.0, 0.0) for rule in inequalities)
@@ -137,19 +151,6 @@ def _candidates(
     yield from find_equalities(sample)
     yield from (function for function in functions if function.share < 1.0)
     yield from find_blanks(sample)
-
-
-def _is_compatible(rule: Rule, accepted: Sequence[Rule]) -> bool:
-    """Returns whether a rule can be added: no column is computed twice, and none depends on
-    itself."""
-    if isinstance(rule.form, Missingness):
-        return all(
-            other.column != rule.column for other in accepted if isinstance(other.form, Missingness)
-        )
-    others = [other for other in accepted if not isinstance(other.form, Missingness)]
-    if any(other.column == rule.column for other in others):
-        return False
-    return not depends_on(rule.parents, rule.column, parents_of(others))
 
 
 def measured(rules: Sequence[Rule], table: TypedTable, schema: TableSchema) -> list[RuleFinding]:

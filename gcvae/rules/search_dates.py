@@ -5,7 +5,7 @@ after another.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import permutations, product
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -189,24 +189,39 @@ def find_clocks(sample: RowSample) -> list[Candidate]:
 
 def find_spans(sample: RowSample) -> list[Candidate]:
     """Finds numeric columns that are the time between two date columns, in a unit from seconds to
-    weeks."""
+    weeks, also with a constant number of days added; and dates a constant number of days after
+    another date."""
     numbers = sample.training.numbers
     dates = sample.dates[:_MOST_COLUMNS]
-    n_tried = max(len(dates) ** 2 * len(sample.numeric) * len(_UNITS), 1)
+    n_tried = max(len(dates) ** 2 * max(len(sample.numeric), 1) * len(_UNITS), 1)
     found = []
-    if len(dates) < 2 or not sample.numeric:
-        return []
-    values = np.stack([numbers[c.name][:_SIEVE_ROWS] for c in sample.numeric], axis=1)
+    values = [numbers[c.name][:_SIEVE_ROWS, None] for c in sample.numeric]
+    values = np.concatenate(
+        [np.empty((len(sample.training.frame[:_SIEVE_ROWS]), 0)), *values], axis=1
+    )
     near = np.array([(grid_unit(column) or 1e-6) / 2 for column in sample.numeric])
-    for (start, end), unit in product(permutations(dates, 2), _UNITS):
+    for start, end in permutations(dates, 2):
         between = (numbers[end.name] - numbers[start.name])[:_SIEVE_ROWS]
-        off = np.abs(between[:, None] / unit - values)
-        least = np.maximum((LEAST_SHARE - 0.2) * (~np.isnan(off)).sum(0), 1)
-        span = f"{quoted_name(end.name)} - {quoted_name(start.name)}"
-        text = span if unit == _DAY else sum_text([(_DAY / unit, f"({span})")])
-        for place in np.flatnonzero((off <= near).sum(0) >= least):
-            y = sample.numeric[int(place)].name
-            found.append(Rule(f"{quoted_name(y)} == {text}", source="found"))
+        least = (LEAST_SHARE - 0.2) * max((~np.isnan(between)).sum(), 2)
+        days = np.floor(np.nanmedian(between) / _DAY) if (~np.isnan(between)).any() else 0
+        if days >= 1 and (between == days * _DAY).sum() >= least:
+            text = f"{quoted_name(end.name)} == {quoted_name(start.name)} + {days:.0f}"
+            found.append(Rule(text, source="found"))
+        for unit in _UNITS:
+            off = values - between[:, None] / unit
+            more = np.rint(np.median(off, axis=0)) if unit == _DAY and len(off) else np.zeros(1)
+            more = np.where(np.isfinite(more), more, 0.0)
+            is_near = np.abs(off - more) <= near
+            least_of_y = np.maximum((LEAST_SHARE - 0.2) * (~np.isnan(off)).sum(0), 1)
+            span = f"{quoted_name(end.name)} - {quoted_name(start.name)}"
+            span = span if unit == _DAY else sum_text([(_DAY / unit, f"({span})")])
+            for place in np.flatnonzero(is_near.sum(0) >= least_of_y):
+                y, constant = (
+                    sample.numeric[int(place)].name,
+                    float(np.broadcast_to(more, len(near))[place]),
+                )
+                text = sum_text([(1, span)], constant)
+                found.append(Rule(f"{quoted_name(y)} == {text}", source="found"))
     return list(validated(found, sample, n_tried, LEAST_SHARE))
 
 

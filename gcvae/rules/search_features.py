@@ -24,8 +24,10 @@ import pandas as pd
 from gcvae.arrays import Codes, Numbers
 from gcvae.cells.grid_units import grid_unit
 from gcvae.expressions.terms import Rows, column_values, compile_term, key_texts
-from gcvae.rules.row_sample import Candidate, Free, RowSample, validated
+from gcvae.rules.plan import Plan
+from gcvae.rules.row_sample import Candidate, RowSample, validated
 from gcvae.rules.search_dates import has_part, numbers_of, share_equal
+from gcvae.rules.search_functions import most_frequent_codes
 from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.expressions import names_in, parse_expression, quoted_name
 from gcvae.schema.rules import Rule
@@ -34,6 +36,8 @@ LEAST_SHARE = 0.9
 """Minimum share of rows in which a feature determines a column."""
 _LEAST_OF_LEVELS = 0.995
 """Minimum share of rows for a span that is a level, since other spans would be unknown levels."""
+_SURE_SHARE = 0.995
+"""Minimum share of rows for a lookup that is preferred to brackets of a number."""
 _LEAST_OF_SIDES = 0.98
 """Minimum share of rows on the right side of a threshold."""
 _MOST_BRACKETS, _LEAST_OF_BRACKET = 20, 3
@@ -55,27 +59,32 @@ _BACKWARD = 6
 Texts = npt.NDArray[Any]
 
 
-def find_features(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
+def find_features(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
     """Finds columns that a feature of another column determines, such as its weekday, a truth value
     or a looked-up factor; at most one rule for each column."""
     columns = [c for c in sample.columns if _has_few_levels(sample, c)][:_MOST_COLUMNS]
     features = list(_features(sample))
     n_tried = max(len(columns) * len(features), 1)
+    yield from _spans(sample, plan)
+    # Brackets come after factors, which may have separate ranges too, and beside unsure lookups.
+    of_two = {c.name for c in columns if sample.training.codes[c.name].max() == 1}
+    unsure: list[tuple[Column, list[Candidate]]] = []
     for column in columns:
-        yield from _best(_lookups(sample, column, features, n_tried), is_free)
-    of_two = [c for c in columns if sample.training.codes[c.name].max() == 1]
-    for column in of_two:
-        yield from _best(_thresholds(sample, column), is_free)
-    yield from _spans(sample, is_free)
-    yield from _factors(sample, is_free)
-    for column in columns:  # brackets come after factors, which may have separate ranges too
-        if column not in of_two:
-            yield from _best(_thresholds(sample, column), is_free)
+        found = list(_lookups(sample, column, features, n_tried))
+        found += _thresholds(sample, column) if column.name in of_two else []
+        best = _best(found, plan)
+        if column.name in of_two or any(candidate.share >= _SURE_SHARE for candidate in best):
+            yield from best
+        else:
+            unsure.append((column, found))
+    yield from _factors(sample, plan)
+    for column, found in unsure:
+        yield from _best([*found, *_thresholds(sample, column)], plan)
 
 
-def _best(candidates: Iterable[Candidate], is_free: Free) -> list[Candidate]:
+def _best(candidates: Iterable[Candidate], plan: Plan) -> list[Candidate]:
     """Returns the compatible candidate with the largest gain, as a list of at most one."""
-    found = [candidate for candidate in candidates if is_free(candidate.rule)]
+    found = [candidate for candidate in candidates if plan.allows(candidate.rule)]
     return sorted(found, key=lambda c: (-round(c.nats, 3), _digits(c.rule)))[:1]
 
 
@@ -205,9 +214,11 @@ def _thresholds(sample: RowSample, column: Column) -> Iterator[Candidate]:
             continue
         order, limits = found
         ordered, number = [levels[code] for code in order], quoted_name(other.name)
-        of = f"bracket({number}, {', '.join(limits)})" if k > 2 else f"{number} >= {limits[0]}"
+        is_positive = k == 2 and float(np.nanmin(x)) == 0.0 and not (x[codes == order[0]] > 0).any()
+        above, below = ("> 0", "== 0") if is_positive else (f">= {limits[0]}", f"< {limits[0]}")
+        of = f"bracket({number}, {', '.join(limits)})" if k > 2 else f"{number} {above}"
         if isinstance(ordered[0], bool):
-            text = f"{number} {'>=' if ordered[1] else '<'} {limits[0]}"
+            text = f"{number} {above if ordered[1] else below}"
             rule = Rule(f"{y} == ({text})", source="found")
         else:
             keys = map(str, range(k)) if k > 2 else ("false", "true")
@@ -264,7 +275,7 @@ def plainest(low: float, high: float, slack: float = 1e-12) -> float:
 # Completed spans
 
 
-def _spans(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
+def _spans(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
     """Yields rules for columns that count the completed years, months or days from a date to
     another date or to a fixed day."""
     dates = sample.dates[:_MOST_DATES]
@@ -286,7 +297,7 @@ def _spans(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
         texts += _ages(sample, column, dates)
         least = _LEAST_OF_LEVELS if column.kind.has_levels else LEAST_SHARE
         rules = [Rule(f"{quoted_name(column.name)} == {text}", source="found") for text in texts]
-        yield from _best(validated(rules, sample, n_tried, least), is_free)
+        yield from _best(validated(rules, sample, n_tried, least), plan)
 
 
 def _ages(sample: RowSample, column: Column, dates: Sequence[Column]) -> list[str]:
@@ -352,12 +363,12 @@ def _birthdays(days: pd.DatetimeIndex, ages: npt.NDArray[Any]) -> npt.NDArray[np
 # Factors
 
 
-def _factors(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
+def _factors(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
     """Yields rules for columns that are another column times a factor, or plus a summand, which a
     column of levels determines."""
     numbers = sample.training.numbers
     levels = [c for c in sample.columns if _has_few_levels(sample, c)][:_MOST_COLUMNS]
-    numeric = [c for c in sample.numeric if c.kind.is_real][:_MOST_COLUMNS]
+    numeric = sample.numeric[:_MOST_COLUMNS]
     n_tried = max(2 * len(levels) * len(numeric) ** 2, 1)
     relations: dict[frozenset[str], list[Candidate]] = {}
     for y, x in permutations(numeric, 2) if levels else ():
@@ -367,11 +378,11 @@ def _factors(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
         for form in ("factor", "summand"):
             if not _are_few(form, numbers[y.name], numbers[x.name]):
                 continue
-            if not is_free(Rule(f"{quoted_name(y.name)} == {quoted_name(x.name)}")):
+            if not plan.allows(Rule(f"{quoted_name(y.name)} == {quoted_name(x.name)}")):
                 break
             for level in levels:
                 if level.name not in (y.name, x.name):
-                    found = _with_levels(sample, (y, x, level), form, 0.5 * unit, n_tried)
+                    found = _with_levels(sample, (y, x, level), form, (0.5 + 1e-6) * unit, n_tried)
                     relations.setdefault(frozenset({y.name, x.name}), []).extend(found)
     places = {name: place for place, name in enumerate(sample.schema.names)}
 
@@ -381,13 +392,15 @@ def _factors(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
         return -round(candidate.share, 2), _digits(rule) + _BACKWARD * is_backward
 
     for candidates in relations.values():
-        yield from [c for c in sorted(candidates, key=key) if is_free(c.rule)][:1]
+        yield from [c for c in sorted(candidates, key=key) if plan.allows(c.rule)][:1]
 
 
 def _are_few(form: str, y: Numbers, x: Numbers) -> bool:
     """Returns whether y / x, or y - x, has few distinct values to three digits. Shape: (n,)
     twice."""
-    known = ~(np.isnan(y) | np.isnan(x)) & (y != 0) & (x != 0)
+    known = ~(np.isnan(y) | np.isnan(x)) & (x != 0)
+    has_zeros = form == "factor" and bool((y[known] == 0).any())
+    known &= y != 0
     n_largest, y, x = max(len(y) // 2, 20), y[known], x[known]
     for n, most in ((_SIEVE_ROWS, 0.5), (len(y), 0.2)):  # some rows suffice to refute
         if form == "factor":
@@ -399,7 +412,7 @@ def _are_few(form: str, y: Numbers, x: Numbers) -> bool:
         size = 10.0 ** np.floor(np.log10(np.maximum(np.abs(ratios), 1e-300)))
         found, counts = np.unique(np.round(ratios / size, 2) * size, return_counts=True)
         n_usual = np.sort(counts)[-_MOST_LEVELS:].sum()
-        if not 2 <= len(found) < most * len(ratios) or n_usual < 0.9 * len(ratios):
+        if not 2 <= len(found) + has_zeros < most * len(ratios) or n_usual < 0.9 * len(ratios):
             return False
     return len(y) >= 20
 
@@ -421,6 +434,9 @@ def _with_levels(
     ends = ends / other[rows] if form == "factor" else ends - other[rows]
     firsts = np.flatnonzero(np.diff(codes[rows], prepend=-1))
     n_rows = np.diff(firsts, append=len(rows))
+    usual = most_frequent_codes(codes[rows], pd.factorize(target[rows])[0])[codes[rows]]
+    if (pd.factorize(target[rows])[0] == usual).mean() >= LEAST_SHARE:
+        return []  # the level alone determines the column
     lows = np.maximum.reduceat(ends.min(axis=0), firsts)
     highs = np.minimum.reduceat(ends.max(axis=0), firsts)
     is_one = lows <= highs

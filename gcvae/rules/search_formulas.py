@@ -13,11 +13,13 @@ others least.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations, islice
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,17 +27,16 @@ import numpy.typing as npt
 from gcvae.arrays import Mask, Numbers
 from gcvae.cells.data_frames import with_columns
 from gcvae.cells.grid_units import grid_unit
+from gcvae.rules.plan import Plan
 from gcvae.rules.predictions import Prediction, quantities, rounded
 from gcvae.rules.row_sample import (
     LEAST_ROWS,
     Candidate,
-    Free,
     RowSample,
     agreement_of,
     most_frequent,
     validated,
 )
-from gcvae.rules.search_sums import find_sums
 from gcvae.schema.columns import Column
 from gcvae.schema.expressions import quoted_name
 from gcvae.schema.rules import Rule, sum_text
@@ -62,8 +63,8 @@ MOST_COLUMNS = 40
 """Maximum number of columns in pairs and triples; time grows with the cube of this number."""
 _MOST_MATCHES = 400
 """Maximum number of pairs that match one row's value; more are not informative."""
-_MOST_TRIED = 24
-"""Maximum number of formulas of a column that are tested in all rows."""
+_MOST_TRIED, _MOST_OF_NAMES = 24, 3
+"""Maximum number of formulas of a column that are tested in all rows, and of the same columns."""
 _MOST_LOST = 0.01
 """Tolerated share of rows, computed by one formula of a relation, that violate another one."""
 _NEAR_ROWS = 200
@@ -72,6 +73,13 @@ _MOST_LEFT = 0.06
 _LEAST_NEAR = 0.95
 _MOST_DIGITS = 3
 """Maximum number of digits of the constant of an approximate formula."""
+_MOST_DIGITS_OF_FACTOR = 6
+"""Maximum number of digits of the constant factor of an exact formula; 1 for a column whose numbers
+span less than _LEAST_STEPS multiples of its resolution, which many factors would fit."""
+_LEAST_STEPS = 20
+_COARSER = 3.0
+"""Of two columns, the one that has more steps of its resolution is preferred as the computed one if
+the number of steps can be halved more often than this; of several columns, always."""
 _MOST_NEAR = 3
 _FACTORS = (
     1.0, 0.01, 100.0, 0.1, 10.0, 0.001, 1000.0, 10_000.0, 0.5, 2.0, 12.0, 60.0, 1 / 12, 1 / 60,
@@ -102,11 +110,12 @@ class _Terms(NamedTuple):
 
 
 class _Proposal(NamedTuple):
-    """A formula that holds in the rows of a sieve: expression, complexity, and a function that
-    returns its values in the rows of the terms. Shape: (n,)."""
+    """A formula that holds in the rows of a sieve: expression, complexity, columns, and a function
+    that returns its values in the rows of the terms. Shape: (n,)."""
 
     text: str
     size: float
+    names: frozenset[str]
     values: Callable[[], Numbers]
 
 
@@ -158,71 +167,68 @@ _INVERTED = {"{p} * {u}": "{u} / {p}", "{p} / {u}": "1 / ({p} * {u})", "{p}": "1
 """Products and quotients with 1 / p in place of p."""
 
 
-def find_formulas(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
-    """Yields rules by which a numeric column is a formula of others: exact short formulas, one per
-    relation, shortest first; then sums of more terms; then approximate formulas."""
-    columns = [c for c in sample.numeric if _is_spread(sample.training.numbers[c.name])]
-    columns = columns[:MOST_COLUMNS]
-    if len(columns) < 2:
-        yield from find_sums(sample, is_free)
-        return
-    leaves = _leaves(sample, columns)
-    pairs = _pairs(leaves)
-    yield from _exact(sample, columns, leaves, pairs, is_free)
-    yield from find_sums(sample, is_free)
-    yield from _approximate(sample, columns, leaves, pairs, is_free)
-
-
-def _exact(
-    sample: RowSample, columns: Sequence[Column], leaves: _Terms, pairs: _Terms, is_free: Free
-) -> Iterator[Candidate]:
-    """Yields formulas that hold to the last decimal."""
-    n_tried = len(columns) * len(pairs.each) * len(leaves.each)
+def find_formulas(sample: RowSample, terms: FormulaTerms) -> Iterator[Candidate]:
+    """Yields rules by which a numeric column is an exact short formula of others, one for each
+    relation, shortest first."""
+    n_tried = max(len(terms.columns) * len(terms.pairs.each) * len(terms.leaves.each), 1)
     places = {name: place for place, name in enumerate(sample.schema.names)}
+    n_steps = {
+        c.name: float(np.nanstd(sample.training.numbers[c.name])) / (grid_unit(c) or 1.0)
+        for c in sample.numeric
+    }
 
     def key(found: tuple[float, Candidate]) -> tuple[float, ...]:
         (size, candidate), rule = found, found[1].rule
         is_backward = any(places[name] > places[rule.column] for name in rule.parents)
         # Columns without missing cells are preferred as computed ones.
         missing = round(float(np.isnan(sample.training.numbers[rule.column]).mean()), 2)
-        return -round(candidate.share, 2), size, missing, is_backward, -places[rule.column]
+        n_own = n_steps[rule.column]
+        n_halved = math.log2(max(1.0, *(n_steps[x] / n_own for x in rule.parents)))
+        is_coarse = round(n_halved) if len(rule.parents) > 1 else n_halved > _COARSER
+        return (
+            -round(candidate.share, 2),
+            is_coarse,
+            size,
+            missing,
+            is_backward,
+            -places[rule.column],
+        )
 
-    found = [one for y in columns for one in _of_column(sample, y, leaves, pairs, n_tried)]
-    yield from _one_per_relation(sample, [one for _, one in sorted(found, key=key)], is_free)
+    found = []
+    for column in terms.columns:
+        whole = _Sieve.of(sample, column)
+        proposals = whole.proposals(_informative_rows(whole.y), terms)
+        found += _held(sample, whole, proposals, n_tried, LEAST_SHARE)
+    yield from _one_per_relation(sample, [one for _, one in sorted(found, key=key)])
 
 
-def _one_per_relation(
-    sample: RowSample, candidates: Sequence[Candidate], is_free: Free
-) -> Iterator[Candidate]:
-    """Yields one formula for each relation between columns.
+def _one_per_relation(sample: RowSample, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+    """Yields one formula for each relation between columns, with those for its other columns.
 
     Rounding loses information, so rows that are computed by one formula may violate the others of
-    its relation. The formula whose computed rows satisfy the others most often is chosen.
+    its relation. The formulas whose computed rows satisfy the others most often are kept.
     """
     relations: dict[frozenset[str], list[Candidate]] = {}
     for candidate in candidates:
         relations.setdefault(frozenset(candidate.rule.columns), []).append(candidate)
-    waiting = []
     for sides in relations.values():
         kept = {
             c.rule.text: _agreement_of_others(sample, c.rule, [o.rule for o in sides])
             for c in sides
         }
         most = max(kept.values())
+        if most < _LEAST_HELD:
+            continue
         first, *others = [c for c in sides if kept[c.rule.text] >= most - _MOST_LOST]
-        if is_free(first.rule):
-            yield first
-        else:
-            waiting.append(others)
-    for others in waiting:
-        yield from [side for side in others if is_free(side.rule)][:1]
+        yield replace(first, others=tuple(other.rule for other in others))
 
 
 def _agreement_of_others(sample: RowSample, rule: Rule, others: Sequence[Rule]) -> float:
     """Returns the share of rows, computed by a formula from permuted cells, that satisfy the
     formulas of the other columns."""
     others = [other for other in others if other.column != rule.column]
-    if not others:
+    column = sample.schema[rule.column]
+    if not others and not column.kind.has_levels:
         return 1.0
     random = np.random.default_rng(0)
     frame = sample.training.frame[list(rule.columns)].dropna()[:_ROWS]
@@ -233,34 +239,35 @@ def _agreement_of_others(sample: RowSample, rule: Rule, others: Sequence[Rule]) 
     order = {name: random.permutation(len(frame)) for name in rule.parents}
     mixed = with_columns(frame, {name: frame[name].to_numpy()[at] for name, at in order.items()})
     computed = quantities(formula.predicted(mixed)) + np.where(np.isnan(off), 0.0, off)
-    column = sample.schema[rule.column]
     unit = grid_unit(column)
     mixed[rule.column] = computed if unit is None else rounded(computed, column)
     shares = []
     for other in others:
         known, kept = Prediction.of(other, sample.schema).keeps(mixed)
         shares.append(float(kept.sum() / max(known.sum(), 1)))
+    if column.kind.has_levels:  # a computed level has to be one of the table
+        shares.append(float(mixed[rule.column].isin(sample.training.frame[rule.column]).mean()))
     return float(np.mean(shares))
 
 
-def _approximate(
-    sample: RowSample, columns: Sequence[Column], leaves: _Terms, pairs: _Terms, is_free: Free
-) -> Iterator[Candidate]:
+def find_approximations(sample: RowSample, terms: FormulaTerms) -> Iterator[Candidate]:
     """Yields products and quotients that approximate a column up to a constant factor, most precise
     first."""
-    if not pairs.each:
+    if not terms.pairs.each:
         return
     found = []
-    for column in columns:
-        for text, left in _best_products(sample, column, leaves, pairs):
+    for column in terms.columns:
+        if column.kind.has_levels:
+            continue
+        for text, left in _best_products(sample, column, terms.leaves, terms.pairs):
             rule = _approximate_rule(sample, column, text)
             if rule is None:
                 continue
-            n_tried = len(columns) * len(pairs.each)
+            n_tried = len(terms.columns) * len(terms.pairs.each)
             for candidate in validated([rule], sample, n_tried, _LEAST_NEAR):
                 found.append((left, candidate))
     in_order = sorted(found, key=lambda pair: (round(pair[0], 3), len(pair[1].rule.text)))
-    yield from _one_per_relation(sample, [candidate for _, candidate in in_order], is_free)
+    yield from _one_per_relation(sample, [candidate for _, candidate in in_order])
 
 
 def _best_products(
@@ -343,15 +350,45 @@ def _approximate_rule(sample: RowSample, column: Column, text: str) -> Rule | No
     )
 
 
-def _is_spread(values: Numbers) -> bool:
-    """Returns whether a column contains more than two distinct numbers."""
-    known = values[~np.isnan(values)]
-    return len(np.unique(known[:400])) > 2
+@dataclass(frozen=True)
+class FormulaTerms:
+    """Terms of which formulas of numeric columns are built.
+
+    Attributes:
+        columns: Columns that formulas may explain: those with more than two numbers.
+        leaves: Numeric columns as terms, and 1 - r and 1 + r of rates r.
+        pairs: Combinations of two leaves.
+    """
+
+    columns: tuple[Column, ...]
+    leaves: _Terms
+    pairs: _Terms
+
+    @cached_property
+    def products(self) -> _Terms:
+        """Products of two columns."""
+        at = [i for i, pair in enumerate(self.pairs.each) if pair.factors and pair.size == 2.0]
+        return _Terms([self.pairs.each[i] for i in at], self.pairs.values[:, at])
+
+    @classmethod
+    def of(cls, sample: RowSample) -> Self:
+        """Returns the terms of a sample with at most MOST_COLUMNS columns, of which those with two
+        numbers come last."""
+        n_numbers = {
+            c.name: len(np.unique(known[~np.isnan(known)]))
+            for c in sample.numeric
+            for known in [sample.training.numbers[c.name][:_ROWS]]
+        }
+        spread = [c for c in sample.numeric if n_numbers[c.name] > 2]
+        others = [c for c in sample.numeric if n_numbers[c.name] == 2 and spread]
+        names = {c.name for c in [*spread, *others][:MOST_COLUMNS]}
+        leaves = _leaves(sample, [c for c in sample.numeric if c.name in names])
+        return cls(tuple(c for c in spread if c.name in names), leaves, _pairs(leaves))
 
 
 def _leaves(sample: RowSample, columns: Sequence[Column]) -> _Terms:
     """Returns the columns as terms, and for each rate r also 1 - r and 1 + r."""
-    terms, values = list[_Term](), []
+    terms, values = list[_Term](), [np.zeros((min(len(sample.training), _ROWS), 0))]
     for column in columns:
         whole, name = sample.training.numbers[column.name], quoted_name(column.name)
         x, low, high = whole[:_ROWS], np.nanmin(whole), np.nanmax(whole)
@@ -363,8 +400,8 @@ def _leaves(sample: RowSample, columns: Sequence[Column]) -> _Terms:
             forms += [(f"(1 - {name} / 100)", 1.6, 1 - r), (f"(1 + {name} / 100)", 1.6, 1 + r)]
         for text, size, of_form in forms:
             terms.append(_Term(text, frozenset({column.name}), size, ((size, len(terms)),)))
-            values.append(of_form)
-    return _Terms(terms, np.stack(values, axis=1))
+            values.append(of_form[:, None])
+    return _Terms(terms, np.concatenate(values, axis=1))
 
 
 def _pairs(leaves: _Terms) -> _Terms:
@@ -381,18 +418,18 @@ def _pairs(leaves: _Terms) -> _Terms:
     return _Terms(terms, np.stack(values, axis=1) if terms else np.zeros((len(leaves.values), 0)))
 
 
-def _of_column(
-    sample: RowSample, column: Column, leaves: _Terms, pairs: _Terms, n_tried: int
-) -> list[tuple[float, Candidate]]:
-    """Returns (complexity, formula) of the formulas of one column that hold most often; formulas
-    with a bound only if the others have more exceptions."""
-    whole = _Sieve(column, sample.training.numbers[column.name][:_ROWS], grid_unit(column))
-    proposals = whole.proposals(_informative_rows(whole.y), leaves, pairs)
-    found = _held(sample, whole, proposals, n_tried, LEAST_SHARE)
-    if any(candidate.share >= _LEAST_BOUNDED for _, candidate in found):
-        return found
-    bounded, n_bounds = list(_bounded(whole, proposals, leaves, pairs)), 2 + 2 * len(leaves.each)
-    return _held(sample, whole, bounded, n_bounds * n_tried, _LEAST_BOUNDED) or found
+def find_bounded(sample: RowSample, terms: FormulaTerms, plan: Plan) -> Iterator[Candidate]:
+    """Yields rules by which a numeric column is a short formula with a bound, max(a, f) or
+    min(a, f), for columns that no rule of the plan computes; shortest first."""
+    n_tried = len(terms.columns) * len(terms.pairs.each) * len(terms.leaves.each)
+    n_bounds, found = 2 + 2 * len(terms.leaves.each), []
+    for column in terms.columns:
+        if not plan.computes(column.name):
+            whole = _Sieve.of(sample, column)
+            bounded = list(_bounded(whole, terms))
+            found += _held(sample, whole, bounded, n_bounds * n_tried, _LEAST_BOUNDED)
+    in_order = sorted(found, key=lambda pair: (-round(pair[1].share, 2), pair[0]))
+    yield from _one_per_relation(sample, [candidate for _, candidate in in_order])
 
 
 def _held(
@@ -401,7 +438,7 @@ def _held(
     """Returns (complexity, formula) of the proposals that hold in a share `least` of the rows of
     each half, and in nearly as many rows as the best one."""
     found = []
-    for text, size, values in proposals:
+    for text, size, _, values in proposals:
         if not whole.may_hold(values()):
             continue
         rule = Rule(f"{quoted_name(whole.column.name)} == {text}", source="found")
@@ -414,21 +451,20 @@ def _held(
     return [(size, candidate) for size, candidate in found if candidate.share >= most - 0.005]
 
 
-def _bounded(
-    whole: _Sieve, proposals: Sequence[_Proposal], leaves: _Terms, pairs: _Terms
-) -> Iterator[_Proposal]:
+def _bounded(whole: _Sieve, terms: FormulaTerms) -> Iterator[_Proposal]:
     """Yields formulas of a column with a bound, max(a, f) or min(a, f).
 
     The bound a is the column's most frequent number, which its informative rows do not contain, or
     another column that is hardly ever more, or less.
     """
-    y, near, usual = whole.y, whole.near, whole.usual
+    y, near, usual, leaves = whole.y, whole.near, whole.usual, terms.leaves
     known = y[~np.isnan(y)]
+    proposals = whole.proposals(_informative_rows(y), terms)
     for word, choose, sign in (("max", np.maximum, 1.0), ("min", np.minimum, -1.0)):
         if (sign * known >= sign * usual).all():
-            for text, size, values in proposals:
+            for text, size, names, values in proposals:
                 bounded = partial(choose, values(), usual)
-                yield _Proposal(f"{word}({usual:.12g}, {text})", size + 1.5, bounded)
+                yield _Proposal(f"{word}({usual:.12g}, {text})", size + 1.5, names, bounded)
         above = sign * (y[:, None] - leaves.values)
         n_known = (~np.isnan(above)).sum(axis=0)
         is_met = (np.abs(above) <= near[:, None]) & (y != usual)[:, None]
@@ -439,9 +475,10 @@ def _bounded(
             is_other = leaf.size == 1.0 and whole.column.name not in leaf.names
             if is_other and len(np.unique(y[is_met[:, i]])) >= _LEAST_NUMBERS_MET:
                 rows = _informative_rows(np.where(is_met[:, i], np.nan, y))
-                for text, size, values in whole.proposals(rows, leaves, pairs):
+                for text, size, names, values in whole.proposals(rows, terms):
                     bounded = partial(choose, values(), leaves.values[:, i])
-                    yield _Proposal(f"{word}({leaf.text}, {text})", size + 2.5, bounded)
+                    text = f"{word}({leaf.text}, {text})"
+                    yield _Proposal(text, size + 2.5, names | leaf.names, bounded)
 
 
 def _informative_rows(y: Numbers) -> npt.NDArray[np.intp]:
@@ -498,24 +535,35 @@ class _Sieve:
                 return False
         return True
 
-    def proposals(
-        self, rows: npt.NDArray[np.intp], leaves: _Terms, pairs: _Terms
-    ) -> list[_Proposal]:
+    @classmethod
+    def of(cls, sample: RowSample, column: Column) -> Self:
+        """Returns the first training rows of a column."""
+        return cls(column, sample.training.numbers[column.name][:_ROWS], grid_unit(column))
+
+    def proposals(self, rows: npt.NDArray[np.intp], terms: FormulaTerms) -> list[_Proposal]:
         """Returns the formulas that equal the column to be explained in most of `rows`, indices of
         sampled rows; the shortest first."""
         if len(rows) < _LEAST_SIEVE:
             return []
         sieve = _Sieve(self.column, self.y[rows], self.unit)
         tried: dict[str, _Proposal] = {}
+        leaves, pairs, products = terms.leaves, terms.pairs, terms.products
         for one in (
             *sieve._of_multiples(leaves, rows),
+            *sieve._of_multiples(pairs, rows),
             *sieve._of_terms(leaves, rows),
             *sieve._of_terms(pairs, rows),
             *islice(sieve._of_triples(leaves, pairs, rows), 3 * _MOST_TRIED),  # of a b c, three
+            *islice(sieve._of_triples(products, products, rows), _MOST_TRIED),
         ):
             if one.text not in tried or one.size < tried[one.text].size:
                 tried[one.text] = one
-        return sorted(tried.values(), key=lambda one: one.size)[:_MOST_TRIED]
+        best, n_of_names = list[_Proposal](), Counter[frozenset[str]]()
+        for one in sorted(tried.values(), key=lambda one: one.size):
+            n_of_names[one.names] += 1
+            if n_of_names[one.names] <= _MOST_OF_NAMES:
+                best.append(one)
+        return best[:_MOST_TRIED]
 
     def _of_terms(self, terms: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[_Proposal]:
         """Yields the terms that, times a usual factor, equal the column in most rows."""
@@ -530,27 +578,38 @@ class _Sieve:
                 if self.column.name not in term.names:
                     text, size = _scaled(factor, term.text, term.size)
                     values_of = partial(np.multiply, factor, terms.values[:, place])
-                    yield _Proposal(text, size, values_of)
+                    yield _Proposal(text, size, term.names, values_of)
 
-    def _of_multiples(self, leaves: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[_Proposal]:
-        """Yields the columns that, times a factor of at most _MOST_DIGITS digits, equal the column
-        in most rows."""
-        with np.errstate(all="ignore"):
-            ratios = self.y[:, None] / leaves.values[rows]
-        for place, leaf in enumerate(leaves.each):
-            known = np.isfinite(ratios[:, place])
-            is_other = leaf.size == 1.0 and self.column.name not in leaf.names
-            if not is_other or known.sum() < _LEAST_SIEVE:
+    def _of_multiples(self, terms: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[_Proposal]:
+        """Yields the terms that, times a factor of at most _MOST_DIGITS_OF_FACTOR digits, equal the
+        column in most rows; rates only as part of a pair."""
+        is_fine = self.unit is None or np.ptp(self.y) >= _LEAST_STEPS * self.unit
+        at = np.arange(len(terms.each))
+        for step in (_SKIPPED, 1):
+            y, near, values = (
+                self.y[::step, None],
+                self.near[::step, None],
+                terms.values[rows[::step]],
+            )
+            factors = _median(y / values[:, at])
+            off = np.abs(factors * values[:, at] - y)
+            hits = (off <= 4 * near).sum(axis=0)
+            is_near = hits >= np.maximum(_LEAST_SIEVED * (~np.isnan(off)).sum(axis=0), 2)
+            at, factors = at[is_near], factors[is_near]
+        for place, factor in zip(at.tolist(), factors.tolist(), strict=True):
+            term, x = terms.each[place], values[:, place]
+            is_rate = len(term.names) == 1 and term.size > 1.0
+            known = np.isfinite(x) & (x != 0)
+            if is_rate or self.column.name in term.names or known.sum() < _LEAST_SIEVE:
                 continue
-            factor = float(np.median(ratios[known, place]))
-            x = leaves.values[rows[known], place]
-            for digits in range(1, _MOST_DIGITS + 1):
+            for digits in range(1, (_MOST_DIGITS_OF_FACTOR if is_fine else 1) + 1):
                 plain = float(f"{factor:.{digits}g}")
-                hits = np.abs(plain * x - self.y[known]) <= self.near[known]
-                if plain != 1.0 and hits.mean() >= _LEAST_SIEVED:
-                    text = f"{plain:.12g} * {leaf.text}"
-                    values_of = partial(np.multiply, plain, leaves.values[:, place])
-                    yield _Proposal(text, 1.4 + 0.1 * digits, values_of)
+                hits = np.abs(plain * x - self.y)[known] <= self.near[known]
+                if plain not in _FACTORS and hits.mean() >= _LEAST_SIEVED:
+                    text, _ = _scaled(plain, term.text, term.size)
+                    values_of = partial(np.multiply, plain, terms.values[:, place])
+                    size = term.size + 0.4 + 0.1 * digits
+                    yield _Proposal(text, size, term.names, values_of)
                     break
 
     def _of_triples(
@@ -588,7 +647,9 @@ class _Sieve:
             number, place = int(numbers[k]), int(places[k])
             i, triple, *_ = required[number]
             leaf, pair = leaves.each[i], pairs.each[place]
-            if self.column.name in pair.names or pair.names & leaf.names:
+            if self.column.name in pair.names or (pair.names & leaf.names and not leaf.factors[1:]):
+                continue
+            if pair.names == leaf.names:
                 continue
             if triple is _TRIPLES[0] and pair.factors:
                 factors = sorted(pair.factors + leaf.factors)
@@ -598,7 +659,7 @@ class _Sieve:
                 of_pair = pair.text if is_sum else f"({pair.text})"
                 text = triple.text.format(p=of_pair, u=leaf.text)
             values_of = partial(triple.value, pairs.values[:, place], leaves.values[:, i])
-            yield _Proposal(text, float(sizes[k]), values_of)
+            yield _Proposal(text, float(sizes[k]), pair.names | leaf.names, values_of)
 
     def _required_pairs(
         self, leaves: _Terms, u: Numbers
@@ -610,6 +671,7 @@ class _Sieve:
             for i, leaf in enumerate(leaves.each):
                 is_other = self.column.name not in leaf.names
                 forms = _TRIPLES if leaf.size == 1.0 else _TRIPLES[:_OF_RATES]
+                forms = _TRIPLES[_OF_RATES : _OF_RATES + 2] if leaf.factors[1:] else forms
                 for triple in forms if is_other else ():
                     values = triple.pair(self.y, u[:, i])
                     usable = np.where(np.isfinite(values), values, np.nan)
@@ -628,6 +690,14 @@ class _Sieve:
         n_known = known.sum(axis=0)
         shares = hits.sum(axis=0) / np.maximum(n_known, 1)
         return np.where(n_known >= _LEAST_SIEVE, shares, 0.0)
+
+
+def _median(values: Numbers) -> Numbers:
+    """Returns the lower median of the finite values of each column; NaN without one. Shape: (n, T)
+    -> (T,)."""
+    ordered = np.sort(np.where(np.isfinite(values), values, np.nan), axis=0)  # NaN comes last
+    middle = np.maximum(np.isfinite(ordered).sum(axis=0) - 1, 0) // 2
+    return np.asarray(ordered[middle, np.arange(ordered.shape[1])])
 
 
 def _scaled(factor: float, text: str, size: float) -> tuple[str, float]:

@@ -56,7 +56,17 @@ def find_functions(sample: RowSample) -> list[Candidate]:
         for a, b in combinations(few, 2)
         if (a.name, b.name) not in fixes and (b.name, a.name) not in fixes
     ]
-    fixed = {c.rule.column for c in single if c.share >= _SURE_SHARE}
+
+    def is_inverse(candidate: Candidate) -> bool:
+        """Returns whether a number with more values than the column determines it: a price that
+        follows from room and season determines the room, but by chance."""
+        n_values, rule = {n: c.max() for n, c in sample.training.codes.items()}, candidate.rule
+        return any(
+            sample.schema[name].has_numbers and n_values[name] > n_values[rule.column]
+            for name in rule.parents
+        )
+
+    fixed = {c.rule.column for c in single if c.share >= _SURE_SHARE and not is_inverse(c)}
     double = _found(sample, few, pairs)
     double = [c for c in double if c.rule.column not in fixed]
 
@@ -66,7 +76,16 @@ def find_functions(sample: RowSample) -> list[Candidate]:
         is_before = any(place[name] > place[rule.column] for name in rule.parents)
         share = round(candidate.share, 3)
         is_unsure = candidate.share < _SURE_SHARE
-        return (is_unsure, len(rule.parents), is_before, -share, float(np.prod(n_values)))
+        is_of_number = any(sample.schema[name].has_numbers for name in rule.parents)
+        is_of_number &= not sample.schema[rule.column].has_numbers
+        return (
+            is_unsure,
+            is_of_number,
+            len(rule.parents),
+            is_before,
+            -share,
+            float(np.prod(n_values)),
+        )
 
     return sorted([*single, *double], key=key)
 

@@ -1,5 +1,7 @@
 """Finds numeric columns that are sums of others: y = Σ c x + constant + one of a few remainders.
 
+A term x is a column or a product of two columns, as in rate * hours + 1.5 * rate * overtime.
+
 Terms are selected by orthogonal matching pursuit: each is the one most correlated with the
 residual. Their factors c minimise the sum of absolute residuals, which is robust to exceptions, and
 are then rounded to as few digits as the rows permit, because a rule holds to the last decimal or
@@ -8,15 +10,21 @@ not at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from itertools import combinations, product
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from gcvae.arrays import Numbers
+from gcvae.arrays import Mask, Numbers
 from gcvae.cells.grid_units import grid_unit
+from gcvae.rules.plan import Plan
 from gcvae.rules.predictions import rounded
-from gcvae.rules.row_sample import Candidate, Free, Half, RowSample, most_frequent, validated
+from gcvae.rules.row_sample import Candidate, RowSample, most_frequent, validated
 from gcvae.schema.columns import Column
 from gcvae.schema.expressions import quoted_name
 from gcvae.schema.rules import Rule, sum_text
@@ -29,47 +37,202 @@ _LEAST_REMAINDER = 0.01  # minimum share of rows with each other remainder
 _LEAST_REMAINDER_ROWS = 5
 _MOST_REMAINDERS = 8
 _LEAST_GAP = 4  # grid units for each remainder
-_LEAST_FIT = 0.8  # minimum R² of a column by its terms
+_LEAST_FIT = 0.8  # minimum R² of a column by its terms ...
+_LEAST_FIT_OF_PRODUCTS = 0.95  # ... of which there are many more with products
 _FIT_ROWS = 500
+_LEAST_LOST = 0.02  # least share of rows that a sum loses without one of its terms ...
+_LEAST_LOST_OF_ALL = 0.003  # ... if it holds in all rows
 _N_REWEIGHTED = 20
 _MOST_DIGITS = 6
 _TAIL = 0.01
 _MOST_COLUMNS = 300
+_MOST_FACTORS = 40  # columns of which products are formed
+_MOST_STARTS = 5  # selections of a column's terms, each without the first term of the one before
+_MOST_TOTALLED, _MOST_IN_FOURS = 30, 22  # columns of which totals are formed, of four on a side
+_LEAST_KNOWN = 0.5  # share of rows in which a column of totals is known
+_BATCH_ROWS, _N_BATCHES, _COVER_ROWS = 8, 3, 400
+_MOST_MATCHES, _MOST_TOTALS = 5_000, 40
+_MOST_DECIMALS = 6
 MOST_TERMS = 5
 
 _Fit = tuple[float, tuple[float, ...], float]
 """(constant, remainders, share of rows) of a sum."""
 
 
-def find_sums(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
+class _Term(NamedTuple):
+    """Possible term of a sum: a column or a product of two, its value in each training row, and its
+    resolution (None without one). Shape: (n,)."""
+
+    columns: tuple[Column, ...]
+    values: Numbers
+    unit: float | None
+
+
+_Terms = Mapping[str, _Term]
+"""Terms by their expressions."""
+
+
+def find_sums(sample: RowSample, plan: Plan, *, of_products: bool = False) -> Iterator[Candidate]:
     """Yields rules by which a numeric column is a weighted sum of others, one for each relation,
-    solved for the preferred column."""
-    columns = sample.numeric[:_MOST_COLUMNS]
-    half = sample.training
+    with its solutions for other columns.
+
+    Args:
+        of_products: Whether terms may also be products of two columns. Then only sums are found
+            whose terms do not depend, in the plan, on the column that they explain.
+    """
+    columns = sample.numeric[: _MOST_FACTORS if of_products else _MOST_COLUMNS]
     if len(columns) < 2:
         return
-    scores = np.stack([_standardised(half.numbers[column.name]) for column in columns], axis=1)
-    correlations = scores.T @ scores / len(scores)
+    terms = {quoted_name(c.name): _term(sample, c) for c in columns}
+    if of_products:
+        pairs = combinations(columns, 2)
+        terms |= {
+            f"{quoted_name(a.name)} * {quoted_name(b.name)}": _term(sample, a, b) for a, b in pairs
+        }
+    n_tried = len(columns) * len(terms) * MOST_TERMS
     seen = set[frozenset[str]]()
+
+    def candidates(relation: Mapping[str, float]) -> list[Candidate]:
+        """Returns a relation as a candidate, once, if it holds; an empty list otherwise."""
+        key = frozenset(relation)
+        rules = [] if key in seen else _rules(sample, terms, relation)
+        if not rules:
+            return []
+        seen.add(key)
+        found = list(validated(rules, sample, n_tried, LEAST_SHARE))
+        others = tuple(other.rule for other in found[1:])
+        return [replace(candidate, others=others) for candidate in found[:1]]
+
+    if not of_products:
+        found = [one for relation in _totals(terms) for one in candidates(relation)]
+        yield from sorted(found, key=lambda c: (-round(c.share, 3), len(c.rule.columns)))
+    tail = 0.0 if of_products else _TAIL
+    scores = np.stack([_standardised(term.values, tail) for term in terms.values()], axis=1)
+    correlations = scores.T @ scores / len(scores)
+    least = _LEAST_FIT_OF_PRODUCTS if of_products else _LEAST_FIT
+    texts = list(terms)
     for number, y in enumerate(columns):
-        for places in _terms(correlations, number):
-            names = [columns[place].name for place in places]
-            factors = _factors(half, y.name, names)
-            relation = {n: f for n, f in zip(names, factors, strict=True) if _counts(half, y, n, f)}
-            if not relation or frozenset({y.name, *relation}) in seen:
-                continue
-            rules = _rules(sample, {y.name: -1.0, **relation})
-            if not rules:
-                continue
-            seen.add(frozenset({y.name, *relation}))
-            n_tried = len(columns) ** 2 * MOST_TERMS
-            found = validated(rules, sample, n_tried, LEAST_SHARE)
-            yield from islice((c for c in found if is_free(c.rule)), 1)
+        if of_products and plan.computes(y.name):
+            continue
+        omitted = {y.name}
+        if of_products:
+            omitted = {c.name for c in columns if plan.depends(c.name, on=y.name)}
+        for _ in range(_MOST_STARTS if of_products else 1):
+            first = None
+            for places in _selected(correlations, number, _outside(terms, omitted), least):
+                names = [texts[place] for place in places]
+                first, factors = names[0], _factors(terms, texts[number], names)
+                relation = {
+                    x: factor
+                    for x, factor in zip(names, factors, strict=True)
+                    if _counts(terms, texts[number], x, factor)
+                }
+                found = candidates({texts[number]: -1.0, **relation}) if relation else []
+                if found:
+                    yield from found
+                    break
+            else:
+                # The first term may be computed from y, in a way that no rule says.
+                if first is not None and len(terms[first].columns) == 1:
+                    omitted.add(terms[first].columns[0].name)
+                    continue
             break
 
 
-def _standardised(values: Numbers) -> Numbers:
-    """Returns values clipped to their 1 % tails, with mean 0 and deviation 1; 0 where unknown.
+def _outside(terms: _Terms, names: Collection[str]) -> Mask:
+    """Returns a mask of the T terms without any of the named columns. Shape: (T,)."""
+    return np.array([not any(c.name in names for c in term.columns) for term in terms.values()])
+
+
+def _totals(terms: _Terms) -> Iterator[dict[str, float]]:
+    """Yields relations Σ ± x = 0 of three to eight columns that hold in some rows, shortest first.
+
+    They are found by meeting in the middle: of all signed sums of up to four columns, those that
+    are equal in eight rows form a relation. Rows with the fewest zeros are chosen. Unlike by
+    selection, terms are found that are nearly functions of one another.
+    """
+    numbers = {text: term.values for text, term in terms.items()}
+    resolutions = {text: term.unit or _resolution(term.values) for text, term in terms.items()}
+    units = {text: unit for text, unit in resolutions.items() if unit is not None}
+    known = {text: ~np.isnan(values) for text, values in numbers.items()}
+    texts = [text for text in units if known[text].mean() >= _LEAST_KNOWN][:_MOST_TOTALLED]
+    if len(texts) < 3:
+        return
+    whole = np.stack([numbers[text] for text in texts], axis=1) / min(units[t] for t in texts)
+    while (~np.isnan(whole).any(axis=1)).sum() < min(_COVER_ROWS, len(whole) // 4):
+        least_known = int(np.isnan(whole).sum(axis=0).argmax())
+        whole, texts = np.delete(whole, least_known, axis=1), np.delete(texts, least_known).tolist()
+    whole = whole[~np.isnan(whole).any(axis=1)]
+    whole = np.rint(whole[(np.abs(whole) < 2.0**52).all(axis=1)]).astype(np.int64)
+    random = np.random.default_rng(0)
+    found: dict[frozenset[str], dict[str, float]] = {}
+    for _ in range(_N_BATCHES):
+        rows = _covering(whole[random.permutation(len(whole))])
+        if len(rows) < _BATCH_ROWS:
+            return
+        # Equal sums in all rows have equal keys, which are computed modulo 2^64.
+        weights = random.integers(1, 2**62, _BATCH_ROWS)
+        keys = weights @ rows
+        sums, members = _signed_sums(keys)
+        order = np.argsort(sums, kind="stable")
+        is_same = np.flatnonzero(sums[order][1:] == sums[order][:-1])
+        for first in is_same.tolist()[:_MOST_MATCHES]:
+            a, b = members[order[first : first + 2]].tolist()
+            signs = [i for i in (*a, *(-i for i in b)) if i]
+            relation = {texts[abs(i) - 1]: float(np.sign(i)) for i in signs}
+            if 3 <= len(relation) == len(signs):
+                found.setdefault(frozenset(relation), relation)
+    yield from sorted(found.values(), key=len)[:_MOST_TOTALS]
+
+
+def _resolution(values: Numbers) -> float | None:
+    """Returns the largest power of ten from 1 downwards of which all values are multiples. Shape:
+    (n,)."""
+    known = values[~np.isnan(values)]
+    for digits in range(_MOST_DECIMALS + 1):
+        if np.allclose(known, np.round(known, digits), rtol=1e-12, atol=1e-12):
+            return float(10.0**-digits)
+    return None
+
+
+def _covering(whole: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Returns eight of n rows in which as many of D columns as possible are not zero, if there are
+    so many. Shape: (n, D) -> (8, D)."""
+    rows, is_covered = list[int](), np.zeros(whole.shape[1], dtype=bool)
+    is_there = whole[:_COVER_ROWS] != 0
+    for _ in range(min(_BATCH_ROWS, len(is_there))):
+        gain = (is_there & ~is_covered).sum(axis=1) + 1e-3 * is_there.sum(axis=1)
+        gain[rows] = -1.0
+        rows.append(int(gain.argmax()))
+        is_covered |= is_there[rows[-1]]
+    return whole[rows]
+
+
+def _signed_sums(
+    keys: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Returns the sums ± of up to three of D keys, or four of few, and their members: i + 1 for key
+    i, negative if it is subtracted, and 0 for none. Shape: (m,), (m, 4)."""
+    sums, members = [], []
+    for size in (1, 2, 3, 4) if len(keys) <= _MOST_IN_FOURS else (1, 2, 3):
+        places = np.array(list(combinations(range(len(keys)), size)), dtype=np.int64)
+        for signs in product((1, -1), repeat=size):
+            sums.append((keys[places] * np.array(signs)).sum(axis=1))
+            own = (places + 1) * np.array(signs)
+            members.append(np.pad(own, ((0, 0), (0, 4 - size))))
+    return np.concatenate(sums), np.concatenate(members)
+
+
+def _term(sample: RowSample, *columns: Column) -> _Term:
+    """Returns a column, or a product of columns, as a term."""
+    numbers, units = sample.training.numbers, [grid_unit(column) for column in columns]
+    values = reduce(np.multiply, [numbers[column.name] for column in columns])
+    known = [unit for unit in units if unit is not None]
+    return _Term(columns, values, math.prod(known) if len(known) == len(units) else None)
+
+
+def _standardised(values: Numbers, tail: float) -> Numbers:
+    """Returns values clipped at both tails, with mean 0 and deviation 1; 0 where unknown.
 
     Shape: (n,).
     """
@@ -77,7 +240,7 @@ def _standardised(values: Numbers) -> Numbers:
     if not known.any():
         return np.zeros(len(values))
     values = values / max(np.abs(values[known]).max(), 1.0)  # squares of 1e300 are no doubles
-    low, high = np.quantile(values[known], [_TAIL, 1 - _TAIL])
+    low, high = np.quantile(values[known], [tail, 1 - tail])
     if low == high:
         low, high = values[known].min(), values[known].max()
     clipped = np.clip(values, low, high)
@@ -86,55 +249,57 @@ def _standardised(values: Numbers) -> Numbers:
     return np.where(known, scores, 0.0)
 
 
-def _terms(correlations: Numbers, y: int) -> Iterator[list[int]]:
-    """Yields growing lists of column indices that fit column y well by least squares.
+def _selected(correlations: Numbers, y: int, is_usable: Mask, least: float) -> Iterator[list[int]]:
+    """Yields growing lists of indices of usable terms that fit term y by least squares, with an R²
+    of at least `least`.
 
-    Shape: correlations (D, D), columns by columns. Source: Pati, Rezaiifar and Krishnaprasad,
+    Shape: correlations (T, T), mask (T,), for T terms. Source: Pati, Rezaiifar and Krishnaprasad,
     Orthogonal Matching Pursuit (1993).
     """
     chosen = list[int]()
     left = correlations[:, y].copy()
     for _ in range(min(MOST_TERMS, len(correlations) - 1)):
         left[[y, *chosen]] = 0.0
+        left[~is_usable] = 0.0
         chosen.append(int(np.abs(left).argmax()))
         gram = correlations[np.ix_(chosen, chosen)] + 1e-9 * np.eye(len(chosen))
         weights = np.linalg.solve(gram, correlations[chosen, y])
         left = correlations[:, y] - correlations[:, chosen] @ weights
-        if weights @ correlations[chosen, y] >= _LEAST_FIT * correlations[y, y] > 0:
+        if weights @ correlations[chosen, y] >= least * correlations[y, y] > 0:
             yield list(chosen)
 
 
-def _factors(half: Half, y: str, names: Sequence[str]) -> Numbers:
+def _factors(terms: _Terms, y: str, names: Sequence[str]) -> Numbers:
     """Returns the factors of the terms that minimise the sum of absolute residuals. Shape: (number
     of terms,).
 
     Source: Schlossmacher, An iterative technique for absolute deviations curve fitting (1973).
     """
-    matrix = np.stack([half.numbers[name] for name in (y, *names)], axis=1)
+    matrix = np.stack([terms[name].values for name in (y, *names)], axis=1)
     matrix = matrix[~np.isnan(matrix).any(1)][:_FIT_ROWS]
     if len(matrix) <= 2 * len(names):
         return np.zeros(len(names))
     centre = np.median(matrix, axis=0)
     scale = np.maximum(np.abs(matrix - centre).mean(0), 1e-300)
     scaled = (matrix - centre) / scale
-    target, terms = scaled[:, 0], np.column_stack([scaled[:, 1:], np.ones(len(scaled))])
-    weights, found = np.ones(len(scaled)), np.zeros(terms.shape[1])
+    target, of_terms = scaled[:, 0], np.column_stack([scaled[:, 1:], np.ones(len(scaled))])
+    weights, found = np.ones(len(scaled)), np.zeros(of_terms.shape[1])
     for step in range(_N_REWEIGHTED):
-        found = np.linalg.lstsq(terms * weights[:, None], target * weights, rcond=None)[0]
+        found = np.linalg.lstsq(of_terms * weights[:, None], target * weights, rcond=None)[0]
         least = max(10.0 ** -(step / 2 + 2), 1e-12)
-        weights = 1.0 / np.sqrt(np.maximum(np.abs(target - terms @ found), least))
+        weights = 1.0 / np.sqrt(np.maximum(np.abs(target - of_terms @ found), least))
     return np.asarray(found[:-1] * scale[0] / scale[1:])
 
 
-def _counts(half: Half, y: Column, name: str, factor: float) -> bool:
+def _counts(terms: _Terms, y: str, name: str, factor: float) -> bool:
     """Returns whether a term changes y by more than rounding does."""
-    values = half.numbers[name]
+    values = terms[name].values
     spread = np.nanmax(values) - np.nanmin(values)
-    unit = grid_unit(y) or 1e-6 * np.nanstd(half.numbers[y.name])
+    unit = terms[y].unit or 1e-6 * np.nanstd(terms[y].values)
     return bool(abs(factor) * spread >= unit / 2)
 
 
-def _rules(sample: RowSample, relation: Mapping[str, float]) -> list[Rule]:
+def _rules(sample: RowSample, terms: _Terms, relation: Mapping[str, float]) -> list[Rule]:
     """Returns a relation Σ c x = constant solved for each of its columns for which it holds, best
     first.
 
@@ -143,24 +308,25 @@ def _rules(sample: RowSample, relation: Mapping[str, float]) -> list[Rule]:
     columns usually follow their inputs.
     """
     found = []
-    spreads = {n: abs(f) * np.nanstd(sample.training.numbers[n]) for n, f in relation.items()}
-    in_order = sorted(relation.items(), key=lambda term: sample.schema.names.index(term[0]))
+    place = {
+        text: [sample.schema.names.index(c.name) for c in terms[text].columns] for text in relation
+    }
+    spreads = {text: abs(f) * np.nanstd(terms[text].values) for text, f in relation.items()}
+    in_order = sorted(relation.items(), key=lambda term: place[term[0]])
+    names = [column.name for text in relation for column in terms[text].columns]
     for y, own in in_order:
-        terms = {name: -factor / own for name, factor in in_order if name != y}
-        held = _plain_sum(sample, sample.schema[y], terms)
+        if len(terms[y].columns) > 1 or names.count(terms[y].columns[0].name) > 1:
+            continue
+        held = _plain_sum(terms, y, {x: -factor / own for x, factor in in_order if x != y})
         if held is None:
             continue
         factors, (constant, remainders, share) = held
-        text = sum_text([(factor, quoted_name(name)) for name, factor in factors.items()], constant)
+        text = sum_text([(factor, x) for x, factor in factors.items()], constant)
         near = max(map(abs, remainders), default=0)
-        text = (
-            f"{quoted_name(y)} ≈ {text} ± {near:.12g}"
-            if remainders
-            else f"{quoted_name(y)} == {text}"
-        )
+        text = f"{y} ≈ {text} ± {near:.12g}" if remainders else f"{y} == {text}"
         digits = sum(len(f"{factor:.12g}") for factor in factors.values() if factor != int(factor))
-        is_narrow = spreads[y] < 0.95 * max(spreads.values())
-        preference = (digits, is_narrow, -sample.schema.names.index(y))
+        n_halvings = round(math.log2(max(spreads.values()) / spreads[y])) if spreads[y] else 99
+        preference = (digits, n_halvings, -place[y][0])
         found.append((preference, share, Rule(text, source="found")))
     most = max((share for _, share, _ in found), default=0.0)
     found.sort(key=lambda one: one[0])
@@ -168,29 +334,30 @@ def _rules(sample: RowSample, relation: Mapping[str, float]) -> list[Rule]:
 
 
 def _plain_sum(
-    sample: RowSample, y: Column, terms: Mapping[str, float]
+    terms: _Terms, y: str, factors: Mapping[str, float]
 ) -> tuple[dict[str, float], _Fit] | None:
     """Returns (factors of few digits, their fit) of a sum that holds for y; None if it does not, or
     holds without one of its terms."""
-    half = sample.training
-    plain = _plain(half, y, terms)
+    plain = _plain(terms, y, factors)
     if plain is None:
         return None
     factors, (constant, remainders, share) = plain
-    if remainders and (_is_rounded(sample, y, factors) or not _are_apart(half, y, factors)):
+    if remainders and terms[y].columns[0].kind.has_levels:
+        return None
+    if remainders and (_is_rounded(terms, y, factors) or not _are_apart(terms, y, factors)):
         return None
     if len(factors) == 1 and not constant and [*factors.values()] == [1] and share == 1:
         return None  # a copy, which is found elsewhere
-    if len(factors) > 1 and not _all_needed(half, y, factors, share):
+    if len(factors) > 1 and not _all_needed(terms, y, factors, share):
         return None
     return plain
 
 
-def _is_rounded(sample: RowSample, y: Column, factors: Mapping[str, float]) -> bool:
+def _is_rounded(terms: _Terms, y: str, factors: Mapping[str, float]) -> bool:
     """Returns whether the sum may lie between two multiples of y's resolution."""
-    unit = grid_unit(y)
+    unit = terms[y].unit
     for name, factor in factors.items():
-        step = grid_unit(sample.schema[name])
+        step = terms[name].unit
         if unit is None or step is None:
             return unit is not None
         multiple = factor * step / unit
@@ -199,42 +366,43 @@ def _is_rounded(sample: RowSample, y: Column, factors: Mapping[str, float]) -> b
     return False
 
 
-def _are_apart(half: Half, y: Column, factors: Mapping[str, float]) -> bool:
+def _are_apart(terms: _Terms, y: str, factors: Mapping[str, float]) -> bool:
     """Returns whether the remainders are a few separate values instead of noise.
 
     This holds if one remainder occurs in nearly all rows, or if they leave most of the grid between
     them unused.
     """
-    _, remainders, _ = _fit_of(half, y, factors)
-    unit = grid_unit(y)
-    alone = _fit_of(half, y, factors, most=1)[2]
+    _, remainders, _ = _fit_of(terms, y, factors)
+    unit = terms[y].unit
+    alone = _fit_of(terms, y, factors, most=1)[2]
     if alone >= LEAST_SHARE or unit is None:
         return True
     return (max(remainders) - min(remainders)) / unit >= _LEAST_GAP * len(remainders)
 
 
-def _all_needed(half: Half, y: Column, factors: Mapping[str, float], share: float) -> bool:
+def _all_needed(terms: _Terms, y: str, factors: Mapping[str, float], share: float) -> bool:
     """Returns whether the sum holds in clearly fewer rows if any of its terms is omitted."""
+    gap = _LEAST_LOST if share < 1.0 else _LEAST_LOST_OF_ALL
     for name in factors:
         rest = {other: factor for other, factor in factors.items() if other != name}
-        if _fit_of(half, y, rest)[2] > share - 0.02:
+        if _fit_of(terms, y, rest)[2] > share - gap:
             return False
     return True
 
 
 def _plain(
-    half: Half, y: Column, terms: Mapping[str, float]
+    terms: _Terms, y: str, factors: Mapping[str, float]
 ) -> tuple[dict[str, float], _Fit] | None:
     """Returns (factors with the fewest digits for which the sum holds as often as possible, their
     fit); None if it does not hold often enough."""
-    if _most_common(half, y, terms)[2] < _LEAST_COMMON_BEFORE:
+    if _most_common(terms, y, factors)[2] < _LEAST_COMMON_BEFORE:
         return None
     tried = list[tuple[dict[str, float], _Fit]]()
     for digits in range(1, _MOST_DIGITS + 1):
         for rounding in (_to_digits, _to_whole_or_part, _to_part):
-            factors = {name: rounding(factor, digits) for name, factor in terms.items()}
-            if all(factors.values()) and factors not in [f for f, _ in tried]:
-                tried.append((factors, _fit_of(half, y, factors)))
+            plain = {name: rounding(factor, digits) for name, factor in factors.items()}
+            if all(plain.values()) and plain not in [f for f, _ in tried]:
+                tried.append((plain, _fit_of(terms, y, plain)))
     best = max((held[2] for _, held in tried), default=0.0)
     if best < LEAST_SHARE:
         return None
@@ -262,13 +430,13 @@ def _whole(factor: float) -> float:
 
 
 def _most_common(
-    half: Half, y: Column, factors: Mapping[str, float]
+    terms: _Terms, y: str, factors: Mapping[str, float]
 ) -> tuple[Numbers, float, float]:
     """Returns (differences between y and a sum, their unit, share of the most frequent multiple of
     the unit). Shape: (n,) first."""
-    predicted = sum((factor * half.numbers[name] for name, factor in factors.items()), np.zeros(1))
-    unit, values = grid_unit(y), half.numbers[y.name]
-    off = values - (predicted if unit is None else rounded(predicted, y))
+    predicted = sum((factor * terms[name].values for name, factor in factors.items()), np.zeros(1))
+    ([column], values, unit) = terms[y]
+    off = values - (predicted if unit is None else rounded(predicted, column))
     off = off[~np.isnan(off)]
     step = unit if unit is not None else 1e-9 * max(float(np.nanmax(np.abs(values))), 1e-300)
     whole = np.rint(off / step)
@@ -276,10 +444,10 @@ def _most_common(
 
 
 def _fit_of(
-    half: Half, y: Column, factors: Mapping[str, float], most: int = _MOST_REMAINDERS
+    terms: _Terms, y: str, factors: Mapping[str, float], most: int = _MOST_REMAINDERS
 ) -> _Fit:
     """Returns (constant, remainders, share of rows) of a sum with the given factors."""
-    off, step, share = _most_common(half, y, factors)
+    off, step, share = _most_common(terms, y, factors)
     if share < _LEAST_COMMON:
         return 0.0, (), 0.0
     constant = float(_clean(most_frequent(np.rint(off / step)), step))

@@ -458,4 +458,7 @@ def term_text(factor: float, name: str) -> str:
         return f"{sign}{number}"
     if size == 1:
         return f"{sign}{name}"
-    return f"{sign}{name} / {inverse}" if len(inverse) < len(number) else f"{sign}{number} * {name}"
+    is_unit = len(number) > 4 or inverse.strip("0") == "1"  # 1 / 60 and 1 / 100, not 1 / 0.8
+    if inverse.isdecimal() and len(inverse) < len(number) and is_unit:
+        return f"{sign}{name} / {inverse}"
+    return f"{sign}{number} * {name}"
