@@ -1,10 +1,15 @@
 """Plan of the columns that rules compute: each column at most once, and none from itself.
 
 A relation such as total == net + tax can be solved for several columns, its sides. The plan holds
-one side of each relation. A further relation may need a side that the plan does not allow; then
-another relation of the plan is solved for a different column, if that makes room:
+one side of each relation. Where a further relation needs a side that the plan does not allow,
+another relation may be solved for a different column:
 
     gross == net + tax, tax == 0.2 * gross    becomes    net == gross - tax, tax == 0.2 * gross
+
+Of all possible sides, those of least total cost are chosen. The cost of a side tells how unnatural
+it is to compute its column: the number of times that the number of steps of the column's resolution
+has to be doubled to reach that of the finest column of the relation, and more for a column of
+levels of which the computed number is often none.
 """
 
 from __future__ import annotations
@@ -15,7 +20,11 @@ from dataclasses import dataclass, field
 from gcvae.schema.rule_documents import depends_on, parents_of
 from gcvae.schema.rules import Formula, Missingness, Rule
 
-Sides = tuple[Rule, ...]
+Side = tuple[float, Rule]
+"""A rule with its cost."""
+Sides = tuple[Side, ...]
+OF_NO_LEVEL = 4.0
+"""Cost of a side that computes numbers that are often none of the column's levels."""
 
 
 @dataclass
@@ -23,7 +32,7 @@ class Plan:
     """Accepted relations between columns.
 
     Attributes:
-        relations: Sides of each relation; the first is the rule of the plan.
+        relations: Sides of each relation; the first is the one of the plan.
     """
 
     relations: list[Sides] = field(default_factory=list)
@@ -31,11 +40,11 @@ class Plan:
     @property
     def rules(self) -> list[Rule]:
         """The rule of each relation."""
-        return [sides[0] for sides in self.relations]
+        return [sides[0][1] for sides in self.relations]
 
-    def allows(self, rule: Rule) -> bool:
+    def allows(self, rule: Rule, *, turns: bool = True) -> bool:
         """Returns whether `add` would add a rule."""
-        return self._with((rule,)) is not None
+        return self._with(((0.0, rule),), turns=turns) is not None
 
     def computes(self, name: str) -> bool:
         """Returns whether a rule of the plan computes or limits a column."""
@@ -47,9 +56,8 @@ class Plan:
         """Returns whether column `name` is `on`, or a rule of the plan computes it from `on`."""
         return depends_on([name], on, parents_of(self.rules))
 
-    def add(self, sides: Sequence[Rule], *, turns: bool = True) -> bool:
-        """Adds a relation by the first of its sides that the plan allows; returns whether there is
-        one.
+    def add(self, sides: Sequence[Side], *, turns: bool = True) -> bool:
+        """Adds a relation by one of its sides; returns whether the plan allows one.
 
         Args:
             turns: Whether another relation may be solved for a different column.
@@ -58,21 +66,24 @@ class Plan:
         self.relations = self.relations if found is None else found
         return found is not None
 
-    def _with(self, sides: Sides, *, turns: bool = True) -> list[Sides] | None:
+    def _with(self, sides: Sides, *, turns: bool) -> list[Sides] | None:
         """Returns the relations with a further one, of which at most one other relation is solved
-        for a different column; None if there is no such plan."""
-        can_turn = turns and _computes(sides[0])
+        for a different column, at the least cost; None if there is no such plan."""
+        found: list[tuple[float, list[Sides]]] = []
+        can_turn = turns and is_formula(sides[0][1])
         for first in _each_first(sides):
-            if _is_compatible(first[0], self.rules):
-                return [*self.relations, first]
+            [(cost, rule), *_] = first
+            if _is_compatible(rule, self.rules):
+                found.append((cost, [*self.relations, first]))
             for k, relation in enumerate(self.relations) if can_turn else ():
                 rest = [*self.rules[:k], *self.rules[k + 1 :]]
-                if len(relation) == 1 or not _is_compatible(first[0], rest):
+                if len(relation) == 1 or not _is_compatible(rule, rest):
                     continue
                 for turned in _each_first(relation):
-                    if _is_compatible(turned[0], [*rest, first[0]]):
-                        return [*self.relations[:k], turned, *self.relations[k + 1 :], first]
-        return None
+                    if _is_compatible(turned[0][1], [*rest, rule]):
+                        relations = [*self.relations[:k], turned, *self.relations[k + 1 :], first]
+                        found.append((cost + turned[0][0] - relation[0][0], relations))
+        return min(found, key=lambda one: one[0])[1] if found else None
 
 
 def _each_first(sides: Sides) -> Iterator[Sides]:
@@ -81,9 +92,9 @@ def _each_first(sides: Sides) -> Iterator[Sides]:
         yield (side, *sides[:i], *sides[i + 1 :])
 
 
-def _computes(rule: Rule) -> bool:
-    """Returns whether a rule is an exact formula, unlike inequalities and dependencies."""
-    return isinstance(rule.form, Formula) and rule.form.relation == "=="
+def is_formula(rule: Rule) -> bool:
+    """Returns whether a rule is an exact formula without a lookup."""
+    return isinstance(rule.form, Formula) and rule.form.relation == "==" and not rule.tables
 
 
 def _is_compatible(rule: Rule, accepted: Sequence[Rule]) -> bool:

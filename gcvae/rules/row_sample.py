@@ -145,18 +145,21 @@ class Candidate:
         rule: The rule.
         nats: Mean gain in log-likelihood per row over chance, in nats.
         share: Share of validation rows that satisfy the rule.
-        others: The same relation solved for other columns, in order of preference.
+        cost: How unnatural it is that the rule computes its column; 0 for most rules. See
+            `gcvae.rules.plan`.
+        others: The same relation solved for other columns, each with its cost.
     """
 
     rule: Rule
     nats: float
     share: float
-    others: tuple[Rule, ...] = ()
+    cost: float = 0.0
+    others: tuple[tuple[float, Rule], ...] = ()
 
     @property
-    def sides(self) -> tuple[Rule, ...]:
-        """The rule, followed by the same relation solved for other columns."""
-        return (*self.rule.sides, *self.others)
+    def sides(self) -> tuple[tuple[float, Rule], ...]:
+        """The rule, followed by the same relation solved for other columns, each with its cost."""
+        return (*((self.cost, side) for side in self.rule.sides), *self.others)
 
 
 @dataclass(frozen=True)

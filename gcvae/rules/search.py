@@ -95,12 +95,14 @@ def find_rules(
         return measured(given, table, schema)
     named = (*given, *implied)
     known = {text for rule in named for text in (rule.text, rule.reversed_text)}
-    plan = Plan([(rule,) for rule in given if rule.keep != "off" and _computes(rule)])
+    plan = Plan([((0.0, rule),) for rule in given if rule.keep != "off" and _computes(rule)])
     shares: dict[int, float] = {}
     with np.errstate(all="ignore"):  # terms may be undefined in some rows
         for i, candidate in enumerate(_candidates(sample, plan, implied)):
             if candidate.rule.text in known:
-                _ = candidate.rule not in named or any(plan.add([s]) for s in candidate.rule.sides)
+                _ = candidate.rule not in named or any(
+                    plan.add([(0.0, side)]) for side in candidate.rule.sides
+                )
             elif plan.add(candidate.sides, turns=candidate.share >= _SURE_SHARE):
                 shares[len(plan.relations) - 1] = min(
                     _MOST_OF_SAMPLE * candidate.share, _LEAST_SHARE
@@ -138,19 +140,25 @@ def _candidates(sample: RowSample, plan: Plan, implied: Sequence[Rule]) -> Itera
     yield from find_clocks(sample)
     yield from find_spans(sample)
     terms = FormulaTerms.of(sample)
-    yield from find_formulas(sample, terms)
+    yield from find_formulas(sample, terms, plan)
     yield from find_sums(sample, plan)
     yield from find_features(sample, plan)
     yield from find_sums(sample, plan, of_products=True)
-    yield from find_bounded(sample, terms, plan)
-    yield from find_approximations(sample, terms)
     functions = find_functions(sample)
+    yield from (f for f in functions if f.share == 1.0 and _is_of_labels(f.rule, sample.schema))
+    yield from find_bounded(sample, terms, plan)
+    yield from find_approximations(sample, terms, plan)
     yield from (function for function in functions if function.share == 1.0)
     yield from (Candidate(rule, 0.0, 0.0) for rule in inequalities)
     yield from find_orders(sample)
     yield from find_equalities(sample)
     yield from (function for function in functions if function.share < 1.0)
     yield from find_blanks(sample)
+
+
+def _is_of_labels(rule: Rule, schema: TableSchema) -> bool:
+    """Returns whether columns without numbers determine the column of a dependency."""
+    return not any(schema[name].has_numbers or schema[name].has_times for name in rule.parents)
 
 
 def measured(rules: Sequence[Rule], table: TypedTable, schema: TableSchema) -> list[RuleFinding]:

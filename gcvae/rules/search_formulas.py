@@ -27,7 +27,7 @@ import numpy.typing as npt
 from gcvae.arrays import Mask, Numbers
 from gcvae.cells.data_frames import with_columns
 from gcvae.cells.grid_units import grid_unit
-from gcvae.rules.plan import Plan
+from gcvae.rules.plan import OF_NO_LEVEL, Plan, is_formula
 from gcvae.rules.predictions import Prediction, quantities, rounded
 from gcvae.rules.row_sample import (
     LEAST_ROWS,
@@ -65,8 +65,14 @@ _MOST_MATCHES = 400
 """Maximum number of pairs that match one row's value; more are not informative."""
 _MOST_TRIED, _MOST_OF_NAMES = 24, 3
 """Maximum number of formulas of a column that are tested in all rows, and of the same columns."""
+_NEGLIGIBLE_SHARE = 0.001
+"""Share of rows by which a formula of more columns has to hold more often."""
 _MOST_LOST = 0.01
 """Tolerated share of rows, computed by one formula of a relation, that violate another one."""
+_MOST_MISSED, _NEAR_STEPS = 0.02, 2.0
+"""An approximation misses more than this share of rows, by a median of at most so many steps."""
+_MOST_COST = 6.0
+"""Maximum cost of a formula of several columns, see `gcvae.rules.plan`."""
 _NEAR_ROWS = 200
 _MOST_LEFT = 0.06
 """Maximum standard deviation of the error of an approximate formula, as a share of the column's."""
@@ -78,9 +84,10 @@ _MOST_DIGITS_OF_FACTOR = 6
 span less than _LEAST_STEPS multiples of its resolution, which many factors would fit."""
 _LEAST_STEPS = 20
 _COARSER = 3.0
-"""Of two columns, the one that has more steps of its resolution is preferred as the computed one if
-the number of steps can be halved more often than this; of several columns, always."""
+"""Number of doublings up to which two columns count as equally fine."""
 _MOST_NEAR = 3
+_MOST_LEVELS = 12
+"""Maximum number of distinct numbers of a column that is not approximated."""
 _FACTORS = (
     1.0, 0.01, 100.0, 0.1, 10.0, 0.001, 1000.0, 10_000.0, 0.5, 2.0, 12.0, 60.0, 1 / 12, 1 / 60,
 )  # fmt: skip
@@ -148,6 +155,8 @@ _PAIRS: tuple[tuple[str, float, _Of], ...] = (
 # fmt: off
 _TRIPLES = (
     _Triple("{p} * {u}", 1.0, lambda p, u: p * u, lambda y, u: y / u, lambda e, y, u: e / u),
+    _Triple("{p} * {u} / 100", 1.7, lambda p, u: p * u / 100, lambda y, u: 100 * y / u,
+            lambda e, y, u: 100 * e / u),
     _Triple("{p} / {u}", 1.4, lambda p, u: p / u, lambda y, u: y * u, lambda e, y, u: e * u),
     _Triple("{u} / {p}", 1.4, lambda p, u: u / p, lambda y, u: u / y,
             lambda e, y, u: e * u / (y * y)),
@@ -161,33 +170,25 @@ _TRIPLES = (
 )
 """Formulas of a pair and a leaf. Rates form products and quotients only."""
 # fmt: on
-_OF_RATES = 5
+_OF_RATES = 6
 """Number of the first triples, those of rates."""
 _INVERTED = {"{p} * {u}": "{u} / {p}", "{p} / {u}": "1 / ({p} * {u})", "{p}": "1 / {p}"}
 """Products and quotients with 1 / p in place of p."""
 
 
-def find_formulas(sample: RowSample, terms: FormulaTerms) -> Iterator[Candidate]:
+def find_formulas(sample: RowSample, terms: FormulaTerms, plan: Plan) -> Iterator[Candidate]:
     """Yields rules by which a numeric column is an exact short formula of others, one for each
     relation, shortest first."""
     n_tried = max(len(terms.columns) * len(terms.pairs.each) * len(terms.leaves.each), 1)
     places = {name: place for place, name in enumerate(sample.schema.names)}
-    n_steps = {
-        c.name: float(np.nanstd(sample.training.numbers[c.name])) / (grid_unit(c) or 1.0)
-        for c in sample.numeric
-    }
 
     def key(found: tuple[float, Candidate]) -> tuple[float, ...]:
         (size, candidate), rule = found, found[1].rule
         is_backward = any(places[name] > places[rule.column] for name in rule.parents)
         # Columns without missing cells are preferred as computed ones.
         missing = round(float(np.isnan(sample.training.numbers[rule.column]).mean()), 2)
-        n_own = n_steps[rule.column]
-        n_halved = math.log2(max(1.0, *(n_steps[x] / n_own for x in rule.parents)))
-        is_coarse = round(n_halved) if len(rule.parents) > 1 else n_halved > _COARSER
         return (
             -round(candidate.share, 2),
-            is_coarse,
             size,
             missing,
             is_backward,
@@ -199,41 +200,82 @@ def find_formulas(sample: RowSample, terms: FormulaTerms) -> Iterator[Candidate]
         whole = _Sieve.of(sample, column)
         proposals = whole.proposals(_informative_rows(whole.y), terms)
         found += _held(sample, whole, proposals, n_tried, LEAST_SHARE)
-    yield from _one_per_relation(sample, [one for _, one in sorted(found, key=key)])
+    yield from _one_per_relation(sample, [one for _, one in sorted(found, key=key)], plan)
 
 
-def _one_per_relation(sample: RowSample, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+def _one_per_relation(
+    sample: RowSample, candidates: Sequence[Candidate], plan: Plan
+) -> Iterator[Candidate]:
     """Yields one formula for each relation between columns, with those for its other columns.
 
     Rounding loses information, so rows that are computed by one formula may violate the others of
-    its relation. The formulas whose computed rows satisfy the others most often are kept.
+    its relation. The formulas whose computed rows satisfy the others most often are kept. Exact
+    formulas of fewer columns come first, and among them those that the plan allows.
     """
     relations: dict[frozenset[str], list[Candidate]] = {}
     for candidate in candidates:
         relations.setdefault(frozenset(candidate.rule.columns), []).append(candidate)
-    for sides in relations.values():
-        kept = {
-            c.rule.text: _agreement_of_others(sample, c.rule, [o.rule for o in sides])
-            for c in sides
-        }
-        most = max(kept.values())
-        if most < _LEAST_HELD:
-            continue
-        first, *others = [c for c in sides if kept[c.rule.text] >= most - _MOST_LOST]
-        yield replace(first, others=tuple(other.rule for other in others))
+    share_of = {names: max(c.share for c in sides) for names, sides in relations.items()}
+    is_near = any(not is_formula(candidate.rule) for candidate in candidates)
+    for size in [0] if is_near else sorted({len(names) for names in relations}):
+        waiting = []
+        for names, sides in relations.items():
+            if size not in (0, len(names)):
+                continue
+            least = share_of[names] - _NEGLIGIBLE_SHARE
+            if any(fewer < names and share >= least for fewer, share in share_of.items()):
+                continue  # further columns change no more than rounding does
+            candidate = _preferred(sample, sides)
+            if candidate is not None and plan.allows(candidate.rule, turns=False):
+                yield candidate
+            elif candidate is not None:
+                waiting.append(candidate)
+        yield from waiting
 
 
-def _agreement_of_others(sample: RowSample, rule: Rule, others: Sequence[Rule]) -> float:
-    """Returns the share of rows, computed by a formula from permuted cells, that satisfy the
-    formulas of the other columns."""
+def _preferred(sample: RowSample, sides: Sequence[Candidate]) -> Candidate | None:
+    """Returns the formula of a relation with the least cost, among those that lose nothing by
+    rounding, with the others; None if all are unnatural."""
+    rules = [side.rule for side in sides]
+    agreement = {rule.text: _agreement_of_others(sample, rule, rules) for rule in rules}
+    most = max(kept for _, kept in agreement.values())
+    best = [
+        (_cost(sample, side.rule) + (0.0 if is_level >= _LEAST_HELD else OF_NO_LEVEL), side)
+        for side in sides
+        for is_level, kept in [agreement[side.rule.text]]
+        if kept >= most - _MOST_LOST
+    ]
+    best.sort(key=lambda pair: round(pair[0]))
+    [(cost, first), *others] = best
+    if agreement[first.rule.text][0] < _LEAST_HELD or (
+        cost > _MOST_COST and len(first.rule.parents) > 1
+    ):
+        return None
+    return replace(first, cost=cost, others=tuple((c, other.rule) for c, other in others))
+
+
+def _cost(sample: RowSample, rule: Rule) -> float:
+    """Returns how often the number of steps of the computed column's resolution has to be doubled
+    to reach that of the finest parent. Of two columns, up to three times count as none."""
+    steps = [
+        float(np.nanstd(sample.training.numbers[name])) / (grid_unit(sample.schema[name]) or 1.0)
+        for name in (rule.column, *rule.parents)
+    ]
+    n_doubled = math.log2(max(1.0, *(other / steps[0] for other in steps[1:])))
+    return n_doubled if len(rule.parents) > 1 or n_doubled > _COARSER else 0.0
+
+
+def _agreement_of_others(
+    sample: RowSample, rule: Rule, others: Sequence[Rule]
+) -> tuple[float, float]:
+    """Returns the shares of rows, computed by a formula from permuted cells, in which a column of
+    levels has one of its levels, and that satisfy the formulas of the other columns."""
     others = [other for other in others if other.column != rule.column]
     column = sample.schema[rule.column]
-    if not others and not column.kind.has_levels:
-        return 1.0
-    random = np.random.default_rng(0)
     frame = sample.training.frame[list(rule.columns)].dropna()[:_ROWS]
-    if not len(frame):
-        return 1.0
+    if not len(frame) or not (others or column.kind.has_levels):
+        return 1.0, 1.0
+    random = np.random.default_rng(0)
     formula = Prediction.of(rule, sample.schema)
     off = quantities(frame[rule.column]) - quantities(formula.predicted(frame))
     order = {name: random.permutation(len(frame)) for name in rule.parents}
@@ -241,23 +283,23 @@ def _agreement_of_others(sample: RowSample, rule: Rule, others: Sequence[Rule]) 
     computed = quantities(formula.predicted(mixed)) + np.where(np.isnan(off), 0.0, off)
     unit = grid_unit(column)
     mixed[rule.column] = computed if unit is None else rounded(computed, column)
+    is_level = mixed[rule.column].isin(sample.training.frame[rule.column]).to_numpy()
     shares = []
     for other in others:
         known, kept = Prediction.of(other, sample.schema).keeps(mixed)
         shares.append(float(kept.sum() / max(known.sum(), 1)))
-    if column.kind.has_levels:  # a computed level has to be one of the table
-        shares.append(float(mixed[rule.column].isin(sample.training.frame[rule.column]).mean()))
-    return float(np.mean(shares))
+    share_of_levels = float(is_level.mean()) if column.kind.has_levels else 1.0
+    return share_of_levels, float(np.mean(shares)) if shares else 1.0
 
 
-def find_approximations(sample: RowSample, terms: FormulaTerms) -> Iterator[Candidate]:
+def find_approximations(sample: RowSample, terms: FormulaTerms, plan: Plan) -> Iterator[Candidate]:
     """Yields products and quotients that approximate a column up to a constant factor, most precise
     first."""
     if not terms.pairs.each:
         return
     found = []
     for column in terms.columns:
-        if column.kind.has_levels:
+        if len(np.unique(sample.training.numbers[column.name])) <= _MOST_LEVELS:
             continue
         for text, left in _best_products(sample, column, terms.leaves, terms.pairs):
             rule = _approximate_rule(sample, column, text)
@@ -267,7 +309,7 @@ def find_approximations(sample: RowSample, terms: FormulaTerms) -> Iterator[Cand
             for candidate in validated([rule], sample, n_tried, _LEAST_NEAR):
                 found.append((left, candidate))
     in_order = sorted(found, key=lambda pair: (round(pair[0], 3), len(pair[1].rule.text)))
-    yield from _one_per_relation(sample, [candidate for _, candidate in in_order])
+    yield from _one_per_relation(sample, [candidate for _, candidate in in_order], plan)
 
 
 def _best_products(
@@ -429,7 +471,7 @@ def find_bounded(sample: RowSample, terms: FormulaTerms, plan: Plan) -> Iterator
             bounded = list(_bounded(whole, terms))
             found += _held(sample, whole, bounded, n_bounds * n_tried, _LEAST_BOUNDED)
     in_order = sorted(found, key=lambda pair: (-round(pair[1].share, 2), pair[0]))
-    yield from _one_per_relation(sample, [candidate for _, candidate in in_order])
+    yield from _one_per_relation(sample, [candidate for _, candidate in in_order], plan)
 
 
 def _held(
@@ -439,7 +481,7 @@ def _held(
     each half, and in nearly as many rows as the best one."""
     found = []
     for text, size, _, values in proposals:
-        if not whole.may_hold(values()):
+        if not whole.may_hold(values()) or whole.is_near(values()):
             continue
         rule = Rule(f"{quoted_name(whole.column.name)} == {text}", source="found")
         seen = agreement_of(rule, sample.training.frame, sample.schema)
@@ -535,6 +577,14 @@ class _Sieve:
                 return False
         return True
 
+    def is_near(self, values: Numbers) -> bool:
+        """Returns whether a formula with these values misses the column by little in many sampled
+        rows, so that it is an approximation."""
+        off = np.abs(values - self.y)
+        missed = off[off > self.near]
+        is_often = len(missed) > _MOST_MISSED * np.isfinite(off).sum()
+        return bool(is_often and np.median(missed) <= _NEAR_STEPS * (self.unit or 0.0))
+
     @classmethod
     def of(cls, sample: RowSample, column: Column) -> Self:
         """Returns the first training rows of a column."""
@@ -602,13 +652,13 @@ class _Sieve:
             known = np.isfinite(x) & (x != 0)
             if is_rate or self.column.name in term.names or known.sum() < _LEAST_SIEVE:
                 continue
-            for digits in range(1, (_MOST_DIGITS_OF_FACTOR if is_fine else 1) + 1):
-                plain = float(f"{factor:.{digits}g}")
+            plain_factors = _plain_factors(factor) if is_fine else [float(f"{factor:.1g}")]
+            for digits, plain in enumerate(plain_factors):
                 hits = np.abs(plain * x - self.y)[known] <= self.near[known]
                 if plain not in _FACTORS and hits.mean() >= _LEAST_SIEVED:
                     text, _ = _scaled(plain, term.text, term.size)
                     values_of = partial(np.multiply, plain, terms.values[:, place])
-                    size = term.size + 0.4 + 0.1 * digits
+                    size = term.size + 0.5 + 0.1 * digits
                     yield _Proposal(text, size, term.names, values_of)
                     break
 
@@ -617,10 +667,10 @@ class _Sieve:
     ) -> Iterator[_Proposal]:
         """Yields the formulas of three columns, a pair such as a + b combined with a third, that
         equal the column in most rows; the shortest first."""
-        if not pairs.each:
-            return
         u, p = leaves.values[rows], pairs.values[rows]
         required = self._required_pairs(leaves, u)
+        if not required or not pairs.each:
+            return
         target = np.stack([values for _, _, values, _ in required], axis=1)
         reach = np.stack([near for *_, near in required], axis=1)
         n_pairs, met = len(pairs.each), [np.zeros(0, dtype=np.int64)]
@@ -643,6 +693,7 @@ class _Sieve:
         sizes = np.array([triple.size for _, triple, *_ in required])[numbers]
         sizes += np.array([pair.size for pair in pairs.each])[places]
         sizes += np.array([leaves.each[i].size for i, *_ in required])[numbers]
+        n_of_names = Counter[frozenset[str]]()
         for k in np.argsort(sizes, kind="stable").tolist():
             number, place = int(numbers[k]), int(places[k])
             i, triple, *_ = required[number]
@@ -658,8 +709,12 @@ class _Sieve:
                 is_sum = triple.text in ("{p} + {u}", "{p} - {u}")
                 of_pair = pair.text if is_sum else f"({pair.text})"
                 text = triple.text.format(p=of_pair, u=leaf.text)
+            names = pair.names | leaf.names
+            n_of_names[names] += 1
+            if n_of_names[names] > _MOST_OF_NAMES:
+                continue
             values_of = partial(triple.value, pairs.values[:, place], leaves.values[:, i])
-            yield _Proposal(text, float(sizes[k]), pair.names | leaf.names, values_of)
+            yield _Proposal(text, float(sizes[k]), names, values_of)
 
     def _required_pairs(
         self, leaves: _Terms, u: Numbers
@@ -690,6 +745,14 @@ class _Sieve:
         n_known = known.sum(axis=0)
         shares = hits.sum(axis=0) / np.maximum(n_known, 1)
         return np.where(n_known >= _LEAST_SIEVE, shares, 0.0)
+
+
+def _plain_factors(factor: float) -> Iterator[float]:
+    """Yields approximations of a factor: 1 / n for whole n, then those of ever more digits."""
+    if 0.0 < abs(factor) < 1.0:
+        yield 1.0 / round(1.0 / factor)
+    for digits in range(1, _MOST_DIGITS_OF_FACTOR + 1):
+        yield float(f"{factor:.{digits}g}")
 
 
 def _median(values: Numbers) -> Numbers:

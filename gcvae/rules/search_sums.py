@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from gcvae.arrays import Mask, Numbers
 from gcvae.cells.grid_units import grid_unit
-from gcvae.rules.plan import Plan
+from gcvae.rules.plan import OF_NO_LEVEL, Plan, Side
 from gcvae.rules.predictions import rounded
 from gcvae.rules.row_sample import Candidate, RowSample, most_frequent, validated
 from gcvae.schema.columns import Column
@@ -99,9 +99,10 @@ def find_sums(sample: RowSample, plan: Plan, *, of_products: bool = False) -> It
         if not rules:
             return []
         seen.add(key)
-        found = list(validated(rules, sample, n_tried, LEAST_SHARE))
-        others = tuple(other.rule for other in found[1:])
-        return [replace(candidate, others=others) for candidate in found[:1]]
+        found = list(validated([rule for _, rule in rules], sample, n_tried, LEAST_SHARE))
+        costs = {rule.text: cost for cost, rule in rules}
+        sides = [(costs[candidate.rule.text], candidate.rule) for candidate in found]
+        return [replace(c, cost=sides[0][0], others=tuple(sides[1:])) for c in found[:1]]
 
     if not of_products:
         found = [one for relation in _totals(terms) for one in candidates(relation)]
@@ -215,7 +216,9 @@ def _signed_sums(
     i, negative if it is subtracted, and 0 for none. Shape: (m,), (m, 4)."""
     sums, members = [], []
     for size in (1, 2, 3, 4) if len(keys) <= _MOST_IN_FOURS else (1, 2, 3):
-        places = np.array(list(combinations(range(len(keys)), size)), dtype=np.int64)
+        places = np.array(list(combinations(range(len(keys)), size)), dtype=np.int64).reshape(
+            -1, size
+        )
         for signs in product((1, -1), repeat=size):
             sums.append((keys[places] * np.array(signs)).sum(axis=1))
             own = (places + 1) * np.array(signs)
@@ -299,9 +302,9 @@ def _counts(terms: _Terms, y: str, name: str, factor: float) -> bool:
     return bool(abs(factor) * spread >= unit / 2)
 
 
-def _rules(sample: RowSample, terms: _Terms, relation: Mapping[str, float]) -> list[Rule]:
+def _rules(sample: RowSample, terms: _Terms, relation: Mapping[str, float]) -> list[Side]:
     """Returns a relation Σ c x = constant solved for each of its columns for which it holds, best
-    first.
+    first, with its cost: log2 of the ratio of the largest spread to the column's.
 
     The preferred column has the factors with the fewest digits; then the largest spread c·σ,
     because totals vary more than their terms; then the last position in the table, because computed
@@ -325,12 +328,12 @@ def _rules(sample: RowSample, terms: _Terms, relation: Mapping[str, float]) -> l
         near = max(map(abs, remainders), default=0)
         text = f"{y} ≈ {text} ± {near:.12g}" if remainders else f"{y} == {text}"
         digits = sum(len(f"{factor:.12g}") for factor in factors.values() if factor != int(factor))
-        n_halvings = round(math.log2(max(spreads.values()) / spreads[y])) if spreads[y] else 99
-        preference = (digits, n_halvings, -place[y][0])
-        found.append((preference, share, Rule(text, source="found")))
+        cost = math.log2(max(spreads.values()) / spreads[y]) if spreads[y] else OF_NO_LEVEL
+        preference = (digits, round(cost), -place[y][0])
+        found.append((preference, share, (cost, Rule(text, source="found"))))
     most = max((share for _, share, _ in found), default=0.0)
     found.sort(key=lambda one: one[0])
-    return [rule for _, share, rule in found if share >= most - 0.005]
+    return [side for _, share, side in found if share >= most - 0.005]
 
 
 def _plain_sum(
@@ -344,13 +347,17 @@ def _plain_sum(
     factors, (constant, remainders, share) = plain
     if remainders and terms[y].columns[0].kind.has_levels:
         return None
-    if remainders and (_is_rounded(terms, y, factors) or not _are_apart(terms, y, factors)):
+    if remainders and _is_rounded(terms, y, factors):
+        if max(map(abs, remainders)) > 1.5 * (terms[y].unit or 0.0):
+            return None
+        remainders = ()  # ties, which are rounded up or down
+    if remainders and not _are_apart(terms, y, factors):
         return None
     if len(factors) == 1 and not constant and [*factors.values()] == [1] and share == 1:
         return None  # a copy, which is found elsewhere
     if len(factors) > 1 and not _all_needed(terms, y, factors, share):
         return None
-    return plain
+    return factors, (constant, remainders, share)
 
 
 def _is_rounded(terms: _Terms, y: str, factors: Mapping[str, float]) -> bool:
