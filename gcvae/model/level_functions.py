@@ -14,8 +14,8 @@ parent is missing.
 
 A dependency that every row of the table satisfies has a small e for scores, but e = 0 in generated
 rows. Missing cells, and rows whose parents' codes occur with too many different y, are not
-constrained, so the probabilities of their codes do not change. Probabilities still add up to one, the network
-need not learn the function, and the table's share of exceptions is preserved.
+constrained, so the probabilities of their codes do not change. Probabilities still add up to one,
+the network need not learn the function, and the table's share of exceptions is preserved.
 
 # PAPER-DIFF: the paper has no rules between columns. The autoregressive decoder enforces
 # functional dependencies between coded columns.

@@ -93,10 +93,28 @@ def solutions(
         places_of_g[has_value] = grid.indices(found[has_value])
         return places_of_g
 
-    # The ends of the parent are the same for all intervals.
+    return monotone_solutions(g, own, len(others), low, high)
+
+
+def monotone_solutions(
+    g: Callable[[Indices], Numbers], own: Grid, n: int, low: Indices, high: Indices
+) -> tuple[Indices, Indices]:
+    """Returns the intervals of a column for which a monotone function g of it lies in given
+    intervals, as multiples of the resolutions.
+
+    Args:
+        g: Returns the index of the result for an index of the column in each of n rows; NaN where
+            there is none. Shape: (n,) -> (n,).
+        own: Grid of the column.
+        low, high: First and last values of m intervals of g. Shape: (n, m) each.
+
+    Returns:
+        (First values, last values) of the intervals, empty if first > last. Shape: (n, m) each.
+    """
+    # The ends of the column are the same for all intervals.
     farthest = _FARTHEST if own.step is None else LARGEST_PLACE
-    first = np.full(len(others), max(own.low, -farthest))
-    last = np.full(len(others), min(own.high, farthest))
+    first = np.full(n, max(own.low, -farthest))
+    last = np.full(n, min(own.high, farthest))
     line = _Line(first, last, g(first), g(last))
     ends = [_of_monotone(g, line, low[:, i], high[:, i]) for i in range(low.shape[1])]
     firsts, lasts = (np.stack(part, axis=1) for part in zip(*ends, strict=True))

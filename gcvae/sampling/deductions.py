@@ -2,6 +2,7 @@
 
     forwards        y = f(x) if all x are known
     backwards       the unique x that gives y, if y and the other columns of f are known
+    chains          the unique x that gives all known y, if the other unknown columns follow from x
     combinations    all x, if only one combination of them gives y: 2054 is 20 and 54
 
 Formulas without exceptions determine cells (`determined`): these count as known, even beyond the
@@ -14,7 +15,8 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +24,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from gcvae.arrays import Mask
+from gcvae.arrays import Mask, Numbers
 from gcvae.rules.grids import Grid, LevelGrid, grid_of
 from gcvae.rules.residuals import Residual, type_limits
+from gcvae.rules.solutions import monotone_solutions
 from gcvae.schema.columns import Column
 from gcvae.schema.expressions import names_in
 from gcvae.spelling.date_text import is_time_of_day
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 _MOST_ROUNDS = 6
 _MOST_COMBINATIONS = 20_000
 _MOST_VALUES = 200
+_NEIGHBOURS, _MOST_TRIED = 2, 40
+"""Neighbours of the solutions of a chain that are tried, and maximum number of cells tried."""
 _WIDER = 1_000
 """Cells are solved up to this many times the range of their column beyond it."""
 Indices = npt.NDArray[np.int64]
@@ -63,6 +68,8 @@ def deduced(codec: TableCodec, frame: pd.DataFrame) -> pd.DataFrame:
                 for name, solved in _solved(codec, formula, cells, {}, beyond=False):
                     cells[name] = filled(cells[name], solved)
                 _from_unique_combinations(codec, formula, cells)
+        for name, solved in _from_chains(codec, cells, {}, beyond=False):
+            cells[name] = filled(cells[name], solved)
     return pd.DataFrame(cells, index=frame.index)
 
 
@@ -88,6 +95,8 @@ def determined(codec: TableCodec, frame: pd.DataFrame, barred: Mapping[str, Mask
             found += [] if computed is None else [(formula.column, computed)]
             for name, series in found:
                 cells[name] = filled(cells[name], series).astype(frame[name].dtype)
+        for name, series in _from_chains(codec, cells, barred, beyond=True):
+            cells[name] = filled(cells[name], series).astype(frame[name].dtype)
     return pd.DataFrame(cells, index=frame.index)
 
 
@@ -162,6 +171,167 @@ def _solved(
         if len(found):
             values = own.values(place[found], limited=False)
             yield name, pd.Series(values, index[found]).reindex(cells[name].index)
+
+
+def _from_chains(
+    codec: TableCodec, cells: Cells, barred: Mapping[str, Mask], *, beyond: bool
+) -> Iterator[tuple[str, pd.Series[Any]]]:
+    """Yields columns x with cells from which all known computed cells of a row follow, if all
+    unknown columns of their formulas are x or follow from it.
+
+        net == gross - tax, tax == round(0.2 * gross, 2)      net gives gross if tax is unknown too
+
+    Args:
+        beyond: Whether the cells have to be the only ones, but may lie beyond the range of the
+            training table. Otherwise they are the middle ones of several within it.
+    """
+    formulas = {
+        r.column: r
+        for r in codec.reduction.rewritings
+        if isinstance(r, Residual) and r.sole is not None and not r.exempt and r.stride == 1
+    }
+    ancestors = [name for r in formulas.values() for name in r.parents if name not in formulas]
+    leaves = [name for name in dict.fromkeys(ancestors) if Grid.of(codec.schema[name]) is not None]
+    if not formulas or not leaves:
+        return
+    n = len(next(iter(cells.values())))
+    unknown = {name: series.isna().to_numpy() for name, series in cells.items()}
+    # Unknown leaves from which a cell follows; the last entry stands for all that are no leaves.
+    roots: dict[str, Mask] = {}
+    for name in dict.fromkeys([*ancestors, *formulas]):
+        own = np.zeros((n, len(leaves) + 1), dtype=bool)
+        if name in formulas:
+            own[:] = np.logical_or.reduce([roots[parent] for parent in formulas[name].parents])
+        else:
+            own[:, leaves.index(name) if name in leaves else -1] = True
+        roots[name] = own & unknown[name][:, None]
+    for at, leaf in enumerate(leaves):
+        is_open = unknown[leaf] & ~barred.get(leaf, np.zeros(n, dtype=bool))
+        of_leaf = {}
+        for name, formula in formulas.items():
+            of_parents = np.logical_or.reduce([roots[parent] for parent in formula.parents])
+            is_sole = of_parents[:, at] & (of_parents.sum(axis=1) == 1)
+            rows = is_open & is_sole & ~unknown[name]
+            if rows.any():
+                of_leaf[name] = rows
+        chain = _Chain(codec, leaf, formulas, cells)
+        found = chain.solved(of_leaf, beyond=beyond) if of_leaf else None
+        if found is not None:
+            yield leaf, found
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """Formulas by which columns follow from a column, the leaf.
+
+    Attributes:
+        leaf: Name of the column.
+        formulas: Exact formulas by the computed column, each after those of its parents.
+        cells: Cells of n rows.
+    """
+
+    codec: TableCodec
+    leaf: str
+    formulas: Mapping[str, Residual]
+    cells: Cells
+
+    def solved(self, equations: Mapping[str, Mask], *, beyond: bool) -> pd.Series[Any] | None:
+        """Returns the cells of the leaf that give the known computed cells; missing where there are
+        none, or several and `beyond` is set. None if there are none at all.
+
+        Args:
+            equations: By known computed column, a mask of the rows in which it depends on no other
+                unknown leaf. Shape: (n,) each.
+        """
+        is_chained = np.zeros(len(self.cells[self.leaf]), dtype=bool)
+        for name, rows in equations.items():
+            for parent in self.formulas[name].parents:
+                if parent in self.formulas:
+                    is_chained |= rows & self.cells[parent].isna().to_numpy()
+        at = np.flatnonzero(is_chained)
+        own = Grid.of(self.codec.schema[self.leaf])
+        assert own is not None, "leaves have grids"
+        if not len(at) or not all(self._can_step(name) for name in equations):
+            return None
+        grid = own
+        for name in equations if beyond else ():
+            wide = Grid.of(_without_limits(grid, self.formulas[name]))
+            grid = grid if wide is None else wide
+        low, high = np.full(len(at), grid.low), np.full(len(at), grid.high)
+        targets = {}
+        for name, rows in equations.items():
+            among = np.flatnonzero(rows[at])
+            target = self.formulas[name].grid.indices(self.cells[name].iloc[at[among]])
+            targets[name] = np.full(len(at), np.nan)
+            targets[name][among] = target
+            ends = monotone_solutions(
+                partial(self._result, name, at[among], grid),
+                grid,
+                len(among),
+                target[:, None],
+                target[:, None],
+            )
+            low[among] = np.maximum(low[among], ends[0][:, 0])
+            high[among] = np.minimum(high[among], ends[1][:, 0])
+        # Rounding makes results of neighbours differ by a unit: they are tried too.
+        tried = low[:, None] - _NEIGHBOURS + np.arange(_MOST_TRIED)
+        is_tried = (tried <= high[:, None] + _NEIGHBOURS) & (high >= low - _NEIGHBOURS)[:, None]
+        is_tried &= (tried >= grid.low) & (tried <= grid.high)
+        tried, rows = np.clip(tried, grid.low, grid.high), at.repeat(_MOST_TRIED)
+        fits = is_tried.copy()
+        for name, target in targets.items():
+            made = self._result(name, rows, grid, tried.ravel()).reshape(tried.shape)
+            near = int(self.formulas[name].at_ties)
+            fits &= (np.abs(made - target[:, None]) <= near) | np.isnan(target)[:, None]
+        n_fits = fits.sum(axis=1)
+        is_found = (n_fits == 1) | ((n_fits > 1) & (not beyond))
+        if not is_found.any():
+            return None
+        middle = (fits.cumsum(axis=1) == (n_fits[:, None] + 1) // 2).argmax(axis=1)
+        places = np.take_along_axis(tried, middle[:, None], axis=1)[:, 0][is_found]
+        cells = self.cells[self.leaf]
+        values = pd.Series(grid.values(places, limited=False), cells.index[at[is_found]])
+        return values.reindex(cells.index)
+
+    def _can_step(self, name: str) -> bool:
+        """Returns whether a formula, and those of its parents that depend on the leaf, can be
+        solved for these parents."""
+        formula = self.formulas[name]
+        return all(
+            formula.can_solve(parent) and (parent not in self.formulas or self._can_step(parent))
+            for parent in formula.parents
+            if self.leaf in self._ancestors(parent)
+        )
+
+    def _ancestors(self, name: str) -> set[str]:
+        """Returns a column with all columns from which it follows."""
+        parents = self.formulas[name].parents if name in self.formulas else ()
+        return {name}.union(*(self._ancestors(parent) for parent in parents))
+
+    def _result(self, name: str, at: Indices, grid: Grid, places: Indices) -> Numbers:
+        """Returns the index of a computed column in rows `at` for indices of the leaf; NaN without
+        a value. Shape: (m,), (m,) -> (m,)."""
+        index = pd.RangeIndex(len(at))
+        values = {self.leaf: pd.Series(grid.values(places, limited=False), index)}
+
+        def computed(formula: Residual) -> pd.Series[Any]:
+            parents = pd.DataFrame({p: cell(p) for p in formula.parents}, index=index)
+            residuals = pd.DataFrame({formula.column: np.full(len(at), formula.sole)})
+            found = formula.restored(parents, residuals).set_axis(index)
+            return found.where(parents.notna().all(axis=1))
+
+        def cell(column: str) -> pd.Series[Any]:
+            if column not in values:
+                known = self.cells[column].iloc[at].set_axis(index)
+                if column in self.formulas and known.isna().any():
+                    known = filled(known, computed(self.formulas[column]))
+                values[column] = known
+            return values[column]
+
+        result = computed(self.formulas[name])
+        found, has_value = np.full(len(at), np.nan), result.notna().to_numpy()
+        found[has_value] = self.formulas[name].grid.indices(result[has_value])
+        return found
 
 
 def _nearest(low: Indices, high: Indices, grid: Grid) -> tuple[Indices, Mask]:
