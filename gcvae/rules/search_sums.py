@@ -355,7 +355,7 @@ def _plain_sum(
         return None
     if len(factors) == 1 and not constant and [*factors.values()] == [1] and share == 1:
         return None  # a copy, which is found elsewhere
-    if len(factors) > 1 and not _all_needed(terms, y, factors, share):
+    if len(factors) > 1 and not _all_needed(terms, y, factors, share, len(remainders)):
         return None
     return factors, (constant, remainders, share)
 
@@ -387,12 +387,15 @@ def _are_apart(terms: _Terms, y: str, factors: Mapping[str, float]) -> bool:
     return (max(remainders) - min(remainders)) / unit >= _LEAST_GAP * len(remainders)
 
 
-def _all_needed(terms: _Terms, y: str, factors: Mapping[str, float], share: float) -> bool:
-    """Returns whether the sum holds in clearly fewer rows if any of its terms is omitted."""
+def _all_needed(
+    terms: _Terms, y: str, factors: Mapping[str, float], share: float, n_remainders: int
+) -> bool:
+    """Returns whether the sum holds in clearly fewer rows, with as many remainders, if any of its
+    terms is omitted."""
     gap = _LEAST_LOST if share < 1.0 else _LEAST_LOST_OF_ALL
     for name in factors:
         rest = {other: factor for other, factor in factors.items() if other != name}
-        if _fit_of(terms, y, rest)[2] > share - gap:
+        if _fit_of(terms, y, rest, max(n_remainders, 1))[2] > share - gap:
             return False
     return True
 

@@ -104,7 +104,7 @@ def _values(names: list[str]) -> str:
             rows.append([f"`{name}`", *values])
         else:
             equal.append(f"`{name}` {values[0]}")
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    table = "\n".join(f"|{'|'.join(row)}|" for row in rows)
     same = f"These settings are equal in every preset: {', '.join(equal)}."
     return "\n".join(["The table lists two presets. The others differ from them in few settings:",
                       "", *lines, "", same, "", table])  # fmt: skip

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gcvae.model.autoregressive_decoder import AutoregressiveDecoder
 from gcvae.model.decoders import GenerativeModel
-from gcvae.model.level_functions import LevelFunction, sharpest_last
+from gcvae.model.level_functions import FunctionStep, LevelFunction, sharpest_last
 from gcvae.numerics.generators import generator_for, uniform
 from gcvae.training.assembly import build_model
 from gcvae.training.calibration import calibrate
@@ -271,6 +271,24 @@ def test_a_row_is_an_exception_if_the_others_do_not_foretell_it() -> None:
     # its own code, and is not counted.
     assert found.pairs.tolist() == [[0, 1], [1, 0], [2, 3], [3, 1], [3, 2]]
     assert found.exceptions == pytest.approx(3.5 / 181)
+
+
+def test_a_function_that_all_rows_keep_has_exceptions_in_scores_and_none_in_generated_rows() -> (
+    None
+):
+    rows = np.array([[k, k % 3] for k in range(6)] * 4)
+    exact, broken = (LevelFunction.fit([3, 1], r) for r in (rows, np.append(rows, [[0, 1]], 0)))
+    assert (exact.is_exact, broken.is_exact) == (True, False)
+    names = [column.name for column in COLUMNS]
+    assert LevelFunction.from_json(exact.to_json(names), COLUMNS).is_exact
+    codes = torch.arange(6)[:, None]
+    for function in (exact, broken):
+        step = FunctionStep(function, 1, [column.n_codes for column in COLUMNS])
+        even = torch.full((6, 3), 1 / 3)
+        drawn = step.masses(even, codes).scatter(1, codes % 3, 0.0).sum(-1)
+        assert bool((drawn == 0.0).all()) == function.is_exact
+        scored = step(even.log(), codes).exp().scatter(1, codes % 3, 0.0).sum(-1)
+        torch.testing.assert_close(scored, torch.full((6,), function.exceptions))
 
 
 def test_codes_under_which_a_column_varies_freely_say_nothing_of_it() -> None:

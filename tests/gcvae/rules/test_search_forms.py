@@ -198,3 +198,91 @@ def test_columns_of_which_only_one_has_a_value_are_found() -> None:
     either = table.assign(firm=table["firm"].mask(random.random(N) < 0.3, ""))[["person", "firm"]]
     [found] = found_in(either).values()
     assert (found.rule.text, found.rule.share) == ("is_missing(firm) if not is_missing(person)", 1)
+
+
+def payslips(n: int, seed: int) -> pd.DataFrame:
+    """Pay with overtime, two deductions and a net amount; with the names of a German payroll."""
+    random = random_of(seed)
+    hours = random.choice([80, 100, 120, 160], n)
+    rate = random.choice([14.5, 18.75, 25.4, 38.9], n)
+    overtime = np.where(random.random(n) < 0.3, random.integers(1, 25, n), 0)
+    bonus = np.where(random.random(n) < 0.25, np.round(random.gamma(2, 150, n), 2), 0)
+    gross = np.round(rate * hours + 1.25 * rate * overtime + bonus, 2)
+    status = random.choice(["I", "III", "V"], n)
+    share = pd.Series(status).map({"I": 0.21, "III": 0.14, "V": 0.31}).to_numpy()
+    tax, social = np.round(gross * share, 2), np.round(gross * 0.2025, 2)
+    return pd.DataFrame(
+        {
+            "Netto": np.round(gross - tax - social, 2),
+            "Stunden": hours,
+            "Satz": rate,
+            "Überstunden": overtime,
+            "Bonus": bonus,
+            "Brutto": gross,
+            "Klasse": status,
+            "Steuer": tax,
+            "SV": social,
+        }
+    )
+
+
+def test_sums_of_products_and_of_columns_that_follow_from_each_other_are_found() -> None:
+    found = found_in(payslips(2_000, 1).astype(str))
+    assert {
+        "Brutto == Stunden * Satz + 1.25 * Satz * Überstunden + Bonus",
+        "SV == 0.2025 * Brutto",
+        "Steuer == rate[Klasse] * Brutto",
+        "Netto == Brutto - Steuer - SV",
+    } <= set(found)
+
+
+def test_a_total_of_seven_columns_is_found_among_parts_that_are_multiples_of_one_another() -> None:
+    random = random_of(4)
+    days = random.integers(1, 15, N)
+    kilometres = random.integers(20, 900, N)
+    parts = {
+        "rent": days * 29.9,
+        "cleaning": np.where(random.random(N) < 0.2, 35.0, 0.0),
+        "insurance": days * 9.9,
+        "distance": np.round(np.maximum(kilometres - 100, 0) * 0.25, 2),
+        "fuel": np.round(random.gamma(2, 9, N), 2),
+        "discount": np.round(random.random(N) * 12, 2),
+    }
+    signs = np.array([1, 1, 1, 1, 1, -1])
+    total = np.round(np.stack([*parts.values()], axis=1) @ signs, 2)
+    table = pd.DataFrame({"total": total, "km": kilometres, "days": days} | parts)
+    assert "total == rent + cleaning + insurance + distance + fuel - discount" in found_in(
+        table.round(2).astype(str)
+    )
+
+
+def test_days_that_are_added_to_a_date_are_found() -> None:
+    random = random_of(5)
+    first = pd.Timestamp("2024-01-01") + pd.to_timedelta(random.integers(0, 700, N), "D")
+    length = random.integers(1, 15, N)
+    last = first + pd.to_timedelta(length - 1, "D")
+    table = pd.DataFrame(
+        {"first": first, "last": last, "days": length, "due": last + pd.Timedelta(days=14)}
+    )
+    assert {"days == last - first + 1", "due == last + 14"} <= set(found_in(table.astype(str)))
+
+
+def test_a_factor_that_is_zero_for_some_levels_is_looked_up() -> None:
+    random = random_of(6)
+    net = np.round(random.lognormal(4, 1, N), 2)
+    country = random.choice(["US", "DE", "FR"], N, p=[0.5, 0.3, 0.2])
+    tax = np.where(country == "US", np.round(net * 0.0725, 2), 0.0)
+    table = pd.DataFrame({"country": country, "net": net, "tax": tax})
+    assert "tax == rate[country] * net" in found_in(table.astype(str))
+
+
+def test_a_price_of_two_levels_is_not_turned_into_its_cause() -> None:
+    random = random_of(7)
+    room = random.choice(["single", "double", "suite"], N)
+    season = random.choice(["low", "high"], N)
+    price = pd.Series(room).map({"single": 79.0, "double": 119.0, "suite": 249.0}).to_numpy()
+    table = pd.DataFrame({"room": room, "season": season})
+    table["price"] = np.round(price * np.where(season == "high", 1.3, 1.0), 2)
+    found = found_in(table.astype(str))
+    assert "room and season determine price" in found
+    assert "price determines room" not in found
