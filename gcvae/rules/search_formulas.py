@@ -61,6 +61,8 @@ _LEAST_MET, _LEAST_NUMBERS_MET = 0.02, 3
 """Minimum share of rows in which the bound is reached, and of distinct numbers in them."""
 MOST_COLUMNS = 40
 """Maximum number of columns in pairs and triples; time grows with the cube of this number."""
+_MOST_IN_TRIPLES = 20
+"""Maximum number of columns of which products of three are formed."""
 _MOST_MATCHES = 400
 """Maximum number of pairs that match one row's value; more are not informative."""
 _MOST_TRIED, _MOST_OF_NAMES = 24, 3
@@ -71,8 +73,6 @@ _MOST_LOST = 0.01
 """Tolerated share of rows, computed by one formula of a relation, that violate another one."""
 _MOST_MISSED, _NEAR_STEPS = 0.02, 2.0
 """An approximation misses more than this share of rows, by a median of at most so many steps."""
-_MOST_COST = 6.0
-"""Maximum cost of a formula of several columns, see `gcvae.rules.plan`."""
 _NEAR_ROWS = 200
 _MOST_LEFT = 0.06
 """Maximum standard deviation of the error of an approximate formula, as a share of the column's."""
@@ -247,9 +247,7 @@ def _preferred(sample: RowSample, sides: Sequence[Candidate]) -> Candidate | Non
     ]
     best.sort(key=lambda pair: round(pair[0]))
     [(cost, first), *others] = best
-    if agreement[first.rule.text][0] < _LEAST_HELD or (
-        cost > _MOST_COST and len(first.rule.parents) > 1
-    ):
+    if agreement[first.rule.text][0] < _LEAST_HELD:
         return None
     return replace(first, cost=cost, others=tuple((c, other.rule) for c, other in others))
 
@@ -257,12 +255,21 @@ def _preferred(sample: RowSample, sides: Sequence[Candidate]) -> Candidate | Non
 def _cost(sample: RowSample, rule: Rule) -> float:
     """Returns how often the number of steps of the computed column's resolution has to be doubled
     to reach that of the finest parent. Of two columns, up to three times count as none."""
-    steps = [
-        float(np.nanstd(sample.training.numbers[name])) / (grid_unit(sample.schema[name]) or 1.0)
-        for name in (rule.column, *rule.parents)
-    ]
-    n_doubled = math.log2(max(1.0, *(other / steps[0] for other in steps[1:])))
+    own, *others = (_n_steps(sample, name) for name in (rule.column, *rule.parents))
+    n_doubled = math.log2(max(1.0, *(other / own for other in others)))
     return n_doubled if len(rule.parents) > 1 or n_doubled > _COARSER else 0.0
+
+
+def _n_steps(sample: RowSample, name: str) -> float:
+    """Returns the standard deviation of a column in multiples of its resolution, or of the largest
+    power of ten times it of which all numbers are multiples, such as thousands."""
+    numbers, step = sample.training.numbers[name], grid_unit(sample.schema[name]) or 1.0
+    numbers = numbers[~np.isnan(numbers)]
+    while np.abs(numbers).max() >= 10 * step and np.allclose(
+        np.rint(numbers / (10 * step)) * 10 * step, numbers, rtol=0.0, atol=1e-3 * step
+    ):
+        step *= 10
+    return float(numbers.std()) / step
 
 
 def _agreement_of_others(
@@ -411,6 +418,18 @@ class FormulaTerms:
         """Products of two columns."""
         at = [i for i, pair in enumerate(self.pairs.each) if pair.factors and pair.size == 2.0]
         return _Terms([self.pairs.each[i] for i in at], self.pairs.values[:, at])
+
+    @cached_property
+    def triple_products(self) -> _Terms:
+        """Products of three of the first columns."""
+        products, values = list[_Term](), [self.leaves.values[:, :0]]
+        plain = [i for i, leaf in enumerate(self.leaves.each) if leaf.size == 1.0]
+        for places in combinations(plain[:_MOST_IN_TRIPLES], 3):
+            leaves = [self.leaves.each[i] for i in places]
+            names = frozenset().union(*(leaf.names for leaf in leaves))
+            products.append(_Term(" * ".join(leaf.text for leaf in leaves), names, 3.0))
+            values.append(self.leaves.values[:, places].prod(axis=1, keepdims=True))
+        return _Terms(products, np.concatenate(values, axis=1))
 
     @classmethod
     def of(cls, sample: RowSample) -> Self:
@@ -601,6 +620,7 @@ class _Sieve:
         for one in (
             *sieve._of_multiples(leaves, rows),
             *sieve._of_multiples(pairs, rows),
+            *sieve._of_multiples(terms.triple_products, rows),
             *sieve._of_terms(leaves, rows),
             *sieve._of_terms(pairs, rows),
             *islice(sieve._of_triples(leaves, pairs, rows), 3 * _MOST_TRIED),  # of a b c, three
@@ -655,7 +675,7 @@ class _Sieve:
             plain_factors = _plain_factors(factor) if is_fine else [float(f"{factor:.1g}")]
             for digits, plain in enumerate(plain_factors):
                 hits = np.abs(plain * x - self.y)[known] <= self.near[known]
-                if plain not in _FACTORS and hits.mean() >= _LEAST_SIEVED:
+                if hits.mean() >= _LEAST_SIEVED:
                     text, _ = _scaled(plain, term.text, term.size)
                     values_of = partial(np.multiply, plain, terms.values[:, place])
                     size = term.size + 0.5 + 0.1 * digits
