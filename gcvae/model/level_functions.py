@@ -142,7 +142,7 @@ class LevelFunction:
         pairs[:, 0] ^= is_inverse
         n_kept = blanks[pairs[:, 0], pairs[:, 1]].sum()
         exceptions = (len(rows) - n_kept + 0.5) / (len(rows) + 1.0)
-        is_exact = n_kept == len(rows)
+        is_exact = bool(n_kept == len(rows))
         return cls(
             columns[1], columns[:1], pairs, float(exceptions), blanks=blanks, is_exact=is_exact
         )
@@ -312,8 +312,7 @@ class FunctionStep(nn.Module):
         log_both = torch.logaddexp(log_fit, log_break)
         share = (self.shares if shares is None else shares)[place].to(log_beta.dtype)
         kept = torch.where(is_open, log_both - log_fit + (-share).log1p(), 0.0)[..., None]
-        log_share = share.log().clamp(min=2 * _NOTHING)
-        broken = torch.where(is_open, log_both - log_break + log_share, 0.0)[..., None]
+        broken = torch.where(is_open, log_both - log_break + share.log(), 0.0)[..., None]
         return log_beta + torch.where(fits, kept, torch.where(breaks, broken, 0.0))
 
     def masses(self, masses: Tensor, codes: Tensor) -> Tensor:

@@ -66,15 +66,15 @@ def find_features(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
     features = list(_features(sample))
     n_tried = max(len(columns) * len(features), 1)
     yield from _spans(sample, plan)
-    # Brackets come after factors, which may have separate ranges too, and beside unsure lookups.
-    of_two = {c.name for c in columns if sample.training.codes[c.name].max() == 1}
+    # Brackets come after factors, which may have separate ranges too.
     unsure: list[tuple[Column, list[Candidate]]] = []
     for column in columns:
         found = list(_lookups(sample, column, features, n_tried))
-        found += _thresholds(sample, column) if column.name in of_two else []
-        best = _best(found, plan)
-        if column.name in of_two or any(candidate.share >= _SURE_SHARE for candidate in best):
-            yield from best
+        sure = _best([c for c in found if c.share >= _SURE_SHARE], plan)
+        if sure:
+            yield from sure
+        elif sample.training.codes[column.name].max() == 1:
+            yield from _best([*found, *_thresholds(sample, column)], plan)
         else:
             unsure.append((column, found))
     yield from _factors(sample, plan)
