@@ -195,10 +195,9 @@ def find_spans(sample: RowSample) -> list[Candidate]:
     dates = sample.dates[:_MOST_COLUMNS]
     n_tried = max(len(dates) ** 2 * max(len(sample.numeric), 1) * len(_UNITS), 1)
     found = []
-    values = [numbers[c.name][:_SIEVE_ROWS, None] for c in sample.numeric]
-    values = np.concatenate(
-        [np.empty((len(sample.training.frame[:_SIEVE_ROWS]), 0)), *values], axis=1
-    )
+    none = np.empty((min(len(sample.training), _SIEVE_ROWS), 0))
+    columns = [numbers[c.name][:_SIEVE_ROWS, None] for c in sample.numeric]
+    values = np.concatenate([none, *columns], axis=1)
     near = np.array([(grid_unit(column) or 1e-6) / 2 for column in sample.numeric])
     for start, end in permutations(dates, 2):
         between = (numbers[end.name] - numbers[start.name])[:_SIEVE_ROWS]

@@ -225,11 +225,11 @@ def _one_per_relation(
             least = share_of[names] - _NEGLIGIBLE_SHARE
             if any(fewer < names and share >= least for fewer, share in share_of.items()):
                 continue  # further columns change no more than rounding does
-            candidate = _preferred(sample, sides)
-            if candidate is not None and plan.allows(candidate.rule, turns=False):
-                yield candidate
-            elif candidate is not None:
-                waiting.append(candidate)
+            preferred = _preferred(sample, sides)
+            if preferred is not None and plan.allows(preferred.rule, turns=False):
+                yield preferred
+            elif preferred is not None:
+                waiting.append(preferred)
         yield from waiting
 
 

@@ -164,11 +164,11 @@ def _totals(terms: _Terms) -> Iterator[dict[str, float]]:
         least_known = int(np.isnan(whole).sum(axis=0).argmax())
         whole, texts = np.delete(whole, least_known, axis=1), np.delete(texts, least_known).tolist()
     whole = whole[~np.isnan(whole).any(axis=1)]
-    whole = np.rint(whole[(np.abs(whole) < 2.0**52).all(axis=1)]).astype(np.int64)
+    counts = np.rint(whole[(np.abs(whole) < 2.0**52).all(axis=1)]).astype(np.int64)
     random = np.random.default_rng(0)
     found: dict[frozenset[str], dict[str, float]] = {}
     for _ in range(_N_BATCHES):
-        rows = _covering(whole[random.permutation(len(whole))])
+        rows = _covering(counts[random.permutation(len(counts))])
         if len(rows) < _BATCH_ROWS:
             return
         # Equal sums in all rows have equal keys, which are computed modulo 2^64.

@@ -277,10 +277,10 @@ class _Chain:
         tried = low[:, None] - _NEIGHBOURS + np.arange(_MOST_TRIED)
         is_tried = (tried <= high[:, None] + _NEIGHBOURS) & (high >= low - _NEIGHBOURS)[:, None]
         is_tried &= (tried >= grid.low) & (tried <= grid.high)
-        tried, rows = np.clip(tried, grid.low, grid.high), at.repeat(_MOST_TRIED)
+        tried, of_tried = np.clip(tried, grid.low, grid.high), at.repeat(_MOST_TRIED)
         fits = is_tried.copy()
         for name, target in targets.items():
-            made = self._result(name, rows, grid, tried.ravel()).reshape(tried.shape)
+            made = self._result(name, of_tried, grid, tried.ravel()).reshape(tried.shape)
             near = int(self.formulas[name].at_ties)
             fits &= (np.abs(made - target[:, None]) <= near) | np.isnan(target)[:, None]
         n_fits = fits.sum(axis=1)
