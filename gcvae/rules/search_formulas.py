@@ -3,6 +3,8 @@
     leaves    x, and for rates 1 - r, 1 + r, 1 - r/100, 1 + r/100
     pairs     a + b, a - b, a * b, a / b, 100 * a / b, a / b², (a - b) / b, (a + b) / 2
     triples   a pair P and a third leaf u, by meet in the middle: y = P * u where y / u = P
+    multiples c * x, c * P or c * a * b * d, with the constant c that most rows agree on
+    products  a * b + d * e, by meet in the middle
     bounds    max(a, f) or min(a, f), of such a formula f and a column or number a
 
 A formula is tested on some rows (the sieve), then on all of the training half, and validated on the
