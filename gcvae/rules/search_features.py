@@ -5,6 +5,7 @@
     age == years(born, "2025-06-30")   tenure == months(hired, left)           completed spans
     grade == name[bracket(points, 50, 75, 90)]                                 limits of a number
     bonus == rate[grade] * salary      price == extra[size] + base             factors and summands
+    discount == rate[days >= 7] * rent                                         factors by a limit
 
 The training half of the sample fits lookup tables such as `rate`, the validation half validates
 them.
@@ -51,6 +52,8 @@ _MOST_LEVELS = 60
 _LEAST_OF_KEY = 2
 """Minimum number of training rows that contain a key of a lookup table."""
 _LEAST_OF_VALUE = 4
+_LEAST_ZEROS = 0.02
+"""Minimum share of rows in which a column with a factor up to a limit is 0, and is not."""
 _DAY = 86_400.0
 _YEAR = 365.25 * _DAY
 _PARTS = ("weekday", "month", "quarter", "year", "hour", "day")
@@ -365,13 +368,14 @@ def _birthdays(days: pd.DatetimeIndex, ages: npt.NDArray[Any]) -> npt.NDArray[np
 
 def _factors(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
     """Yields rules for columns that are another column times a factor, or plus a summand, which a
-    column of levels determines."""
+    column of levels determines; a factor may also be 0 up to a limit of a third column."""
     numbers = sample.training.numbers
     levels = [c for c in sample.columns if _has_few_levels(sample, c)][:_MOST_COLUMNS]
     numeric = sample.numeric[:_MOST_COLUMNS]
     n_tried = max(2 * len(levels) * len(numeric) ** 2, 1)
     relations: dict[frozenset[str], list[Candidate]] = {}
-    for y, x in permutations(numeric, 2) if levels else ():
+    flags = {y.name: list(_flags(sample, y)) for y in numeric}
+    for y, x in permutations(numeric, 2):
         unit = grid_unit(y)
         if unit is None or np.nanstd(numbers[y.name]) < 4 * unit:
             continue
@@ -380,10 +384,11 @@ def _factors(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
                 continue
             if not plan.allows(Rule(f"{quoted_name(y.name)} == {quoted_name(x.name)}")):
                 break
-            for level in levels:
-                if level.name not in (y.name, x.name):
-                    found = _with_levels(sample, (y, x, level), form, (0.5 + 1e-6) * unit, n_tried)
-                    relations.setdefault(frozenset({y.name, x.name}), []).extend(found)
+            codes = sample.training.codes
+            keys = [(quoted_name(c.name), codes[c.name]) for c in levels if c not in (y, x)]
+            for key in [*keys, *(flags[y.name] if form == "factor" else ())]:
+                found = _with_levels(sample, y, x, key, form, n_tried)
+                relations.setdefault(frozenset({y.name, x.name}), []).extend(found)
     places = {name: place for place, name in enumerate(sample.schema.names)}
 
     def key(candidate: Candidate) -> tuple[float, int]:
@@ -417,15 +422,32 @@ def _are_few(form: str, y: Numbers, x: Numbers) -> bool:
     return len(y) >= 20
 
 
+def _flags(sample: RowSample, y: Column) -> Iterator[tuple[str, Codes]]:
+    """Yields conditions x >= limit that say where a column is not 0, each with 0 or 1 for each of n
+    training rows. Shape: (n,)."""
+    n, values = len(sample.training), [half.numbers[y.name] for half in sample.halves]
+    is_there = np.where(np.isnan(both := np.concatenate(values)), -1, both != 0).astype(np.int64)
+    if not _LEAST_ZEROS < (is_there == 0).mean() < 1 - _LEAST_ZEROS:
+        return
+    for other in _that_order(sample, is_there, 2):
+        x = np.concatenate([half.numbers[other.name] for half in sample.halves])
+        found = _ranges(is_there, x, 2) if other.name != y.name else None
+        if found is not None:
+            yield f"{quoted_name(other.name)} >= {found[1][0]}", is_there[:n]
+
+
 def _with_levels(
-    sample: RowSample, columns: tuple[Column, Column, Column], form: str, near: float, n_tried: int
+    sample: RowSample, y: Column, x: Column, key: tuple[str, Codes], form: str, n_tried: int
 ) -> list[Candidate]:
     """Returns the rule in which each level has the factor or summand with the fewest digits that
-    fits all its rows; an empty list if it is not valid."""
-    y, x, level = (quoted_name(column.name) for column in columns)
-    half = sample.training
-    target, other = (half.numbers[column.name] for column in columns[:2])
-    codes = half.codes[columns[2].name]
+    fits all its rows; an empty list if it is not valid.
+
+    Args:
+        key: Expression of the level, and its index in each of n training rows. Shape: (n,).
+    """
+    half, near = sample.training, (0.5 + 1e-6) * (grid_unit(y) or 0.0)
+    target, other = half.numbers[y.name], half.numbers[x.name]
+    level, codes = key
     rows = np.flatnonzero(~np.isnan(target) & ~np.isnan(other) & (codes >= 0) & (other != 0))
     rows = rows[np.argsort(codes[rows], kind="stable")]
     if not len(rows):
@@ -447,8 +469,7 @@ def _with_levels(
     table: dict[str, Level] = {key: plainest(low, high) for key, low, high in within}
     if len(set(table.values())) < 2:
         return []
-    name, text = (
-        ("rate", f"rate[{level}] * {x}") if form == "factor" else ("extra", f"{x} + extra[{level}]")
-    )
-    rule = Rule(f"{y} == {text}", source="found", tables={name: table})
+    name, of_x = "rate" if form == "factor" else "extra", quoted_name(x.name)
+    text = f"rate[{level}] * {of_x}" if form == "factor" else f"{of_x} + extra[{level}]"
+    rule = Rule(f"{quoted_name(y.name)} == {text}", source="found", tables={name: table})
     return list(validated([rule], sample, n_tried, LEAST_SHARE))

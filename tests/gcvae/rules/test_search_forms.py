@@ -286,3 +286,12 @@ def test_a_price_of_two_levels_is_not_turned_into_its_cause() -> None:
     found = found_in(table.astype(str))
     assert "room and season determine price" in found
     assert "price determines room" not in found
+
+
+def test_a_factor_from_a_limit_of_another_column_on_is_found() -> None:
+    random = random_of(8)
+    days = random.integers(1, 20, N)
+    rent = np.round(days * random.choice([29.9, 37.5, 58.0], N) + random.random(N) * 20, 2)
+    discount = np.where(days >= 7, np.round(rent * 0.1, 2), 0.0)
+    table = pd.DataFrame({"days": days, "rent": rent, "discount": discount})
+    assert "discount == rate[days >= 7] * rent" in found_in(table.astype(str))
