@@ -385,9 +385,9 @@ def _factors(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
             if not plan.allows(Rule(f"{quoted_name(y.name)} == {quoted_name(x.name)}")):
                 break
             codes = sample.training.codes
-            keys = [(quoted_name(c.name), codes[c.name]) for c in levels if c not in (y, x)]
-            for key in [*keys, *(flags[y.name] if form == "factor" else ())]:
-                found = _with_levels(sample, y, x, key, form, n_tried)
+            own = [(quoted_name(c.name), codes[c.name]) for c in levels if c not in (y, x)]
+            for level in [*own, *(flags[y.name] if form == "factor" else ())]:
+                found = _with_levels(sample, y, x, level, form, n_tried)
                 relations.setdefault(frozenset({y.name, x.name}), []).extend(found)
     places = {name: place for place, name in enumerate(sample.schema.names)}
 
