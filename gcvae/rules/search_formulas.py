@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations, islice
 from typing import NamedTuple, Self
@@ -200,8 +200,7 @@ def find_formulas(sample: RowSample, terms: FormulaTerms, plan: Plan) -> Iterato
     found = []
     for column in terms.columns:
         whole = _Sieve.of(sample, column)
-        proposals = whole.proposals(_informative_rows(whole.y), terms)
-        found += _held(sample, whole, proposals, n_tried, LEAST_SHARE)
+        found += _held(sample, whole, whole.usual_proposals(terms), n_tried, LEAST_SHARE)
     yield from _one_per_relation(sample, [one for _, one in sorted(found, key=key)], plan)
 
 
@@ -409,11 +408,13 @@ class FormulaTerms:
         columns: Columns that formulas may explain: those with more than two numbers.
         leaves: Numeric columns as terms, and 1 - r and 1 + r of rates r.
         pairs: Combinations of two leaves.
+        proposed: Formulas proposed so far, by the column that they explain.
     """
 
     columns: tuple[Column, ...]
     leaves: _Terms
     pairs: _Terms
+    proposed: dict[str, list[_Proposal]] = field(default_factory=dict)
 
     @cached_property
     def products(self) -> _Terms:
@@ -522,7 +523,7 @@ def _bounded(whole: _Sieve, terms: FormulaTerms) -> Iterator[_Proposal]:
     """
     y, near, usual, leaves = whole.y, whole.near, whole.usual, terms.leaves
     known = y[~np.isnan(y)]
-    proposals = whole.proposals(_informative_rows(y), terms)
+    proposals = whole.usual_proposals(terms)
     for word, choose, sign in (("max", np.maximum, 1.0), ("min", np.minimum, -1.0)):
         if (sign * known >= sign * usual).all():
             for text, size, names, values in proposals:
@@ -610,6 +611,13 @@ class _Sieve:
     def of(cls, sample: RowSample, column: Column) -> Self:
         """Returns the first training rows of a column."""
         return cls(column, sample.training.numbers[column.name][:_ROWS], grid_unit(column))
+
+    def usual_proposals(self, terms: FormulaTerms) -> list[_Proposal]:
+        """Returns the formulas that equal the column in most informative rows; shortest first."""
+        name = self.column.name
+        if name not in terms.proposed:
+            terms.proposed[name] = self.proposals(_informative_rows(self.y), terms)
+        return terms.proposed[name]
 
     def proposals(self, rows: npt.NDArray[np.intp], terms: FormulaTerms) -> list[_Proposal]:
         """Returns the formulas that equal the column to be explained in most of `rows`, indices of
