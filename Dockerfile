@@ -30,6 +30,7 @@ COPY service ./service
 COPY worker ./worker
 COPY gcvae_cli ./gcvae_cli
 COPY gcvae_client ./gcvae_client
+COPY gcvae_sources ./gcvae_sources
 RUN pip install --no-cache-dir --no-deps --no-build-isolation \
     . './server[postgres,redis,traces]' ./gcvae_client
 

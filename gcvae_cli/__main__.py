@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ from gcvae.errors import GcvaeError, InputError, SettingError
 from gcvae_cli.app import app
 from gcvae_cli.errors import CommandError
 from gcvae_cli.signals import Ended, raised_signals
+from gcvae_sources.errors import SourceError, TargetError
 
 _INTERRUPTED = 130  # 128 + SIGINT, as in shells
 _MOST_PROBLEMS = 12
@@ -42,6 +44,10 @@ def _run(given: list[str]) -> int:
         return _refuse(_usage_line(error), error.exit_code)
     except CommandError as error:
         return _refuse(str(error), error.exit_code)
+    except SourceError as error:
+        return _refuse(re.sub("^/", "--", str(error)), 2)
+    except TargetError as error:
+        return _refuse(re.sub("^/table", "--into", str(error)), 1)
     except InputError as error:
         return _refuse(_problem_lines(error), 2 if isinstance(error, SettingError) else 1)
     except GcvaeError as error:

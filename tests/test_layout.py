@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
     "gcvae", "catalog", "models_store", "runtime", "service", "worker", "gcvae_cli", "gcvae_client",
+    "gcvae_sources",
 )  # fmt: skip
 FIXED_BY_THE_CUSTOMER = (
     "pyproject.toml",

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
+from gcvae.errors import MissingPackageError
 from gcvae.numerics.seeds import MAX_SEED
 from gcvae_cli.assignments import parse_assignments
 from gcvae_cli.databases.folders import document_of, files_of, write_folder
-from gcvae_cli.errors import NotInstalledError, WrongUsageError
+from gcvae_cli.errors import WrongUsageError
 from gcvae_cli.files.json_texts import read_schema
 from gcvae_cli.files.options import (
     AsJson,
@@ -127,12 +128,9 @@ def _opened(source: str, output: str | None) -> tuple[dict[str, Any], dict[str, 
         tables = {name: str(path) for name, path in files.items()}
         return tables, document_of(files), lambda drawn: write_folder(target, drawn, files)
     try:
-        from gcvae_cli.databases.sql import read_database, write_database
+        from gcvae_sources.databases import read_database, write_database
     except ModuleNotFoundError as error:
-        raise NotInstalledError(
-            "`gcvae clone` of a database needs the package sqlalchemy, which is not installed; in "
-            "the clone of gcvae, `pip install '.[databases]'` brings it"
-        ) from error
+        raise MissingPackageError("databases", "sqlalchemy", "databases") from error
     frames, document, metadata = read_database(source)
     for table in metadata.tables.values():
         for column in table.columns:

@@ -7,8 +7,9 @@ from enum import StrEnum
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from gcvae_cli.errors import NotInstalledError, OutputError, WrongUsageError
-from gcvae_cli.inputs import hidden_password, is_url
+from gcvae.errors import MissingPackageError
+from gcvae_cli.errors import OutputError, WrongUsageError
+from gcvae_sources.urls import hidden_password, is_url
 
 
 class IfExists(StrEnum):
@@ -37,14 +38,14 @@ def store(path: Path, output: str, name: str | None, if_exists: IfExists) -> Non
         name: Name of the table of a database.
 
     Raises:
-        OutputError: The database or bucket refuses the rows; nothing was changed.
+        TargetError, OutputError: The database or bucket refuses the rows; nothing was changed.
     """
     if urlsplit(output).scheme == "s3":
         _upload(path, output)
         return
-    from gcvae_cli.databases.sql import insert_rows
+    from gcvae_sources.databases import insert_rows
 
-    insert_rows(output, str(name), path, if_exists.value)
+    insert_rows(output, {str(name): path}, if_exists.value)
 
 
 def require_writable(output: str, name: str | None, if_exists: IfExists) -> None:
@@ -52,8 +53,8 @@ def require_writable(output: str, name: str | None, if_exists: IfExists) -> None
 
     Raises:
         WrongUsageError: The table is not named, or the URL is of a web server.
-        OutputError: The table exists and must not be changed, or the database does not answer.
-        NotInstalledError: SQLAlchemy is not installed.
+        TargetError: The table exists and must not be changed, or the database does not answer.
+        MissingPackageError: SQLAlchemy is not installed.
     """
     scheme = urlsplit(output).scheme if is_url(output) else ""
     if scheme in ("", "s3"):
@@ -65,12 +66,9 @@ def require_writable(output: str, name: str | None, if_exists: IfExists) -> None
     if name is None:
         raise WrongUsageError("--into NAME is missing: the table of the database to write")
     try:
-        from gcvae_cli.databases.sql import require_table
+        from gcvae_sources.databases import require_table
     except ModuleNotFoundError as error:
-        raise NotInstalledError(
-            "databases need the package sqlalchemy, which is not installed; "
-            "in the clone of gcvae, `pip install '.[databases]'` brings it"
-        ) from error
+        raise MissingPackageError("databases", "sqlalchemy", "databases") from error
     require_table(output, name, if_exists.value)
 
 

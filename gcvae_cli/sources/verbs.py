@@ -12,10 +12,10 @@ import typer
 
 from gcvae.files.temporary_files import temporary_files
 from gcvae_cli.files.options import TableOutput
-from gcvae_cli.inputs import hidden_password
 from gcvae_cli.outputs import shown_as
 from gcvae_cli.sources.fetching import fetched
 from gcvae_cli.sources.storing import IfExists, local_output, require_writable, store
+from gcvae_sources.urls import hidden_password
 
 _Source = Annotated[
     str,

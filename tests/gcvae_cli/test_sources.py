@@ -127,7 +127,7 @@ def test_a_table_that_exists_is_kept_unless_it_may_be_changed(
     asked = ["sample", model, "--rows", "20", "--seed", "3", "-o", url, "--into", "orders"]
     capsys.readouterr()
     assert main(asked) == 1
-    assert "--into orders: the database has such a table" in capsys.readouterr().err
+    assert "--into: the database has the table 'orders'" in capsys.readouterr().err
 
     def count() -> int:
         with closing(sqlite3.connect(tmp_path / "shop.sqlite")) as connection:
@@ -213,15 +213,18 @@ def test_a_column_that_is_missing_at_first_has_the_type_of_its_later_rows(tmp_pa
         ),
         (
             ["sqlite:///{}/shop.sqlite", "--table", "order"],
-            "--table order: the database has no such table; it has: orders",
+            "--table: the database has no table 'order' (expected: one of: orders)",
         ),
         (["sqlite:///{}/shop.sqlite", "--query", "SELECT x FROM orders"], "no such column: x"),
-        (["sqlite:///{}/shop.sqlite", "--query", "SELECT n, n FROM orders"], "two columns of the"),
+        (
+            ["sqlite:///{}/shop.sqlite", "--query", "SELECT n, n FROM orders"],
+            "two columns have the same name",
+        ),
         (["postgresql://a:b@127.0.0.1:1/x?password=secret", "--table", "t"], "127.0.0.1"),
         (["postgresql://a:p@secret@127.0.0.1:1/x", "--table", "t"], "write it as %40"),
         (["postgresql://127.0.0.1:port/x", "--table", "t"], "postgresql://127.0.0.1:port/x"),
-        (["{}/book.xlsx", "--table", "none"], "has the sheets first, second"),
-        (["{}/plain.csv", "--table", "orders"], "--table is for databases and workbooks"),
+        (["{}/book.xlsx", "--table", "none"], "(expected: one of: first, second)"),
+        (["{}/plain.csv", "--table", "orders"], "(expected: a database or a workbook)"),
         (["{}/plain.csv", "--query", "SELECT 1"], "--query is for databases"),
         (["nothing://me:secret@host/x", "--table", "orders"], "nothing"),
         (["mysql+pymssql://me:secret@host/x", "--table", "orders"], "mysql"),
@@ -275,12 +278,12 @@ def test_nothing_half_made_stays(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_times_and_missing_whole_numbers_come_back_as_they_were(tmp_path: Path) -> None:
-    from gcvae_cli.databases.sql import insert_rows
+    from gcvae_sources.databases import insert_rows
 
     frame = table().assign(n=table()["n"].astype("Int64").mask(table()["n"] == 3))
     frame.to_parquet(tmp_path / "rows.parquet")
     url = f"sqlite:///{tmp_path}/times.sqlite"
-    insert_rows(url, "rows", tmp_path / "rows.parquet", "fail")
+    insert_rows(url, {"rows": tmp_path / "rows.parquet"}, "fail")
     with closing(sqlite3.connect(tmp_path / "times.sqlite")) as connection:
         [(kind, time)] = connection.execute("SELECT typeof(n), zeit FROM rows LIMIT 1").fetchall()
     assert (kind, time) == ("integer", "2024-01-01 00:00:00")

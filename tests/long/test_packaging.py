@@ -24,7 +24,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDERS = {"gcvae": ROOT, "gcvae-client": ROOT / "gcvae_client", "gcvae-server": ROOT / "server"}
 PACKAGES = {
-    "gcvae": {"gcvae", "gcvae_cli"},
+    "gcvae": {"gcvae", "gcvae_cli", "gcvae_sources"},
     "gcvae-client": {"gcvae_client"},
     "gcvae-server": {"catalog", "models_store", "runtime", "service", "worker"},
 }

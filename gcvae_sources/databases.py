@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import sqlite3
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
@@ -20,10 +21,12 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
 from gcvae.arrays import TIMES
-from gcvae_cli.errors import OutputError, WrongUsageError
-from gcvae_cli.inputs import hidden_password
+from gcvae.errors import Problem
+from gcvae_sources.errors import SourceError, TargetError
+from gcvae_sources.urls import hidden_password
 
 _BATCH_ROWS = 5_000
+_MOST_LISTED = 20
 
 
 def read_database(url: str) -> tuple[dict[str, pd.DataFrame], dict[str, Any], sa.MetaData]:
@@ -36,12 +39,12 @@ def read_database(url: str) -> tuple[dict[str, pd.DataFrame], dict[str, Any], sa
         url: SQLAlchemy URL of the database.
 
     Raises:
-        WrongUsageError: The database cannot be opened or read, or has no tables.
+        SourceError: The database cannot be opened or read, or has no tables.
     """
     try:
         engine = _engine(url)
     except SQLAlchemyError as error:
-        raise WrongUsageError(f"{hidden_password(url)}: {_reason(error)}") from error
+        raise SourceError(f"{_shown(url)}: {_reason(error)}") from error
     metadata = sa.MetaData()
     try:
         with engine.connect() as connection:
@@ -52,14 +55,14 @@ def read_database(url: str) -> tuple[dict[str, pd.DataFrame], dict[str, Any], sa
                 metadata.reflect(connection)
             metadata.info["dialect"] = engine.dialect.name
             if not metadata.tables:
-                raise WrongUsageError(f"{hidden_password(url)}: the database has no tables")
+                raise SourceError(f"{_shown(url)}: the database has no tables")
             if engine.dialect.name == "sqlite":
                 _complete_sqlite(connection, metadata)
             frames = {name: _rows(connection, t) for name, t in metadata.tables.items()}
             for table in metadata.tables.values():
                 _set_time_types(connection, table)
     except (SQLAlchemyError, ValueError, TypeError) as error:
-        raise WrongUsageError(f"{hidden_password(url)}: {_reason(error)}") from error
+        raise SourceError(f"{_shown(url)}: {_reason(error)}") from error
     finally:
         engine.dispose()
     return frames, {"tables": {n: _keys(t) for n, t in metadata.tables.items()}}, metadata
@@ -74,7 +77,7 @@ def write_database(url: str, tables: Mapping[str, pd.DataFrame], metadata: sa.Me
         metadata: Reflected tables, from `read_database`.
 
     Raises:
-        OutputError: A table or the SQLite file exists already, or the database reports an error.
+        TargetError: A table or the SQLite file exists already, or the database reports an error.
     """
     try:
         parsed = sa.make_url(url)
@@ -83,7 +86,7 @@ def write_database(url: str, tables: Mapping[str, pd.DataFrame], metadata: sa.Me
             _write(url, tables, metadata)
             return
         if path.exists():
-            raise OutputError(f"{path}: there is such a file (expected: a new one)")
+            raise TargetError(f"{path}: there is such a file (expected: a new one)")
         partial = path.with_name(path.name + ".partial")
         partial.unlink(missing_ok=True)
         try:
@@ -92,11 +95,16 @@ def write_database(url: str, tables: Mapping[str, pd.DataFrame], metadata: sa.Me
         finally:
             partial.unlink(missing_ok=True)
     except (SQLAlchemyError, OSError) as error:
-        raise OutputError(f"{hidden_password(url)}: {_reason(error)}") from error
+        raise TargetError(f"{_shown(url)}: {_reason(error)}") from error
 
 
 def selected_rows(
-    url: str, name: str | None, query: str | None, batch_rows: int
+    url: str | sa.URL,
+    name: str | None,
+    query: str | None,
+    batch_rows: int,
+    note: Callable[[str], None],
+    connect_args: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[pa.Table]:
     """Yields the rows of a table or a SELECT statement, in batches of one transaction.
 
@@ -104,21 +112,25 @@ def selected_rows(
         url: SQLAlchemy URL of the database.
         name: Name of the table, optionally after its schema and a point; None for a query.
         query: SELECT statement; None for a table.
+        note: Called with a sentence about columns that are left out.
+        connect_args: Arguments of the driver.
 
     Raises:
-        WrongUsageError: The database cannot be opened, or it refuses the query.
+        SourceError: The database cannot be opened, or it refuses the query.
     """
     if query is not None and not _SELECT.match(query):
-        raise WrongUsageError("--query is not a SELECT statement")
+        raise SourceError(
+            Problem("the query is no SELECT statement", "/query", expected="SELECT …")
+        )
     with (
         _read_errors(url),
-        closing_engine(_engine(url)) as engine,
+        closing_engine(_engine(url, connect_args)) as engine,
         engine.connect().execution_options(stream_results=True) as opened,
     ):
         connection = _reading_only(opened)
         statement: sa.Select[Any] | sa.TextClause
         if query is None:
-            statement = _whole(connection, str(name))
+            statement = _whole(connection, str(name), note)
         else:
             statement = sa.text(query.replace(":", r"\:"))  # a bare colon begins a parameter
         n_batches = 0
@@ -126,10 +138,24 @@ def selected_rows(
             statement, connection, chunksize=batch_rows, dtype_backend="pyarrow"
         ):
             if not frame.columns.is_unique:
-                raise WrongUsageError("--query has two columns of the same name")
+                expected = "a name of its own for each column (AS)"
+                problem = Problem("two columns have the same name", "/query", expected=expected)
+                raise SourceError(problem)
             if len(frame) or not n_batches:
                 n_batches += 1
                 yield _typed(pa.Table.from_pandas(frame, preserve_index=False))
+
+
+def table_names(
+    url: str | sa.URL, connect_args: Mapping[str, Any] = MappingProxyType({})
+) -> list[str]:
+    """Returns the names of the tables and views in the default schema of a database.
+
+    Raises:
+        SourceError: The database cannot be opened.
+    """
+    with _read_errors(url), closing_engine(_engine(url, connect_args)) as engine:
+        return _names(sa.inspect(engine), None)
 
 
 _SELECT = re.compile(r"(?is)(?:\s|--[^\n]*\n|/\*.*?\*/|\()*(?:select|with|values|table)\b")
@@ -145,15 +171,15 @@ def closing_engine(engine: sa.Engine) -> Iterator[sa.Engine]:
 
 
 @contextmanager
-def _read_errors(url: str) -> Iterator[None]:
-    """Context manager that converts errors of a database to a WrongUsageError with its URL."""
+def _read_errors(url: str | sa.URL) -> Iterator[None]:
+    """Context manager that converts errors of a database to a SourceError with its URL."""
     try:
         yield
     except (
         SQLAlchemyError, pa.ArrowException, ModuleNotFoundError, ValueError, TypeError,
         ArithmeticError, sqlite3.Error,
     ) as error:  # fmt: skip
-        raise WrongUsageError(f"{hidden_password(url)}: {_reason(error)}") from error
+        raise SourceError(f"{_shown(url)}: {_reason(error)}") from error
 
 
 def _reading_only(connection: sa.Connection) -> sa.Connection:
@@ -161,6 +187,8 @@ def _reading_only(connection: sa.Connection) -> sa.Connection:
     database can."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA query_only = ON")
+    if connection.dialect.name in ("mysql", "mariadb"):
+        connection.exec_driver_sql("SET SESSION TRANSACTION READ ONLY")
     if connection.dialect.name == "postgresql":
         return connection.execution_options(postgresql_readonly=True)
     return connection
@@ -177,23 +205,28 @@ def _typed(table: pa.Table) -> pa.Table:
     )
 
 
-def _whole(connection: sa.Connection, name: str) -> sa.Select[Any]:
+def _whole(connection: sa.Connection, name: str, note: Callable[[str], None]) -> sa.Select[Any]:
     """Returns the query for all rows of a table or view.
 
     Raises:
-        WrongUsageError: The database has no such table; the message lists those that it has.
+        SourceError: The database has no such table; the message lists those that it has.
     """
     inspector = sa.inspect(connection)
     bare, schema = _split_name(inspector, name)
     if not inspector.has_table(bare, schema=schema):
-        known = [*inspector.get_table_names(), *inspector.get_view_names()]
-        listed = ", ".join(sorted(known)[:20]) or "none"
-        raise WrongUsageError(f"--table {name}: the database has no such table; it has: {listed}")
+        listed = ", ".join(_names(inspector, None)[:_MOST_LISTED]) or "none"
+        message, expected = f"the database has no table {name!r}", f"one of: {listed}"
+        raise SourceError(Problem(message, "/table", expected=expected))
     table = sa.Table(bare, sa.MetaData(), schema=schema, autoload_with=connection)
     left_out = [column.name for column in table.columns if not _is_plain(column)]
     if left_out:
-        print(f"gcvae: {name}: {', '.join(left_out)} is not modelled", file=sys.stderr)
+        note(f"{name}: {', '.join(left_out)} is not modelled")
     return sa.select(*(column for column in table.columns if column.name not in left_out))
+
+
+def _names(inspector: sa.Inspector, schema: str | None) -> list[str]:
+    """Returns the names of all tables and views of a schema; None for the default one."""
+    return sorted([*inspector.get_table_names(schema), *inspector.get_view_names(schema)])
 
 
 def _split_name(inspector: sa.Inspector, name: str) -> tuple[str, str | None]:
@@ -205,7 +238,12 @@ def _split_name(inspector: sa.Inspector, name: str) -> tuple[str, str | None]:
     return name, None
 
 
-def require_table(url: str, name: str, if_exists: str) -> None:
+def require_table(
+    url: str | sa.URL,
+    name: str,
+    if_exists: str,
+    connect_args: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
     """Checks that a table can be written: that the database answers, and that the table does not
     exist, or may be changed.
 
@@ -213,50 +251,62 @@ def require_table(url: str, name: str, if_exists: str) -> None:
         if_exists: `fail`, `append` or `replace`.
 
     Raises:
-        OutputError: The table exists and `if_exists` is `fail`, or the database does not answer.
+        TargetError: The table exists and `if_exists` is `fail`, or the database does not answer.
     """
-    with _written_database(url) as engine:
+    with _written_database(url, connect_args) as engine:
         path = Path(engine.url.database or "")
         if engine.dialect.name == "sqlite" and not path.exists():
             if not path.parent.is_dir():
-                raise OutputError(f"{path}: there is no folder {path.parent}; create it first")
+                raise TargetError(f"{path}: there is no folder {path.parent}; create it first")
             return  # a connection would create the file
-        inspector = sa.inspect(engine)
-        bare, schema = _split_name(inspector, name)
-        exists = bare in [*inspector.get_table_names(schema), *inspector.get_view_names(schema)]
-    if exists and if_exists == "fail":
-        raise OutputError(
-            f"--into {name}: the database has such a table (expected: a new one, or --if-exists "
-            "append or replace)"
-        )
+        _refuse_existing(sa.inspect(engine), name, if_exists)
 
 
-def insert_rows(url: str, name: str, path: Path, if_exists: str) -> None:
-    """Writes the rows of a Parquet file into a table, all or none.
+def _refuse_existing(inspector: sa.Inspector, name: str, if_exists: str) -> None:
+    bare, schema = _split_name(inspector, name)
+    if if_exists == "fail" and bare in _names(inspector, schema):
+        expected = "a new one, or to append to it or replace it"
+        message = f"the database has the table {name!r}"
+        raise TargetError(Problem(message, "/table", expected=expected))
+
+
+def insert_rows(
+    url: str | sa.URL,
+    tables: Mapping[str, Path],
+    if_exists: str,
+    connect_args: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """Writes the rows of Parquet files into tables, all or none.
 
     Args:
-        if_exists: `fail`, `append` or `replace`, for a table that exists.
+        tables: Files by name of the table, optionally after its schema and a point.
+        if_exists: `fail`, `append` or `replace`, for tables that exist.
 
     Raises:
-        OutputError: The database refuses the table or a row.
+        TargetError: The database refuses a table or a row.
     """
-    with _written_database(url) as engine:
+    with _written_database(url, connect_args) as engine:
         file = Path(engine.url.database or "") if engine.dialect.name == "sqlite" else None
         is_new = file is not None and not file.exists()
         try:
             with engine.begin() as connection:
-                bare, schema = _split_name(sa.inspect(connection), name)
-                kinds, mode = _sql_types(path, engine.dialect.name), if_exists
-                for batch in pq.ParquetFile(path).iter_batches(_BATCH_ROWS):
-                    frame = batch.to_pandas(types_mapper=_WHOLE_NUMBERS.get)
-                    frame.to_sql(
-                        bare, connection, schema=schema, if_exists=mode, index=False, dtype=kinds
-                    )
-                    mode = "append"
+                for name, path in tables.items():
+                    _insert(connection, name, path, if_exists)
         except BaseException:
             if is_new and file is not None:
                 file.unlink(missing_ok=True)
             raise
+
+
+def _insert(connection: sa.Connection, name: str, path: Path, if_exists: str) -> None:
+    inspector = sa.inspect(connection)
+    _refuse_existing(inspector, name, if_exists)
+    bare, schema = _split_name(inspector, name)
+    kinds, mode = _sql_types(path, connection.dialect.name), if_exists
+    for batch in pq.ParquetFile(path).iter_batches(_BATCH_ROWS):
+        frame = batch.to_pandas(types_mapper=_WHOLE_NUMBERS.get)
+        frame.to_sql(bare, connection, schema=schema, if_exists=mode, index=False, dtype=kinds)
+        mode = "append"
 
 
 _WHOLE_NUMBERS = {
@@ -278,31 +328,38 @@ def _sql_types(path: Path, dialect: str) -> dict[str, sa.types.TypeEngine[Any]]:
 
 
 @contextmanager
-def _written_database(url: str) -> Iterator[sa.Engine]:
-    """Context manager that opens a database to write to, and converts its errors to an
-    OutputError."""
+def _written_database(url: str | sa.URL, connect_args: Mapping[str, Any]) -> Iterator[sa.Engine]:
+    """Context manager that opens a database to write to, and converts its errors to a
+    TargetError."""
     try:
-        with closing_engine(sa.create_engine(_parsed(url))) as engine:
+        with closing_engine(
+            sa.create_engine(_parsed(url), connect_args={**connect_args})
+        ) as engine:
             yield engine
     except (SQLAlchemyError, ValueError, ModuleNotFoundError, sqlite3.Error) as error:
-        raise OutputError(f"{hidden_password(url)}: {_reason(error)}") from error
+        raise TargetError(f"{_shown(url)}: {_reason(error)}") from error
 
 
-def _parsed(url: str) -> sa.URL:
+def _parsed(url: str | sa.URL) -> sa.URL:
     """Returns the parsed URL, with the driver of PostgreSQL that gcvae's server uses if the URL
     names none."""
     parsed = sa.make_url(url)
     if "@" in (parsed.host or ""):
-        raise WrongUsageError("the user name or password of the URL contains @; write it as %40")
+        raise SourceError("the user name or password of the URL contains @; write it as %40")
     is_bare = parsed.drivername in ("postgresql", "postgres")
     return parsed.set(drivername="postgresql+psycopg") if is_bare else parsed
 
 
-def _engine(url: str) -> sa.Engine:
+def _engine(url: str | sa.URL, connect_args: Mapping[str, Any] = MappingProxyType({})) -> sa.Engine:
     parsed = _parsed(url)
     if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
-        raise WrongUsageError(f"{parsed.database}: there is no such file")
-    return sa.create_engine(parsed)
+        raise SourceError(f"{parsed.database}: there is no such file")
+    return sa.create_engine(parsed, connect_args={**connect_args})
+
+
+def _shown(url: str | sa.URL) -> str:
+    """Returns a URL without its secrets, for errors."""
+    return hidden_password(url if isinstance(url, str) else url.render_as_string())
 
 
 def _reason(error: Exception) -> str:
@@ -442,7 +499,7 @@ def _write(url: str | sa.URL, tables: Mapping[str, pd.DataFrame], metadata: sa.M
             there = set(sa.inspect(connection).get_table_names()) & set(target.tables)
             if there:
                 message = f"the database has a table {sorted(there)[0]!r}"
-                raise OutputError(
+                raise TargetError(
                     f"{engine.url.render_as_string()}: {message} (expected: none of them)"
                 )
             ddl = metadata.info.get("ddl", ()) if engine.dialect.name == "sqlite" else ()
