@@ -32,7 +32,7 @@ COPY gcvae_cli ./gcvae_cli
 COPY gcvae_client ./gcvae_client
 COPY gcvae_sources ./gcvae_sources
 RUN pip install --no-cache-dir --no-deps --no-build-isolation \
-    . './server[postgres,redis,traces]' ./gcvae_client
+    . './server[postgres,mysql,redis,traces]' ./gcvae_client
 
 FROM build AS guide
 # The documentation, by a copy of the build: what makes it is in no image.

@@ -163,7 +163,7 @@ lint: $(VENV)/.installed-dev
 # Without torch, whose build the machine decides, and without what its CUDA build alone asks for.
 # hatchling builds our packages: it is as little taken on trust as the others.
 lock: $(VENV)/.installed-supply
-	printf '%s\n' hatchling '$(LIBRARY)' '$(SERVER)[postgres,redis,traces]' '$(CLIENT)' \
+	printf '%s\n' hatchling '$(LIBRARY)' '$(SERVER)[postgres,mysql,redis,traces]' '$(CLIENT)' \
 	  | $(VENV)/bin/uv pip compile - --quiet --constraint constraints.txt --universal \
 	    --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	    --no-emit-package gcvae --no-emit-package gcvae-server --no-emit-package gcvae-client \
@@ -177,7 +177,7 @@ $(IMAGE_VENV)/.installed: requirements.lock constraints.txt Makefile
 	rm -rf $(IMAGE_VENV) && $(PYTHON) -m venv $(IMAGE_VENV)
 	$(IMAGE_PIP) --require-hashes -r requirements.lock
 	$(IMAGE_PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
-	$(IMAGE_PIP) --no-deps --no-build-isolation . './server[postgres,redis,traces]' ./gcvae_client
+	$(IMAGE_PIP) --no-deps --no-build-isolation . './server[postgres,mysql,redis,traces]' ./gcvae_client
 	$(IMAGE_VENV)/bin/python -m pip check
 	touch $@
 
@@ -244,5 +244,5 @@ $(VENV)/.installed-supply: $(VENV)/.installed
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) $(LIBRARY)'[dev,docs]' $(SERVER)'[postgres,redis,traces]' $(CLIENT)
+	$(PIP) $(LIBRARY)'[dev,docs]' $(SERVER)'[postgres,mysql,redis,traces]' $(CLIENT)
 	touch $@

@@ -40,6 +40,7 @@ class Datasets(WorkspaceRecords):
         object_key: str,
         warnings: Sequence[str],
         encoding: str | None = None,
+        source: Document | None = None,
         given_schema: Document | None = None,
         tables: Sequence[Document] | None = None,
     ) -> Dataset:
@@ -47,7 +48,8 @@ class Datasets(WorkspaceRecords):
 
         Args:
             dataset_id, name, format, rows, columns, schema, sha256, size_bytes, object_key,
-                warnings, encoding: Values of these members of the new `catalog.records.Dataset`.
+                warnings, encoding, source: Values of these members of the new
+                `catalog.records.Dataset`.
             given_schema: The part of the schema that the user specified; None if it is inferred
                 completely.
             tables: Name, format, rows, columns and schema of each table of a database; None for a
@@ -69,6 +71,7 @@ class Datasets(WorkspaceRecords):
             object_key=object_key,
             warnings=[*warnings],
             encoding=encoding,
+            source=source,
         )
         with self._database.writing() as session:
             drop_reservation(session, dataset_prefix(dataset_id))

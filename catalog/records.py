@@ -85,6 +85,23 @@ class EventType(StrEnum):
 
 
 @dataclass(frozen=True)
+class Connection:
+    """Record of a database, bucket or web server that has a name.
+
+    Attributes:
+        url: Its URL, without a password.
+        sealed_password: Its password, encrypted by the service; None for none.
+    """
+
+    id: str
+    workspace: str
+    name: str
+    url: str
+    sealed_password: str | None = field(repr=False)
+    created_at: datetime
+
+
+@dataclass(frozen=True)
 class Webhook:
     """Record of a URL that is told of events, without the secret that signs them.
 
@@ -193,7 +210,8 @@ class Deed:
         actor: Id of an API key or person, `operator` for a command, or `anyone` if the service
             requires no keys or the person is not known.
         action: HTTP method and route, or the command.
-        subject: Path of the request, with its ids; for a sign-in, the person.
+        subject: Path of the request, with its ids and the connection that it uses; for a sign-in,
+            the person.
         made: Path of the created resource; None if nothing was created.
         address: IP address of the client; None if unknown.
         status: HTTP status code of the response; 0 for a command.
@@ -242,6 +260,7 @@ class Dataset:
         sha256, size_bytes, object_key: Checksum, size and store key of the uploaded bytes.
         warnings: Data-quality warnings.
         encoding: Python's name of a text file's encoding; None for UTF-8 and for Parquet.
+        source: Connection and table, query or key that the dataset was made of; None for an upload.
         privacy_cap: Limit on the joint privacy cost of all models of the table, with members
             `epsilon` and `delta`; None for no limit.
     """
@@ -261,6 +280,7 @@ class Dataset:
     object_key: str
     warnings: list[str]
     encoding: str | None
+    source: Document | None
     privacy_cap: Document | None
     created_at: datetime
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from catalog.access.audit import WorkspaceAudit
+from catalog.connections import Connections
 from catalog.database.engine import Database
 from catalog.datasets import Datasets
 from catalog.idempotency import Idempotency
@@ -31,4 +32,5 @@ class Workspace:
         self.audit = WorkspaceAudit(database, name)
         self.usage = Usage(database, name)
         self.privacy = PrivacyLedgers(database, name)
+        self.connections = Connections(database, name)
         self.webhooks = Webhooks(database, name)

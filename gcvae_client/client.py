@@ -23,6 +23,7 @@ from gcvae_client.bodies import (
     rows_body,
 )
 from gcvae_client.connection import Body, Call
+from gcvae_client.connections import Connections
 from gcvae_client.databases import database_body, is_database, wanted_database
 from gcvae_client.errors import Document, NotFoundError
 from gcvae_client.frames import (
@@ -42,13 +43,12 @@ from gcvae_client.resources import (
     place_of,
 )
 from gcvae_client.service import Place, document_of
-from gcvae_client.webhooks import Webhooks
 
 _MAPS = (".json", ".png", ".svg")
 _REPORTS = (".json", ".html")
 
 
-class Client(Webhooks):
+class Client(Connections):
     """Client of a gcvae service.
 
     Methods return the JSON objects of the REST API as dictionaries. Those of datasets, models and
@@ -676,10 +676,10 @@ class Client(Webhooks):
         return made
 
     def delete(self, resource: Resource, *, cascade: bool = False) -> None:
-        """Deletes a dataset, a model, a webhook or a result.
+        """Deletes a dataset, a model, a connection, a webhook or a result.
 
         Args:
-            resource: The dataset, model, webhook or result: its id or its dictionary.
+            resource: Its id or its dictionary.
             cascade: For a dataset, whether to delete its models and their results too.
         """
         params = {"cascade": "true"} if cascade else {}

@@ -113,6 +113,7 @@ class Model(Entity):
     `Client`."""
 
     sample = Own("sample")
+    export_sample = Own("export_sample")
     score = Own("score")
     impute = Own("impute")
     encode = Own("encode")

@@ -12,10 +12,12 @@ RESULTS = {
 }  # fmt: skip
 """Name of each collection of results in URLs, by the prefix of the results' ids."""
 
-_COLLECTIONS = {"ds": "datasets", "mdl": "models", "whk": "webhooks"} | RESULTS
-_KINDS = {"ds": "dataset", "mdl": "model", "job": "job", "whk": "webhook"} | dict.fromkeys(
-    RESULTS, "result"
-)
+_COLLECTIONS = {
+    "ds": "datasets", "mdl": "models", "con": "connections", "whk": "webhooks",
+} | RESULTS  # fmt: skip
+_KINDS = {
+    "ds": "dataset", "mdl": "model", "job": "job", "con": "connection", "whk": "webhook",
+} | dict.fromkeys(RESULTS, "result")  # fmt: skip
 
 
 def dataset_id_of(dataset: Resource) -> str:
@@ -44,6 +46,16 @@ def model_id_of(model: Resource) -> str:
     return _id_of(model, "model")
 
 
+def connection_id_of(connection: Resource) -> str:
+    """Returns the id or name of a connection, which is given as such or as its JSON object.
+
+    Raises:
+        TypeError: The argument is neither a text nor a JSON object that contains an id.
+        ValueError: The id is that of something else.
+    """
+    return _id_of(connection, "connection")
+
+
 def webhook_id_of(webhook: Resource) -> str:
     """Returns the id of a webhook, which is given as its id or its JSON object.
 
@@ -55,20 +67,20 @@ def webhook_id_of(webhook: Resource) -> str:
 
 
 def any_id_of(resource: Resource) -> str:
-    """Returns the id of a dataset, model, webhook or result, given as its id or JSON object.
+    """Returns the id of anything but a job, given as its id or JSON object.
 
     Raises:
         TypeError: The argument is neither an id nor a JSON object that contains one.
         ValueError: The id is that of a job, or is unknown.
     """
-    found = _own_id(resource, "dataset, model, webhook or result")
+    found = _own_id(resource, "dataset, model, connection, webhook or result")
     if kind_of(found) in (None, "job"):
         raise ValueError(f"{found!r} is not the id of a {', '.join(_COLLECTIONS.values())}")
     return found
 
 
 def place_of(resource_id: str) -> str:
-    """Returns the URL path of a dataset, a model, a webhook or a result with this id."""
+    """Returns the URL path of anything but a job with this id."""
     return f"/v1/{_COLLECTIONS[resource_id.split('_')[0]]}/{resource_id}"
 
 

@@ -120,7 +120,7 @@ def selected_rows(
     """
     if query is not None and not _SELECT.match(query):
         raise SourceError(
-            Problem("the query is no SELECT statement", "/query", expected="SELECT …")
+            Problem("the query is not a SELECT statement", "/query", expected="SELECT …")
         )
     with (
         _read_errors(url),

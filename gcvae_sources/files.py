@@ -135,3 +135,5 @@ _CONVERTERS: dict[str, Callable[[Path], Iterator[pa.Table]]] = {
     ".ndjson": _json_lines,
     ".avro": _avro,
 }
+ENDINGS = (*_WORKBOOKS, *_CONVERTERS)
+"""Extensions of the files that are converted."""

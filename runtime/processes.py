@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import Pipe, reduction
 from multiprocessing.connection import Connection
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from runtime.folders import remove_left_folders
 from runtime.settings import temporary_folder
@@ -146,17 +146,23 @@ class Process:
         """
         return not self.pipe.poll()
 
-    def ask(self, question: Any) -> Any:
+    def ask(self, question: Any, seconds: float | None = None) -> Any:
         """Sends a picklable question to the forked process, waits for its answer and returns it.
+
+        Args:
+            seconds: Time limit; None for none.
 
         Raises:
             EOFError: The process ended before it answered.
+            TimeoutError: There was no answer within the time limit.
         """
         try:
             self.pipe.send(question)
-            return self.pipe.recv()
+            if self.pipe.poll(seconds):
+                return self.pipe.recv()
         except OSError:  # the process ended during a question or an answer
             raise EOFError from None
+        raise TimeoutError
 
     def hand_over(self, file: BinaryIO) -> None:
         """Passes an open file to the forked process, which receives it with `received_file`.
@@ -219,8 +225,11 @@ class Process:
 
 
 @contextmanager
-def received_file(pipe: Connection) -> Iterator[BinaryIO]:
+def received_file(pipe: Connection, mode: Literal["rb", "r+b"] = "rb") -> Iterator[BinaryIO]:
     """Context manager that yields the file passed by `Process.hand_over`, from its start.
+
+    Args:
+        mode: Mode in which the file is opened.
 
     Raises:
         EOFError: The other side has closed the pipe.
@@ -228,7 +237,7 @@ def received_file(pipe: Connection) -> Iterator[BinaryIO]:
     handed = reduction.recv_handle(pipe)
     try:
         # Opened again for an independent file position: the other process reads the file, too.
-        file = open(f"/dev/fd/{handed}", "rb")  # noqa: SIM115
+        file = open(f"/dev/fd/{handed}", mode)  # noqa: SIM115
     finally:
         os.close(handed)
     with file:

@@ -150,6 +150,13 @@ def temporary_folder() -> Path:
     return Path(os.environ.get("TMPDIR") or "/tmp")  # the default of POSIX
 
 
+def forget_environment() -> None:
+    """Removes all variables from the environment of this process, so that no library finds
+    credentials in them, nor in the files of a home folder."""
+    os.environ.clear()
+    os.environ["HOME"] = "/nonexistent"
+
+
 def environment_of(values: Mapping[str, object]) -> dict[str, str]:
     """Returns environment variables with which a child process reads the same settings.
 

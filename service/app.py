@@ -27,6 +27,7 @@ from service.metrics import Metrics
 from service.resources import Resources, make_resources
 from service.routes import (
     audit,
+    connections,
     datasets,
     dependencies,
     health,
@@ -78,6 +79,7 @@ def create_app(settings: ServiceSettings) -> FastAPI:
         privacy_ledgers,
         audit,
         sessions,
+        connections,
         webhooks,
         work,
     ):

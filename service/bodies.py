@@ -183,6 +183,9 @@ class DatasetBody(BaseModel):
     size_bytes: int
     format: str
     encoding: str | None = Field(description="text encoding; null for UTF-8, and for Parquet")
+    source: dict[str, Any] | None = Field(
+        description="connection, and table, query or key that the dataset was made of; else null"
+    )
     created_at: datetime
     warnings: list[str]
     privacy: PrivacyBody | None = Field(

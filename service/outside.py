@@ -1,4 +1,4 @@
-"""Requests to hosts outside the service, which an administrator has allowed.
+"""Requests to hosts outside the service, which the operator has allowed.
 
 A request is sent only if the host's name is on the list of allowed hosts and each of its addresses
 is public or within an allowed network. The connection is made to an address that was checked, so a
@@ -14,6 +14,7 @@ import logging
 import socket
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 import httpx
@@ -80,7 +81,7 @@ class Outside:
             RequestError: The URL is invalid, or its host is not allowed.
         """
         try:
-            self._parse(url)
+            self.parse(url)
         except OutsideError as error:
             problem = Problem(str(error), pointer=pointer, expected=error.expected)
             raise RequestError(problem) from None
@@ -120,12 +121,15 @@ class Outside:
     async def _send(
         self, method: str, url: str, body: bytes, headers: dict[str, str]
     ) -> httpx.Response:
-        parts = self._parse(url)
-        host = str(parts.hostname)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        address = await self._checked_address(host, port)
-        if parts.scheme == "http" and not self._is_within_networks(address):
-            raise OutsideError("http is not encrypted", "https for a public address")
+        parts = self.parse(url)
+        host, port = str(parts.hostname), port_of(parts)
+        try:
+            loop = asyncio.get_running_loop()
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            raise _unknown(host) from None
+        address = self._checked(host, found)
+        self.require_encrypted(parts.scheme, address)
         shown = f"[{address}]" if address.version == 6 else str(address)
         pinned = parts._replace(netloc=f"{shown}:{port}").geturl()
         request = self._client.build_request(
@@ -137,7 +141,7 @@ class Outside:
         )
         return await self._client.send(request, stream=True)
 
-    def _parse(self, url: str) -> SplitResult:
+    def parse(self, url: str) -> SplitResult:
         """Returns the parts of an allowed URL.
 
         Raises:
@@ -159,25 +163,49 @@ class Outside:
             raise OutsideError("the URL has a fragment (#…)", "a URL without one")
         if parts.username is not None or parts.password is not None:
             raise OutsideError("the URL contains a user name or password", "a URL without them")
-        if not any(_matches(host, allowed) for allowed in self._hosts):
+        self.require_host(host)
+        return parts
+
+    def require_host(self, host: str) -> None:
+        """Checks that a host is on the list of allowed hosts; nothing is looked up.
+
+        Raises:
+            OutsideError: It is not.
+        """
+        if not any(_matches(host.lower(), allowed) for allowed in self._hosts):
             listed = ", ".join(self._hosts) or "none"
             raise OutsideError(
                 f"host {host!r} is not allowed",
                 f"a host of {variable('outside_hosts')}, which lists {listed}",
             )
-        return parts
 
-    async def _checked_address(self, host: str, port: int) -> Address:
-        """Returns an address of a host, after checking all its addresses.
+    def address_of(self, host: str, port: int) -> Address:
+        """Returns an address of a host, after checking all its addresses. Blocks.
 
         Raises:
             OutsideError: The name is unknown, or one of the addresses is not allowed.
         """
-        loop = asyncio.get_running_loop()
         try:
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError):  # unknown, or too long
-            raise OutsideError(f"the name {host!r} is unknown", "a name with an address") from None
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            raise _unknown(host) from None
+        return self._checked(host, found)
+
+    def require_encrypted(self, scheme: str, address: Address) -> None:
+        """Checks that a request without encryption goes to an allowed network.
+
+        Raises:
+            OutsideError: The scheme is http, and the address is not within an allowed network.
+        """
+        if scheme == "http" and not self.is_within_networks(address):
+            raise OutsideError("http is not encrypted", "https for a public address")
+
+    def _checked(self, host: str, found: Sequence[tuple[Any, ...]]) -> Address:
+        """Returns the first of the addresses that `getaddrinfo` has found for a host.
+
+        Raises:
+            OutsideError: One of the addresses is not allowed.
+        """
         addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
         for address in addresses:
             if not self._may_reach(address):
@@ -187,16 +215,26 @@ class Outside:
                 )
         return addresses[0]
 
-    def _is_within_networks(self, address: Address) -> bool:
+    def is_within_networks(self, address: Address) -> bool:
+        """Returns whether an address is within the networks that the operator has allowed."""
         return any(address in network for network in self._networks)
 
     def _may_reach(self, address: Address) -> bool:
-        if self._is_within_networks(address):
+        if self.is_within_networks(address):
             return True
         inner = _embedded(address)
         if inner is not None:
             return self._may_reach(inner)
         return address.is_global and not address.is_multicast
+
+
+def port_of(parts: SplitResult) -> int:
+    """Returns the port of a web server's URL."""
+    return parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _unknown(host: str) -> OutsideError:
+    return OutsideError(f"the name {host!r} is unknown", "a name with an address")
 
 
 def _matches(host: str, allowed: str) -> bool:

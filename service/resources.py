@@ -13,6 +13,7 @@ from catalog.dispatch.celery import CeleryDispatcher, make_celery
 from catalog.settings import CatalogSettings
 from models_store import Store, open_store
 from runtime.traces import Traces, make_traces
+from service.connections.safe import Safe
 from service.inline.pool import InlinePool
 from service.inline.single_flight_cache import SingleFlightCache
 from service.job_reads import JobReads
@@ -38,6 +39,8 @@ class Resources:
         profiles: Cached JSON profiles of datasets, by (dataset id, hash of the schema).
         outside: Sends requests to hosts that the operator has allowed.
         sign_on: Signs persons in at the provider; None if none is configured.
+        connections: Threads that read and write tables of connections.
+        safe: Encrypts the passwords of connections.
         closing: Set when the service shuts down, so that event streams end.
     """
 
@@ -53,12 +56,15 @@ class Resources:
     profiles: SingleFlightCache[tuple[str, str], bytes]
     outside: Outside
     sign_on: SignOn | None
+    connections: WorkPool
+    safe: Safe
     closing: threading.Event = field(default_factory=threading.Event)
 
     def close(self) -> None:
         """Ends child processes, waits for tables that are being read, and closes connections."""
         self.closing.set()
         self.inline.close()
+        self.connections.close()
         self.tables.close()
         self.catalog.close()
         self.traces.close()
@@ -93,6 +99,10 @@ def make_resources(settings: ServiceSettings) -> Resources:
         profiles=SingleFlightCache(64),
         outside=Outside.of(settings),
         sign_on=_make_sign_on(settings),
+        connections=WorkPool(
+            "connections", settings.connection_workers, settings.table_waiting, "table_waiting"
+        ),
+        safe=Safe(settings),
     )
 
 

@@ -152,7 +152,7 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
 
     outside_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
-        description="host names, separated by commas, to which webhooks may be sent; "
+        description="host names, separated by commas, of webhooks and connections; "
         "*.example.com allows all names below it",
     )
     outside_networks: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode] = Field(
@@ -182,6 +182,23 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     oidc_groups: Annotated[dict[str, Grant], NoDecode] = Field(
         default={},
         description="JSON object: what each group may do; of several workspaces, the first counts",
+    )
+
+    connection_folder: Path | None = Field(
+        default=None, description="folder whose SQLite files connections may open; None: no files"
+    )
+    connection_seconds: float = Field(
+        default=240.0, gt=0, description="reading or writing a table of a connection"
+    )
+    connection_workers: int = Field(
+        default=2, gt=0, description="connections that are used at the same time"
+    )
+    secrets_key: str | None = Field(
+        default=None,
+        min_length=32,
+        repr=False,
+        description="encrypts the passwords of connections; None: a key beside the database, "
+        "if that is SQLite",
     )
 
     database_seconds: float = Field(

@@ -1,4 +1,4 @@
-"""Reads tables in separate processes with limits on memory and processor time.
+"""Reads and writes tables in separate processes with limits on memory and processor time.
 
 A hostile file can therefore crash only the process that reads it, and the error names the exceeded
 limit. Each call gets a new process, so that its memory is freed afterwards.
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, Literal, TypeVar
 
 from structlog.contextvars import get_contextvars
 
@@ -36,23 +36,39 @@ _EXPECTED = "a smaller table or shorter cells"
 
 
 def read_isolated(
-    work: Callable[[BinaryIO], ResultT], file: BinaryIO, settings: ServiceSettings
+    work: Callable[[BinaryIO], ResultT],
+    file: BinaryIO,
+    settings: ServiceSettings,
+    *,
+    mode: Literal["rb", "r+b"] = "rb",
+    time_limit: str | None = None,
 ) -> ResultT:
     """Calls `work(file)` in a new process with limits, and returns its result. Blocks.
 
     Args:
         work: Picklable function.
         file: File on this machine's disk; the caller can read it again from the start.
+        mode: `r+b` if the work writes to the file.
+        time_limit: Name of the setting that limits the time in seconds; None for no limit.
 
     Raises:
-        TableLimitError: The work exceeded its limit on memory or processor time.
+        TableLimitError: The work exceeded its limit on memory, processor time or time.
         ProcessDiedError: The process was killed.
         Exception: Any exception of `work`.
     """
-    process = FORK_SERVER.fork(_serve, settings)
+    process = FORK_SERVER.fork(_serve, settings, mode)
+    seconds: float | None = None if time_limit is None else getattr(settings, time_limit)
     try:
         process.hand_over(file)
-        value, raised = process.ask((work, get_contextvars()))
+        if seconds is not None:
+            process.ask(None)  # its start does not count
+        value, raised = process.ask((work, get_contextvars()), seconds)
+    except TimeoutError as error:
+        assert time_limit is not None
+        assert seconds is not None
+        problem = Problem("it takes too long", expected="a host that answers sooner, or less data")
+        what = "the connection took too long"
+        raise TableLimitError(what, seconds, time_limit, problem) from error
     except EOFError as error:
         process.kill()
         raise _death(process.exit_code, settings) from error
@@ -82,18 +98,20 @@ def _out_of_memory(settings: ServiceSettings) -> TableLimitError:
     return TableLimitError(what, settings.table_memory_bytes, "table_memory_bytes", problem)
 
 
-def _serve(pipe: Connection, settings: ServiceSettings) -> None:
+def _serve(pipe: Connection, settings: ServiceSettings, mode: Literal["rb", "r+b"]) -> None:
     """Main function of the child process: receives the file and answers calls about it."""
     start_isolated(settings)
-    with received_file(pipe) as file:
+    with received_file(pipe, mode) as file:
         _limit(settings)
         answer_all(pipe, partial(_answer, file))
 
 
 def _answer(
-    file: BinaryIO, question: tuple[Callable[[BinaryIO], Any], dict[str, Any]]
+    file: BinaryIO, question: tuple[Callable[[BinaryIO], Any], dict[str, Any]] | None
 ) -> tuple[Any, Raised | None]:
     """Calls the work in the request's log context. Returns (result, None) or (None, exception)."""
+    if question is None:
+        return None, None
     work, ids = question
     with log_context(**ids):
         try:

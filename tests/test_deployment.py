@@ -81,7 +81,7 @@ def test_the_images_hold_every_package_of_the_three_distributions() -> None:
     packages += server["targets"]["wheel"]["hooks"]["custom"]["packages"]
     assert {*packages, "gcvae_client", "server"} <= set(copied_paths())
     installed = stages()["build"].split("pip install")[-1].split()
-    assert installed[-3:] == [".", "'./server[postgres,redis,traces]'", "./gcvae_client"]
+    assert installed[-3:] == [".", "'./server[postgres,mysql,redis,traces]'", "./gcvae_client"]
 
 
 @pytest.mark.parametrize("target", ["service", "worker"])

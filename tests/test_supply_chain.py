@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
-IMAGE = "gcvae-server[postgres,redis,traces]", "gcvae-client", "hatchling"
+IMAGE = "gcvae-server[postgres,mysql,redis,traces]", "gcvae-client", "hatchling"
 OURS = {"gcvae", "gcvae-server", "gcvae-client"}
 PIN = re.compile(r"(?m)^([A-Za-z0-9._-]+)==([^\s;]+)")
 OF_CUDA = re.compile(r"^(triton|nvidia-|cuda-)")

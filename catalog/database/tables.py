@@ -17,6 +17,8 @@ from sqlalchemy import (
     Integer,
     MetaData,
     String,
+    Text,
+    UniqueConstraint,
     select,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, column_property, mapped_column
@@ -84,6 +86,7 @@ class DatasetRow(Base):
     object_key: Mapped[str] = mapped_column(String(_KEY))
     warnings: Mapped[list[str]]
     encoding: Mapped[str | None] = mapped_column(String(40))
+    source: Mapped[Document | None]
     privacy_cap: Mapped[Document | None]
     created_at: Mapped[datetime] = mapped_column(default=database_clock())
 
@@ -351,6 +354,21 @@ class AuditRow(Base):
     status: Mapped[int] = mapped_column(Integer)
     request_id: Mapped[str | None] = mapped_column(String(128))
     digest: Mapped[str] = mapped_column(String(_SHA256))
+
+
+class ConnectionRow(Base):
+    """Database row of a connection with its encrypted password; see
+    `catalog.records.Connection`."""
+
+    __tablename__ = "connections"
+    __table_args__ = (Index(None, "workspace", "id"), UniqueConstraint("workspace", "name"))
+
+    id: Mapped[str] = mapped_column(String(_ID), primary_key=True)
+    workspace: Mapped[str] = mapped_column(String(_NAME))
+    name: Mapped[str] = mapped_column(String(_NAME))
+    url: Mapped[str] = mapped_column(String(2000))
+    sealed_password: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[datetime]
 
 
 class WebhookRow(Base):

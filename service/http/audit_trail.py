@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from urllib.parse import quote
 
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
@@ -67,6 +68,11 @@ class AuditTrail:
             await asyncio.shield(append())
         except SQLAlchemyError:
             _log.exception("a line of the audit log is lost", extra={"deed": str(deed)})
+
+
+def note_connection(request: Request, connection: str) -> None:
+    """Adds the connection that a request names in its body to the line in the audit log."""
+    request.state.subject = f"{request.scope['path']}?connection={quote(connection)}"
 
 
 def _deed(request: Request, status: int, made: str | None) -> Deed:

@@ -20,6 +20,8 @@ from service.settings import ServiceSettings
 _ADMIN_PATHS = ("/metrics", "/v1/audit", "/v1/work", "/v1/webhooks")
 """Paths that require the scope `admin`, also those below them; `/metrics` and `/v1/work` show all
 workspaces, and webhooks send data out."""
+_CONNECTIONS = "/v1/connections"
+"""Connections are made and deleted with the scope `admin`, and used with the others."""
 
 
 class Gate:
@@ -116,6 +118,10 @@ def needed_scope(method: str, path: str) -> KeyScope:
     >>> needed_scope("GET", "/v1/jobs").value, needed_scope("POST", "/v1/models").value
     ('read', 'write')
     """
+    makes_connection = method == "POST" and path == _CONNECTIONS
+    deletes_connection = method == "DELETE" and path.startswith(f"{_CONNECTIONS}/")
+    if makes_connection or deletes_connection:
+        return KeyScope.ADMIN
     if any(path == admin or path.startswith(f"{admin}/") for admin in _ADMIN_PATHS):
         return KeyScope.ADMIN
     return KeyScope.READ if method in SAFE_METHODS else KeyScope.WRITE

@@ -8,15 +8,19 @@ from __future__ import annotations
 import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from jiter import from_json
+from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from gcvae.errors import Problem
 from service.errors import MediaTypeError, RequestError
+
+BodyT = TypeVar("BodyT", bound=BaseModel)
 
 JSON_TYPE = "application/json"
 _PLACED = re.compile(r"(?s)(.*) at line (\d+) column (\d+)")
@@ -99,6 +103,20 @@ def read_json(content: bytes, what: str = "the body", pointer: str = "") -> Any:
         return from_json(text, allow_inf_nan=False, catch_duplicate_keys=True)
     except ValueError as error:
         raise RequestError(_problem(str(error), what, pointer)) from error
+
+
+def validated(content: bytes, body_type: type[BodyT]) -> BodyT:
+    """Parses a JSON body and validates it as a pydantic model.
+
+    Raises:
+        RequestError: The body is not JSON.
+        RequestValidationError: It does not fit the model.
+    """
+    try:
+        return body_type.model_validate(read_json(content))
+    except ValidationError as error:
+        found = [{**item, "loc": ("body", *item["loc"])} for item in error.errors()]
+        raise RequestValidationError(found) from error
 
 
 def _problem(found: str, what: str, pointer: str) -> Problem:

@@ -22,6 +22,7 @@ from starlette.requests import ClientDisconnect
 
 import catalog.errors as records
 import gcvae.errors as library
+import gcvae_sources.errors as sources
 import models_store.errors as stored
 from gcvae.errors import Problem, json_pointer
 from service import errors
@@ -94,6 +95,9 @@ KINDS: dict[type[Exception], Kind] = {
     library.BudgetError: Kind(
         "privacy-budget-spent", 403, "The privacy budget of the table would be exceeded"
     ),
+    sources.SourceError: Kind("unreadable-source", 422, "The connection cannot be read"),
+    sources.TargetError: Kind("unwritable-target", 422, "The connection cannot be written to"),
+    library.MissingPackageError: Kind("not-offered", 422, "Not supported by this service"),
     library.InputError: Kind("invalid-input", 422, "The input is not valid"),
     library.ModelVersionError: Kind(
         "model-of-another-version", 409, "The model was trained by another version"

@@ -7,7 +7,7 @@ import io
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -52,6 +52,8 @@ class Upload:
             for fields of a form.
         is_json: Whether the table was made from the `rows` of a JSON body.
         encoding: Python's name of the text encoding; None for UTF-8.
+        source: Connection and table, query or key that the file was read from; None for none.
+        notes: Warnings about what is not in the file.
     """
 
     file: BinaryIO
@@ -60,6 +62,8 @@ class Upload:
     place: str = "/"
     is_json: bool = False
     encoding: str | None = None
+    source: dict[str, Any] | None = None
+    notes: tuple[str, ...] = ()
 
     def sha256(self) -> str:
         """Returns the checksum of the file."""
@@ -243,13 +247,16 @@ def _text(fields: dict[str, UploadFile | str], name: str) -> str | None:
     return value
 
 
-def table_name(filename: str) -> str:
+def table_name(filename: str, endings: Sequence[str] = ()) -> str:
     r"""Returns the name of a table's file without folders and extensions.
+
+    Args:
+        endings: Extensions besides those of uploads.
 
     >>> table_name("C:\\data\\adult.train.csv.gz")
     'adult.train'
     """
-    return _without(filename, (".zip", ".gz", ".csv", ".parquet"))
+    return _without(filename, (".zip", ".gz", ".csv", ".parquet", *endings))
 
 
 def model_name(filename: str | None) -> str | None:

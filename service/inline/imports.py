@@ -8,6 +8,8 @@ for _name in (
     "gcvae.cells.values",
     "service.inline.work",
     "service.ingestion",
+    "gcvae_sources.databases",
+    "service.connections.work",
     "service.databases",
     "gcvae.profiling.profile",
     "pyarrow.pandas_compat",  # pyarrow imports it for the first table

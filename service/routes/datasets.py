@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tempfile
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, BinaryIO
@@ -28,6 +29,7 @@ from service.bodies import (
     RulesBody,
     dataset_body,
 )
+from service.connections.use import SourceBody, read_table
 from service.databases import (
     INVALID_REFERENCES,
     check_database,
@@ -35,9 +37,10 @@ from service.databases import (
     profile_of_table,
 )
 from service.errors import PreconditionError, RequestError
+from service.http.audit_trail import note_connection
 from service.http.etags import entity_tag, satisfies_if_match, tag_of, tagged, tagged_json
 from service.http.idempotency import IdempotencyKey, fingerprint, once
-from service.http.json_bodies import JsonRoute
+from service.http.json_bodies import JSON_TYPE, JsonRoute, is_json, validated
 from service.http.negotiation import form_or_file, query_parameter
 from service.http.pages import Cursor, Limit, Search, Sort, page_body
 from service.http.query_parameters import checked_name
@@ -80,7 +83,11 @@ _FIELDS = {
 }
 _FILE_TYPES = ("text/csv", "application/gzip", "application/zip", "application/vnd.apache.parquet")
 _UPLOAD = {
-    "requestBody": {"required": True, "content": form_or_file(_FIELDS, _FILE_TYPES)},
+    "requestBody": {
+        "required": True,
+        "content": form_or_file(_FIELDS, _FILE_TYPES)
+        | {JSON_TYPE: {"schema": SourceBody.model_json_schema()}},
+    },
     "parameters": [
         query_parameter(name, f"{what}, if the body is the table itself")
         for name, what in (("name", "name"), ("schema", "schema"), ("encoding", ENCODING))
@@ -121,25 +128,23 @@ IfMatch = Annotated[
 async def upload(
     request: Request, resources: Shared, workspace: Workspace, key: IdempotencyKey = None
 ) -> Response:
-    """Upload a table as CSV, gzipped CSV or Parquet, in a form or as the body itself. A ZIP file of
-    tables, or a form with several files, is a database; keys are inferred and foreign keys checked.
+    """Upload a table as CSV, gzipped CSV or Parquet, in a form or as the body itself, or name a
+    table of a connection in JSON. A ZIP file of tables, or a form with several files, is a
+    database; keys are inferred and foreign keys checked.
     """
-    limits = resources.settings
-    async with received(request, limits, DATASET_TYPES, limits.max_tables) as table:
+    if is_json(request.headers.get("Content-Type")):
+        body = await run_in_threadpool(validated, await request.body(), SourceBody)
+        note_connection(request, body.connection)
+        contents: tuple[Any, ...] = (body.model_dump(mode="json"),)
+        make = partial(_imported, resources, workspace, body)
+        return await _made_once(request, workspace, key, contents, make)
+    limits, readable = resources.settings, (JSON_TYPE, *DATASET_TYPES)
+    async with received(request, limits, readable, limits.max_tables) as table:
         sha256 = await run_in_threadpool(table.sha256)
         contents = (sha256, table.name, table.schema, table.encoding)
-        request_sha256 = fingerprint(request, *contents)
-
-        def keep() -> DatasetBody:
-            dataset = add_dataset(resources, workspace, table, sha256)
-            return dataset_with_privacy(workspace, dataset)
-
-        def find(dataset_id: str) -> DatasetBody:
-            return dataset_with_privacy(workspace, workspace.datasets.get(dataset_id))
-
+        keep = partial(_kept, resources, workspace, table, sha256)
         make = partial(resources.tables.run, keep)
-        asked = workspace, key, request_sha256
-        return await once(*asked, make, find, 201, lambda made: f"/v1/datasets/{made.id}")
+        return await _made_once(request, workspace, key, contents, make)
 
 
 @router.get("")
@@ -273,6 +278,40 @@ def delete_dataset(
     response.headers["Kept-Models"] = str(n_kept)
 
 
+async def _imported(resources: Resources, workspace: Workspace, body: SourceBody) -> DatasetBody:
+    """Makes a dataset of a table of a connection, and returns its response body."""
+    with tempfile.TemporaryFile(prefix="gcvae-import-") as file:
+        read = partial(read_table, resources, workspace, body, file)
+        table = await resources.connections.run(read)
+        sha256 = await run_in_threadpool(table.sha256)
+        return await resources.tables.run(partial(_kept, resources, workspace, table, sha256))
+
+
+def _kept(resources: Resources, workspace: Workspace, table: Upload, sha256: str) -> DatasetBody:
+    dataset = add_dataset(resources, workspace, table, sha256)
+    return dataset_with_privacy(workspace, dataset)
+
+
+async def _made_once(
+    request: Request,
+    workspace: Workspace,
+    key: str | None,
+    contents: tuple[Any, ...],
+    make: Callable[[], Awaitable[DatasetBody]],
+) -> Response:
+    """Makes a dataset once for each Idempotency-Key, and returns the response.
+
+    Args:
+        contents: JSON values of the request; a repeated request must have the same.
+    """
+
+    def find(dataset_id: str) -> DatasetBody:
+        return dataset_with_privacy(workspace, workspace.datasets.get(dataset_id))
+
+    asked = workspace, key, fingerprint(request, *contents)
+    return await once(*asked, make, find, 201, lambda made: f"/v1/datasets/{made.id}")
+
+
 def add_dataset(resources: Resources, workspace: Workspace, upload: Upload, sha256: str) -> Dataset:
     """Checks an uploaded table or database, stores its bytes and then creates its record.
 
@@ -296,7 +335,8 @@ def add_dataset(resources: Resources, workspace: Workspace, upload: Upload, sha2
             size_bytes=published.size_bytes,
             object_key=published.key,
             encoding=upload.encoding,
-            **checked,
+            source=upload.source,
+            **checked | {"warnings": [*checked["warnings"], *upload.notes]},
         )
 
 

@@ -10,9 +10,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
-from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from catalog.job_kinds import JobKind
@@ -25,7 +23,7 @@ from service.bodies import PRIORITY, ResultBody, RowsBody
 from service.errors import RequestError
 from service.http.downloads import attachment
 from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
-from service.http.json_bodies import JSON_TYPE, is_json, read_json
+from service.http.json_bodies import JSON_TYPE, is_json, validated
 from service.http.negotiation import choose_form, form_or_file, query_parameter
 from service.http.query_parameters import OF_DATABASES
 from service.http.uploads import (
@@ -243,7 +241,7 @@ async def received_rows(
     rows = partial(Rows, call, model, form, media_types)
     if is_json(request.headers.get("Content-Type")):
         refuse_in_query(request)
-        body = await run_in_threadpool(_read_body, await request.body(), body_type)
+        body = await run_in_threadpool(validated, await request.body(), body_type)
         content = await run_in_threadpool(rows_to_csv, body.rows, schema_of(model))
         options = body.model_dump(exclude={"rows"})
         with tempfile.TemporaryFile(prefix="gcvae-upload-") as file:
@@ -264,12 +262,3 @@ def refuse_schema(upload: Upload) -> None:
     if upload.schema is not None:
         message = "rows are read under the model's schema"
         raise RequestError(Problem(message, "/schema", expected="no schema"))
-
-
-def _read_body(content: bytes, body_type: type[RowsBody]) -> RowsBody:
-    """Parses and validates a JSON body of type `body_type`."""
-    try:
-        return body_type.model_validate(read_json(content))
-    except ValidationError as error:
-        found = [{**item, "loc": ("body", *item["loc"])} for item in error.errors()]
-        raise RequestValidationError(found) from error

@@ -76,6 +76,9 @@ class NewSampleBody(RequestBody):
         description="partially observed rows to complete; null or absent cells are unknown",
     )
 
+    job: StrictBool = Field(
+        False, description="always make a job, whose result can be exported to a connection"
+    )
     escape_formulas: StrictBool = Field(
         False,
         description="in CSV: put ' before texts that a spreadsheet would read as formulas",
@@ -126,7 +129,7 @@ async def sample_model(
     n_rows = expected_rows(model, spec) if spec.rows is None else spec.rows
     member = "rows" if spec.rows is not None else "scale" if spec.parents is None else "parents"
     check_rows(n_rows, resources, f"/{member}")
-    if n_rows <= resources.settings.max_inline_sample_rows:
+    if n_rows <= resources.settings.max_inline_sample_rows and not body.job:
         return await answer_inline(resources, model, spec)
 
     if spec.is_conditional:  # refused now instead of in a job

@@ -32,6 +32,7 @@ PATHS = (
     "/jobs/{rest:path}",
     "/work",
     "/webhooks",
+    "/connections",
 )
 _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; "

@@ -58,6 +58,9 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
             .webhooks.create("https://example.com/", [EventType.JOB_ENDED])[0]
             .id,
             "delivery_id": "evt_1",
+            "connection_id": service.catalog.workspace("default")
+            .connections.create("con_1", "shop", "https://example.com/", None)
+            .id,
         }
         with (
             _client(service, "default", ALL) as ours,
@@ -104,6 +107,7 @@ def test_another_workspace_sees_404_of_every_id_and_changes_nothing(guarded: Gua
         "encodings": {"content": TABLE, "headers": CSV},
         "dependencies": {"json": {"row": {"a": 1, "b": 0}}},
         "schema": {"json": {"columns": []}},
+        "export": {"json": {"connection": "shop", "table": "drawn"}},
         "privacy": {"json": {"cap": {"epsilon": 3.0, "delta": 1e-6}}},
         "{model_id}": {"json": {"scoring": "off"}},
         "{dataset_id}": {"json": {"name": "theirs"}},

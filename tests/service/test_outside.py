@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from service.connections.places import place_of
 from service.errors import OutsideError, RequestError
 from service.outside import Outside
+from service.settings import ServiceSettings
 from tests.servers.webhook_receiver import receiver
 
 LOOPBACK = [ipaddress.ip_network("127.0.0.0/8")]
@@ -29,6 +32,28 @@ NOT_LISTED = [
     "https://evil.org/example.com", "https://evil.org#example.com", "https://evil.org?example.com",
     "https://notexample.com/", "https://sub.example.com/", "https://example.org/", "https://postgres:5432/",
     "https://redis:6379/", "https://example.com%00.evil.org/", "https://ⓔxample.net/",
+]  # fmt: skip
+NOT_CONNECTIONS = [
+    "postgresql://example.com,evil.org/db", "postgresql:///db", "postgresql://%2Fvar%2Frun/db",
+    "postgresql://example.com/db?host=evil.org", "postgresql://example.com/db?hostaddr=10.0.0.1",
+    "postgresql://example.com/db?service=x", "postgresql://example.com/db?passfile=/etc/passwd",
+    "postgresql://example.com/db?sslrootcert=/etc/passwd", "postgresql://example.com/db?sslmode=no",
+    "postgresql://example.com/host=evil.org", "postgresql://example.com/postgres://evil.org/db",
+    "postgresql://a:b@example.com/db", "postgresql://example.com@evil.org/db", "postgresql://[::1/db",
+    "postgresql://me%00@example.com/db", "postgresql://example.com/d%00b", "mysql://a%0ab@example.com/db",
+    "postgresql://example.com:x/db", "POSTGRESQL://evil.org/x",
+    "postgresql+pg8000://example.com/db", "mysql+mysqldb://example.com/db", "oracle://example.com/db",
+    "mysql://example.com/db?local_infile=1", "mysql://example.com/db?read_default_file=/etc/passwd",
+    "mysql://example.com/db?unix_socket=/run/x", "mysql://evil.org/db", "mysql:///db",
+    "sqlite:////etc/passwd", "sqlite:///../other.sqlite", "sqlite:///sub/../../other.sqlite",
+    "sqlite:///link.sqlite", "sqlite://", "sqlite:///:memory:?uri=true", "sqlite:///file:x?uri=true",
+    "sqlite:///.", "sqlite://example.com/x", "file:///etc/passwd", "/etc/passwd", "duckdb:///x",
+    "s3://bucket/x?endpoint=http://169.254.169.254", "s3://bucket/x?endpoint=https://evil.org",
+    "s3://bucket/x?endpoint=https://example.com/latest", "s3://bucket/x?endpoint=file:///etc",
+    "s3://bucket/x?endpoint=https://me@example.com", "s3://AK:secret@bucket/x", "s3://b/x", "s3://../x",
+    "s3://bucket/x?region=evil.org/", "s3://bucket/x?skip_signature=true", "gs://bucket/x",
+    "https://example.com/x?token=y", "https://me:secret@example.com/", "https://example.com@evil.org/",
+    "https://example.com:443@evil.org/", "https://evil.org\\@example.com/", "https://evil.org/@example.com",
 ]  # fmt: skip
 NOT_PUBLIC = [
     "127.0.0.1", "127.255.255.254", "0.0.0.0", "10.1.2.3", "172.16.9.9",
@@ -77,6 +102,45 @@ def test_a_url_that_is_not_of_a_listed_host_is_refused_without_a_look_up(
     assert asked == []
 
 
+@pytest.mark.parametrize("url", [*NOT_URLS, *NOT_LISTED, *NOT_CONNECTIONS])
+@pytest.mark.parametrize("form", ["{}", "s3://AK@bucket/x?endpoint={}", "postgresql://me@{host}/x"])
+def test_a_connection_that_is_not_of_a_listed_host_is_refused_without_a_look_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, url: str, form: str
+) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", None)
+    (tmp_path / "link.sqlite").symlink_to("/etc/passwd")
+    settings = ServiceSettings(connection_folder=tmp_path)
+    outside = Outside(["example.com", "*.example.net"], LOOPBACK, 1.0)
+    host = url.partition("://")[2]
+    with pytest.raises(OutsideError):
+        place_of(form.format(url, host=host), outside, settings)
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port"),
+    [
+        ("postgresql://me@example.com/db", "example.com", 5432),
+        ("postgres://example.com:6432/db?sslmode=verify-full", "example.com", 6432),
+        ("mariadb://me@db.example.net/db", "db.example.net", 3306),
+        ("https://me@example.com/tables/", "example.com", 443),
+        ("s3://AK@bucket/x?endpoint=https://example.com:9000", "example.com", 9000),
+        ("s3://AK@bucket?region=eu-central-1", "s3.eu-central-1.amazonaws.com", 443),
+        ("sqlite:///sub/shop.sqlite", None, 0),
+    ],
+)
+def test_a_connection_leads_to_one_host_and_port(
+    tmp_path: Path, url: str, host: str | None, port: int
+) -> None:
+    outside = Outside(["example.com", "*.example.net", "*.amazonaws.com"], [], 1.0)
+    place = place_of(url, outside, ServiceSettings(connection_folder=tmp_path))
+    assert (place.host, place.port) == (host, port)
+
+
+def test_local_files_are_refused_unless_the_operator_allows_them() -> None:
+    with pytest.raises(OutsideError, match="local files are not allowed"):
+        place_of("sqlite:///shop.sqlite", Outside([], [], 1.0), ServiceSettings())
+
+
 @pytest.mark.parametrize("address", NOT_PUBLIC)
 def test_an_address_that_is_not_public_is_refused(
     monkeypatch: pytest.MonkeyPatch, address: str
@@ -86,6 +150,10 @@ def test_an_address_that_is_not_public_is_refused(
         with pytest.raises(OutsideError, match="not public"):
             _sent(Outside(["example.com"], [], 1.0), "https://example.com/hook")
         assert asked == ["example.com"]
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 443)) for one in addresses]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, found=found, **__: found)
+        with pytest.raises(OutsideError, match="not public"):
+            Outside(["example.com"], [], 1.0).address_of("example.com", 443)
 
 
 def test_a_listed_host_is_reached_where_its_network_is_allowed() -> None:

@@ -2,17 +2,19 @@
 
 import { pause, read } from "./api.js";
 import { dropPlace, meter, problemBox, status, uploadInto, when } from "./components.js";
+import { sourceForm } from "./connections.js";
 import { fill, h, say } from "./elements.js";
 import { exampleTable } from "./example.js";
 import { capital, duration, jobTitle, many, percent, spoken } from "./words.js";
 
 export async function show({ place, signal, go }) {
-  const [running, queued, failed, models, datasets] = await Promise.all([
+  const [running, queued, failed, models, datasets, connections] = await Promise.all([
     read("/v1/jobs?status=running&limit=10", { signal }),
     read("/v1/jobs?status=queued&limit=10", { signal }),
     read("/v1/jobs?status=failed&limit=5", { signal }),
     read("/v1/models?status=ready&limit=6&brief=true", { signal }),
     read("/v1/datasets?limit=6", { signal }),
+    read("/v1/connections?limit=100", { signal }),
   ]);
   const isNew = !datasets.items.length && !models.items.length;
   const active = h("section.stack", { "aria-label": "Running and queued jobs" });
@@ -20,6 +22,7 @@ export async function show({ place, signal, go }) {
     h("div.head", {}, h("div", {}, h("h1", {}, isNew ? "Upload a table to start" : "Home"),
       h("p.soft", {}, "Train a model on a table. Use it to generate synthetic rows, score rows, impute missing values and map the dependencies between columns."))),
     entrance(go),
+    sourceForm(connections.items, go),
     active,
     failed.items.length ? section("Failed jobs", "/jobs?status=failed", failed.items.map(failedLine)) : null,
     isNew ? firstSteps() : h("div.grid.two", {},

@@ -11,6 +11,7 @@ const PAGES = [
   [/^\/(datasets|models|jobs)\/?$/, () => import("./lists.js")],
   [/^\/datasets\/([^/]+)\/?$/, () => import("./dataset.js")],
   [/^\/work\/?$/, () => import("./work.js")],
+  [/^\/connections\/?$/, () => import("./connections.js")],
   [/^\/webhooks\/?$/, () => import("./webhooks.js")],
   [/^\/jobs\/([^/]+)\/?$/, () => import("./job.js")],
   [/^\/models\/([^/]+)(?:\/([a-z]+))?\/?$/, () => import("./model.js")],

@@ -18,6 +18,9 @@ from schemathesis.specs.openapi.checks import (
 from tests.running_service import Running, train
 
 CALLS = {
+    ("GET", "/v1/connections"), ("POST", "/v1/connections"),
+    ("GET", "/v1/connections/{connection_id}"), ("DELETE", "/v1/connections/{connection_id}"),
+    ("POST", "/v1/connections/{connection_id}/test"), ("POST", "/v1/samples/{result_id}/export"),
     ("GET", "/v1/webhooks"),
     ("POST", "/v1/webhooks"),
     ("GET", "/v1/webhooks/{webhook_id}"),

@@ -1,0 +1,131 @@
+"""Methods of the client that concern connections: named databases, buckets and web servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from gcvae_client.errors import Document
+from gcvae_client.objects import Dataset
+from gcvae_client.resources import Resource, connection_id_of, model_id_of, place_of
+from gcvae_client.webhooks import Webhooks
+
+
+class Connections(Webhooks):
+    """Base class of `Client` with the methods for connections.
+
+    Creating and deleting connections needs a key with the scope `admin`.
+    """
+
+    def create_connection(self, name: str, url: str, password: str | None = None) -> Document:
+        """Creates a connection and returns it, without its password.
+
+        Args:
+            name: Name by which datasets and samples refer to the connection.
+            url: `postgresql://USER@HOST/DATABASE` (also mysql and mariadb), `sqlite:///FILE`,
+                `s3://ACCESS_KEY@BUCKET/PREFIX?region=…&endpoint=…` or `https://{HOST}/{PREFIX}`.
+                The operator must have allowed its host.
+            password: Password of the user, secret key of a bucket, or bearer token of a web server.
+                The service keeps it encrypted and never returns it.
+
+        Raises:
+            InvalidError: The URL is invalid, or its host is not allowed.
+        """
+        body = {"name": name, "url": url} | ({} if password is None else {"password": password})
+        found: Document = self._json("POST", "/v1/connections", body=lambda _: {"json": body})
+        return found
+
+    def connections(self) -> Iterator[Document]:
+        """Yields all connections of the workspace, the newest first."""
+        return self._items("/v1/connections")
+
+    def test_connection(self, connection: Resource) -> list[str] | None:
+        """Uses a connection, and returns the names of a database's tables; None for other
+        connections.
+
+        Args:
+            connection: Name, id or dictionary of the connection.
+
+        Raises:
+            InvalidError: The connection cannot be used.
+        """
+        path = f"/v1/connections/{connection_id_of(connection)}/test"
+        tables: list[str] | None = self._json("POST", path)["tables"]
+        return tables
+
+    def import_table(
+        self,
+        connection: Resource,
+        *,
+        table: str | None = None,
+        query: str | None = None,
+        key: str | None = None,
+        name: str | None = None,
+        schema: Document | None = None,
+        encoding: str | None = None,
+    ) -> Dataset:
+        """Makes a dataset of a table of a connection, as `upload` does of a file.
+
+        Args:
+            connection: Name, id or dictionary of the connection.
+            table: Name of a database's table, or of a workbook's sheet.
+            query: SELECT statement for a database.
+            key: Path of a file below the connection's URL.
+            name: Name of the dataset. Default: that of the table or file.
+            schema: Known properties of the columns as JSON; all others are inferred.
+            encoding: Encoding of a text file, such as cp1252. Default: UTF-8.
+
+        Raises:
+            InvalidError: The connection cannot be read, or the table cannot be used.
+        """
+        asked = {
+            "connection": connection_id_of(connection), "table": table, "query": query, "key": key,
+            "name": name, "schema": schema, "encoding": encoding,
+        }  # fmt: skip
+        body = {member: value for member, value in asked.items() if value is not None}
+        found: Dataset = self._json(
+            "POST", "/v1/datasets", body=lambda _: {"json": body}, creates=True
+        )
+        return found
+
+    def export_sample(
+        self,
+        /,
+        model: Resource,
+        connection: Resource,
+        *,
+        table: str | None = None,
+        key: str | None = None,
+        if_exists: str = "fail",
+        on_progress: Callable[[Document], None] | None = None,
+        **sampling: Any,
+    ) -> Document:
+        """Generates synthetic rows by a job and writes them to a connection, all or none.
+
+        Args:
+            connection: Name, id or dictionary of the connection.
+            table: Name of the database's table; for several tables, text before their names, such
+                as `synthetic.` for a schema.
+            key: Path of the file in a bucket.
+            if_exists: `fail`, `append` or `replace`, for tables and files that exist.
+            on_progress: Called with the job as JSON each time it has changed.
+            sampling: Members of the request for a sample, such as `rows`, `seed` and `given`.
+
+        Returns:
+            Connection, table, key and number of the written rows.
+
+        Raises:
+            InvalidError: A member is invalid, or the connection refuses the rows.
+        """
+        asked: Mapping[str, Any] = {"format": "parquet", **sampling, "job": True}
+        path = f"/v1/models/{model_id_of(model)}/samples"
+        result = self._json("POST", path, body=lambda _: {"json": dict(asked)}, creates=True)
+        self.wait(result, on_progress)
+        target = {
+            "connection": connection_id_of(connection), "table": table, "key": key,
+            "if_exists": if_exists,
+        }  # fmt: skip
+        body = {member: value for member, value in target.items() if value is not None}
+        path = f"{place_of(result['id'])}/export"
+        written: Document = self._json("POST", path, body=lambda _: {"json": body})
+        return written

@@ -1,0 +1,179 @@
+"""Reads and writes files of web servers and buckets, without following redirects.
+
+Requests to a bucket are presigned (AWS Signature Version 4), so that one client makes all requests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import BinaryIO, Literal
+from urllib.parse import quote
+
+import httpx
+import obstore
+from obstore.store import S3Store
+
+from gcvae.errors import InputError, Problem
+from gcvae_sources.errors import SourceError, TargetError
+from service.connections.places import BucketPlace, Opened, WebPlace
+from service.errors import TooLargeError
+
+_VALID = timedelta(minutes=15)
+_CODE = re.compile(rb"<Code>(\w{1,60})</Code>")
+_CODE_BYTES = 4096
+_NOTHING_THERE = (404, 410)
+Method = Literal["GET", "HEAD", "PUT"]
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of a web server or bucket.
+
+    Args:
+        timeout_seconds: Time limit of each step of a request.
+    """
+
+    place: WebPlace | BucketPlace
+    opened: Opened
+    timeout_seconds: float
+
+    def read(self, key: str, path: Path, max_bytes: int) -> None:
+        """Copies a file to `path`.
+
+        Raises:
+            SourceError: The host refuses the request.
+            TooLargeError: The file has more than `max_bytes` bytes.
+            httpx.HTTPError: The host does not answer in time.
+        """
+        with self._asked("GET", key) as response, path.open("wb") as target:
+            _require_success(response, SourceError)
+            n_bytes = 0
+            for chunk in response.iter_bytes():
+                n_bytes += len(chunk)
+                if n_bytes > max_bytes:
+                    what = f"the file has more than {max_bytes} bytes"
+                    raise TooLargeError(what, max_bytes, "max_upload_bytes")
+                target.write(chunk)
+
+    def write(self, key: str, file: BinaryIO, n_bytes: int, *, may_replace: bool) -> None:
+        """Writes a file into a bucket, whole or not at all.
+
+        Raises:
+            TargetError: The store refuses the request, or the key is in use and may not be
+                replaced.
+            httpx.HTTPError: The host does not answer in time.
+        """
+        headers = {"Content-Length": str(n_bytes)}
+        if not may_replace:
+            with self._asked("HEAD", key) as response:  # some stores ignore If-None-Match
+                if response.status_code not in _NOTHING_THERE:
+                    _require_success(response, TargetError)
+                    raise _in_use(key)
+            headers["If-None-Match"] = "*"
+        with self._asked("PUT", key, headers, file) as response:
+            if response.status_code == httpx.codes.PRECONDITION_FAILED:
+                raise _in_use(key)
+            _require_success(response, TargetError)
+
+    def examine(self) -> None:
+        """Checks that the host answers and accepts the password.
+
+        Raises:
+            SourceError: It does not.
+            httpx.HTTPError: The host does not answer in time.
+        """
+        with self._asked("GET", ".gcvae-connection-test") as response:
+            code = _code(response)
+            if not (response.is_success or _is_nothing_there(response, code)):
+                raise _refusal(response, code, SourceError)
+
+    @contextmanager
+    def _asked(
+        self,
+        method: Method,
+        key: str,
+        headers: Mapping[str, str] | None = None,
+        content: BinaryIO | None = None,
+    ) -> Iterator[httpx.Response]:
+        place, password, auth = self.place, self.opened.password, None
+        sent = httpx.Headers({"Accept-Encoding": "identity", "User-Agent": "gcvae"})
+        sent.update(headers)
+        if isinstance(place, BucketPlace):
+            url = _presigned(place, password, method, place.key_of(key))
+        else:
+            url = place.url_of(key)
+            if place.user is not None:
+                auth = httpx.BasicAuth(place.user, password or "")
+            elif password is not None:
+                sent["Authorization"] = f"Bearer {password}"
+        with (
+            httpx.Client(
+                timeout=self.timeout_seconds, follow_redirects=False, trust_env=False
+            ) as client,
+            client.stream(method, url, headers=sent, content=content, auth=auth) as response,
+        ):
+            yield response
+
+
+def _presigned(place: BucketPlace, password: str | None, method: Method, key: str) -> str:
+    """Returns the URL of an object, with a signature if the bucket is not public."""
+    if place.access_key is None or password is None:
+        return f"{place.endpoint}/{place.bucket}/{quote(key)}"
+    store = S3Store(
+        place.bucket,
+        config={
+            "access_key_id": place.access_key,
+            "secret_access_key": password,
+            "region": place.region,
+            "endpoint": place.endpoint,
+        },
+        client_options={"allow_http": True},
+        virtual_hosted_style_request=False,
+    )
+    return obstore.sign(store, method, key, _VALID)
+
+
+def _require_success(response: httpx.Response, refusal: type[InputError]) -> None:
+    """Checks that a request was successful.
+
+    Raises:
+        SourceError, TargetError: It was not; the message has the status and, of a bucket, the code.
+    """
+    if not response.is_success:
+        raise _refusal(response, _code(response), refusal)
+
+
+def _refusal(response: httpx.Response, code: str, refusal: type[InputError]) -> InputError:
+    if response.is_redirect:
+        expected = "a URL that leads to the file itself"
+        return refusal(Problem("the host redirects, which is not followed", expected=expected))
+    if _is_nothing_there(response, code):
+        return refusal(
+            Problem("there is no such file", "/key", expected="a file of the connection")
+        )
+    return refusal(f"the host refuses the request: {response.status_code} {code}".rstrip())
+
+
+def _is_nothing_there(response: httpx.Response, code: str) -> bool:
+    return response.status_code in _NOTHING_THERE and code != "NoSuchBucket"
+
+
+def _code(response: httpx.Response) -> str:
+    """Returns the error code in the response of an S3 store; empty if there is none."""
+    start = b""
+    for chunk in response.iter_bytes():
+        start += chunk
+        if len(start) >= _CODE_BYTES:
+            break
+    found = _CODE.search(start)
+    return "" if found is None else found[1].decode()
+
+
+def _in_use(key: str) -> TargetError:
+    problem = Problem(f"there is a file {key!r}", "/key", expected="a new one, or to replace it")
+    return TargetError(problem)

@@ -1,0 +1,221 @@
+"""Where connections lead: the forms of their URLs, and which of these are allowed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, quote, urlsplit
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError
+
+from service.errors import OutsideError
+from service.outside import Outside, port_of
+from service.settings import ServiceSettings, variable
+
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
+_DATABASE_NAME = re.compile(r"[^=:/\\\x00]*")
+_REGION = re.compile(r"[a-z0-9-]{1,40}")
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A connection with its password, as it is passed to the process that uses it."""
+
+    name: str
+    url: str
+    password: str | None = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a connection leads.
+
+    Attributes:
+        host, port: The only host and port that may be reached; None for local files.
+        scheme: `http` if requests are not encrypted; otherwise another word.
+    """
+
+    host: str | None
+    port: int
+    scheme: str
+
+
+@dataclass(frozen=True)
+class DatabasePlace(Place):
+    """A database server, or an SQLite file in the folder of connections.
+
+    Attributes:
+        url: SQLAlchemy URL with the driver, without a password.
+    """
+
+    url: sa.URL
+
+
+@dataclass(frozen=True)
+class WebPlace(Place):
+    """A folder of a web server.
+
+    Attributes:
+        base: URL without user and final slash.
+        user: User name for basic authentication; without one, the password is a bearer token.
+    """
+
+    base: str
+    user: str | None
+
+    def url_of(self, key: str) -> str:
+        """Returns the URL of a file."""
+        return f"{self.base}/{quote(key)}"
+
+
+@dataclass(frozen=True)
+class BucketPlace(Place):
+    """A folder of a bucket in an S3 store.
+
+    Attributes:
+        endpoint: URL of the store.
+        prefix: Folder in the bucket; empty for none.
+        access_key: Id of the access key; None for a public bucket.
+    """
+
+    endpoint: str
+    bucket: str
+    prefix: str
+    region: str
+    access_key: str | None
+
+    def key_of(self, key: str) -> str:
+        """Returns the key of an object in the bucket."""
+        return f"{self.prefix}/{key}" if self.prefix else key
+
+
+def place_of(url: str, outside: Outside, settings: ServiceSettings) -> Place:
+    """Returns where a connection's URL leads, after checking it; no name is looked up.
+
+    Raises:
+        OutsideError: The URL is invalid, or its host or file is not allowed.
+    """
+    scheme = url.partition("://")[0].lower()
+    if any(character <= " " for character in url):
+        raise OutsideError("the URL contains a space or control character", "%20 for a space")
+    form = _FORMS.get(scheme)
+    if form is None:
+        listed = ", ".join(f"{known}://" for known in _FORMS)
+        raise OutsideError(f"connections do not support {scheme[:40]!r}", f"one of: {listed}")
+    return form(url, outside, settings)
+
+
+def _server(url: str, outside: Outside, settings: ServiceSettings) -> Place:
+    parsed = _parsed(url)
+    backend, driver, port, parameters = _SERVERS[parsed.drivername.lower()]
+    if not parsed.host:
+        raise OutsideError("the URL names no host", f"{backend}://USER@HOST/DATABASE")
+    if not _DATABASE_NAME.fullmatch(parsed.database or ""):
+        raise OutsideError("the name of the database is invalid", "a name without = : / and \\")
+    for name, value in parsed.query.items():
+        allowed = parameters.get(name)
+        if allowed is None:
+            expected = f"no other than: {', '.join(parameters) or 'none'}"
+            raise OutsideError(f"the URL has the parameter {name!r}", expected)
+        if value not in allowed:
+            raise OutsideError(f"{name} is {value!r}", f"one of: {', '.join(allowed)}")
+    outside.require_host(parsed.host)
+    complete = parsed.set(drivername=driver, port=parsed.port or port)
+    return DatabasePlace(parsed.host, parsed.port or port, backend, complete)
+
+
+def _file(url: str, outside: Outside, settings: ServiceSettings) -> Place:
+    folder = settings.connection_folder
+    if folder is None:
+        expected = f"a folder for them in {variable('connection_folder')}"
+        raise OutsideError("local files are not allowed", expected)
+    parsed = _parsed(url)
+    form = "sqlite:///FILE, relative to the folder of connections"
+    if parsed.host or parsed.query or not parsed.database:
+        raise OutsideError("this is not the URL of an SQLite file", form)
+    path = (folder / parsed.database).resolve()
+    if not path.is_relative_to(folder.resolve()) or path == folder.resolve():
+        raise OutsideError("the file is not in the folder of connections", form)
+    return DatabasePlace(None, 0, "sqlite", sa.URL.create("sqlite", database=str(path)))
+
+
+def _web(url: str, outside: Outside, settings: ServiceSettings) -> Place:
+    user, plain = _without_user(url)
+    parts = outside.parse(plain)
+    if parts.query:
+        raise OutsideError("the URL has a query (?…)", "a URL without one")
+    host = str(parts.hostname)
+    return WebPlace(host, port_of(parts), parts.scheme, plain.rstrip("/"), user)
+
+
+def _bucket(url: str, outside: Outside, settings: ServiceSettings) -> Place:
+    user, plain = _without_user(url)
+    parts = urlsplit(plain)
+    if not _BUCKET.fullmatch(parts.netloc) or parts.fragment:
+        raise OutsideError("this is not the URL of a bucket", "s3://ACCESS_KEY@BUCKET/PREFIX")
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if not set(options) <= {"region", "endpoint"}:
+        raise OutsideError("the URL has an unknown parameter", "region and endpoint at most")
+    region = options.get("region", "us-east-1")
+    if not _REGION.fullmatch(region):
+        raise OutsideError("region is invalid", "a region such as eu-central-1")
+    host = f"s3.{region}.amazonaws.com"
+    store = outside.parse(options.get("endpoint", f"https://{host}"))
+    if store.path.strip("/") or store.query:
+        raise OutsideError("the endpoint has a path or query", "https://{host}")
+    prefix = parts.path.strip("/")
+    return BucketPlace(
+        str(store.hostname), port_of(store), store.scheme, f"{store.scheme}://{store.netloc}",
+        parts.netloc, prefix, region, user,
+    )  # fmt: skip
+
+
+def _parsed(url: str) -> sa.URL:
+    try:
+        parsed = sa.make_url(url)
+    except (ArgumentError, ValueError):
+        raise OutsideError("this is not the URL of a database", _DATABASE_FORM) from None
+    if parsed.password is not None or "@" in (parsed.host or ""):
+        raise _with_password()
+    texts = (parsed.username, parsed.host, parsed.database)
+    if not all((text or "").isprintable() for text in texts):
+        # After a null character, the driver of PostgreSQL would see neither address nor port.
+        raise OutsideError("the URL contains a control character", _DATABASE_FORM)
+    return parsed
+
+
+def _without_user(url: str) -> tuple[str | None, str]:
+    """Returns (user name of a URL, None if it has none; the URL without it)."""
+    scheme, _, rest = url.partition("://")
+    host = re.split(r"[/?#\\]", rest, maxsplit=1)[0]
+    user, at, _ = host.rpartition("@")
+    if ":" in user or "@" in user:
+        raise _with_password()
+    return (user if at else None), f"{scheme}://{rest[len(user) + len(at) :]}"
+
+
+def _with_password() -> OutsideError:
+    return OutsideError("the URL contains a password", "the password in the member password")
+
+
+_DATABASE_FORM = "postgresql://USER@HOST/DATABASE"
+_SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+_POSTGRES = (
+    "postgresql", "postgresql+psycopg", 5432, {"sslmode": _SSL_MODES, "sslrootcert": ("system",)},
+)  # fmt: skip
+_MYSQL: tuple[str, str, int, dict[str, tuple[str, ...]]]
+_MYSQL = ("mysql", "mysql+pymysql", 3306, {})
+_SERVERS = {
+    "postgresql": _POSTGRES, "postgres": _POSTGRES, "postgresql+psycopg": _POSTGRES,
+    "mysql": _MYSQL, "mariadb": _MYSQL, "mysql+pymysql": _MYSQL,
+}  # fmt: skip
+"""(backend, driver, port, values by allowed parameter) by the scheme of a URL."""
+_FORMS: dict[str, Callable[[str, Outside, ServiceSettings], Place]] = {
+    **dict.fromkeys(_SERVERS, _server),
+    "sqlite": _file,
+    "s3": _bucket,
+    "https": _web,
+    "http": _web,
+}

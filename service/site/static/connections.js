@@ -1,0 +1,92 @@
+// The page of connections: databases, buckets and web servers from which tables are read; and the form that reads one.
+
+import { ask, read } from "./api.js";
+import { confirmed, head, pressed, when } from "./components.js";
+import { fill, h } from "./elements.js";
+import { many } from "./words.js";
+
+const FORMS = "postgresql://USER@HOST/DATABASE, mysql://…, s3://ACCESS_KEY@BUCKET/PREFIX?region=…, https://HOST/PREFIX or sqlite:///FILE";
+
+export async function show({ place, signal, session }) {
+  const told = h("div");
+  const list = h("div.stack");
+  const isAdmin = session.scopes.includes("admin");
+  const draw = async () => {
+    const { items } = await read("/v1/connections?limit=100", { signal });
+    fill(list, items.length ? items.map((one) => card(one, draw, isAdmin)) : h("p.soft", {}, "There are no connections."));
+  };
+  fill(place,
+    head({ crumbs: [["Datasets", "/datasets"]], title: "Connections", facts: ["Databases, buckets and web servers from which tables are read and to which samples are written"] }),
+    isAdmin ? form(told, draw) : null, told, list);
+  await draw();
+}
+
+function form(told, draw) {
+  const name = h("input", { required: true, maxlength: 100, pattern: "[A-Za-z0-9][A-Za-z0-9_.\\-]*", title: "Letters, digits, and . _ -" });
+  const url = h("input", { required: true, maxlength: 2000, size: 50, autocomplete: "off", spellcheck: false });
+  const password = h("input", { type: "password", maxlength: 4000, autocomplete: "new-password" });
+  const button = h("button.main", { type: "submit" }, "Add connection");
+  const submit = (event) => {
+    event.preventDefault();
+    pressed(button, told, async () => {
+      const json = { name: name.value.trim(), url: url.value.trim(), ...(password.value ? { password: password.value } : {}) };
+      await ask("/v1/connections", { method: "POST", json });
+      for (const input of [name, url, password]) input.value = "";
+      await draw();
+    });
+  };
+  return h("form.card.stack", { onsubmit: submit },
+    h("div.row", {}, h("label.field", {}, "Name", name), h("label.field", {}, "URL", url), h("label.field", {}, "Password", password)),
+    h("p.tiny.soft", {}, FORMS),
+    h("p.tiny.soft", {}, "The password is that of the user, the secret key of a bucket, or a bearer token. It is kept encrypted and never shown again."),
+    h("div.row", {}, button));
+}
+
+function card(one, draw, isAdmin) {
+  const path = `/v1/connections/${one.id}`;
+  const told = h("div");
+  const act = (kind, text, work) => {
+    const button = h(kind, { type: "button", onclick: () => pressed(button, told, work) }, text);
+    return button;
+  };
+  const test = async () => {
+    const { tables } = await read(`${path}/test`, { method: "POST" });
+    const found = tables ? `It has ${many(tables.length, "table")}${tables.length ? `: ${tables.slice(0, 20).join(", ")}${tables.length > 20 ? ", …" : ""}` : ""}.` : "";
+    fill(told, h("p.note.calm", { role: "status" }, `The connection works. ${found}`));
+  };
+  const remove = async () => {
+    if (!await confirmed(`Delete the connection ${one.name}?`, "Its password is deleted. Datasets that were made of it are kept.", "Delete")) return;
+    await ask(path, { method: "DELETE" });
+    await draw();
+  };
+  return h("section.card.stack", { "aria-label": one.name },
+    h("h2", {}, one.name), h("p.tiny", {}, h("code", {}, one.url)),
+    h("p.soft", {}, one.has_password ? "With a password" : "Without a password", ", added ", when(one.created_at)),
+    h("div.row", {}, act("button", "Test", test), isAdmin ? act("button.danger", "Delete", remove) : null), told);
+}
+
+/** Returns a form that makes a dataset of a table of a connection; null if there are no connections. */
+export function sourceForm(connections, go) {
+  if (!connections.length) return null;
+  const told = h("div");
+  const which = h("select", { onchange: () => adapt() }, connections.map((one) => h("option", { value: one.name }, one.name)));
+  const kind = h("select", {});
+  const what = h("input", { required: true, size: 40, autocomplete: "off", spellcheck: false });
+  const button = h("button.main", { type: "submit" }, "Read table");
+  const adapt = () => {
+    const { url } = connections.find(({ name }) => name === which.value);
+    const isOfFiles = /^(s3|https?):/i.test(url);
+    fill(kind, (isOfFiles ? [["key", "File"]] : [["table", "Table"], ["query", "Query"]]).map(([value, text]) => h("option", { value }, text)));
+  };
+  adapt();
+  const submit = (event) => {
+    event.preventDefault();
+    pressed(button, told, async () => {
+      const dataset = await read("/v1/datasets", { method: "POST", json: { connection: which.value, [kind.value]: what.value.trim() } });
+      go(`/datasets/${dataset.id}`);
+    });
+  };
+  return h("form.card.stack", { onsubmit: submit, "aria-label": "Read a table from a connection" },
+    h("h2", {}, "Or read a table from a connection"),
+    h("div.row.foot", {}, h("label.field", {}, "Connection", which), h("label.field", {}, "Read a", kind), h("label.field", {}, "Name, statement or path", what), button), told);
+}

@@ -1,0 +1,74 @@
+"""Connections by the client."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from gcvae_client import AsyncClient, Client, InvalidError, NotFoundError
+from tests.gcvae_cli.test_sources import N_ROWS, table
+from tests.running_service import Running, running, settings_in, working
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a database that connections may open."""
+    (tmp_path / "files").mkdir()
+    with closing(sqlite3.connect(tmp_path / "files/shop.sqlite")) as lite:
+        table().to_sql("orders", lite, index=False)
+    return tmp_path / "files"
+
+
+@pytest.fixture
+def service(tmp_path: Path, folder: Path) -> Iterator[Running]:
+    with (
+        running(settings_in(tmp_path / "service", connection_folder=folder)) as found,
+        working(found),
+    ):
+        yield found
+
+
+def test_a_model_is_trained_on_a_connection_and_its_rows_are_written_back(
+    service: Running, folder: Path
+) -> None:
+    with Client(service.url) as client:
+        made = client.create_connection("shop", "sqlite:///shop.sqlite")
+        assert [one["name"] for one in client.connections()] == ["shop"]
+        assert client.test_connection(made) == client.test_connection("shop") == ["orders"]
+        dataset = client.import_table("shop", query="SELECT * FROM orders", name="some")
+        assert (dataset["name"], dataset["rows"]) == ("some", N_ROWS)
+        model = dataset.train(preset="fast", max_steps=10, device="cpu").wait(progress=False)
+        told = model.export_sample("shop", table="drawn", rows=20, seed=1)
+        assert told == {"connection": "shop", "table": "drawn", "key": None, "rows": 20}
+        with pytest.raises(InvalidError):
+            model.export_sample("shop", table="drawn", rows=20)
+        told = client.export_sample(model, made, table="drawn", rows=5, if_exists="append")
+        assert told["rows"] == 5
+        client.delete(made)
+        with pytest.raises(NotFoundError):
+            client.import_table("shop", table="orders")
+    with closing(sqlite3.connect(folder / "shop.sqlite")) as lite:
+        assert lite.execute("SELECT count(*) FROM drawn").fetchone() == (25,)
+
+
+def test_a_url_that_is_not_allowed_is_an_invalid_member(service: Running) -> None:
+    with Client(service.url) as client, pytest.raises(InvalidError) as caught:
+        client.create_connection("shop", "postgresql://me@example.com/shop", "secret-word")
+    assert caught.value.errors[0]["pointer"] == "/url"
+    assert "secret-word" not in repr(caught.value) + str(caught.value)
+
+
+def test_the_asynchronous_client_has_the_same_calls(service: Running) -> None:
+    async def talk() -> None:
+        async with AsyncClient(service.url) as client:
+            made = await client.create_connection("shop", "sqlite:///shop.sqlite")
+            assert [one["id"] async for one in client.connections()] == [made["id"]]
+            assert await client.test_connection("shop") == ["orders"]
+            assert (await client.import_table("shop", table="orders"))["rows"] == N_ROWS
+
+    asyncio.run(talk())

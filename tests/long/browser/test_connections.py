@@ -1,0 +1,78 @@
+"""The page of connections, and the form that reads a table from one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from playwright.sync_api import expect
+
+from tests.gcvae_cli.test_sources import table
+from tests.long.browser.conftest import PHONE, Watched
+from tests.running_service import Running, running, settings_in
+from tests.servers.servers import PostgresServer
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    with PostgresServer() as server:
+        url = server.create_database("shop").replace("postgresql", "postgresql+psycopg")
+        engine = sa.create_engine(url)
+        table().to_sql("orders", engine, index=False)
+        engine.dispose()
+        yield server
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Running]:
+    outside = {"outside_hosts": ("127.0.0.1",), "outside_networks": ("127.0.0.0/8",)}
+    with running(settings_in(tmp_path, **outside)) as found:
+        yield found
+
+
+@pytest.mark.parametrize("look", [{}, {"viewport": PHONE, "color_scheme": "dark"}])
+def test_a_connection_is_added_tested_read_and_deleted(
+    watch: Callable[..., Watched],
+    service: Running,
+    postgres: PostgresServer,
+    look: dict[str, object],
+) -> None:
+    watched = watch(service, expected=("/v1/connections", "/v1/datasets"), **look)
+    page = watched.page
+    watched.go("/datasets")
+    page.get_by_role("link", name="Connections").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Connections")
+    expect(page.get_by_text("There are no connections.")).to_be_visible()
+
+    page.get_by_label("Name").fill("shop")
+    page.get_by_label("URL").fill("postgresql://gcvae@example.com/shop")
+    page.get_by_role("button", name="Add connection").click()
+    expect(page.get_by_role("alert")).to_contain_text("host 'example.com' is not allowed")
+
+    page.get_by_label("URL").fill(f"postgresql://gcvae@127.0.0.1:{postgres.port}/shop")
+    page.get_by_label("Password").fill("very-secret-word")
+    page.get_by_role("button", name="Add connection").click()
+    expect(page.get_by_role("heading", name="shop")).to_be_visible()
+    assert "very-secret-word" not in page.content()
+    assert page.get_by_label("Password").input_value() == ""
+
+    page.get_by_role("button", name="Test").click()
+    expect(page.get_by_text("The connection works. It has 1 table: orders.")).to_be_visible()
+    watched.assert_accessible()
+
+    watched.go("/")
+    page.get_by_label("Name, statement or path").fill("order")
+    page.get_by_role("button", name="Read table").click()
+    expect(page.get_by_role("alert")).to_contain_text("the database has no table 'order'")
+    watched.assert_accessible()
+    page.get_by_label("Name, statement or path").fill("orders")
+    page.get_by_role("button", name="Read table").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("orders")
+
+    watched.go("/connections")
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("There are no connections.")).to_be_visible()
+    watched.assert_well()
