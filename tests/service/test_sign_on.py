@@ -439,7 +439,6 @@ def _altered(provider: Provider) -> Any:
     return make
 
 
-NOW = time.time()
 BAD_TOKENS: dict[str, Any] = {
     "no nonce": resigned(lambda c: c.pop("nonce")),
     "another nonce": resigned(lambda c: c.update(nonce="x")),
@@ -455,12 +454,12 @@ BAD_TOKENS: dict[str, Any] = {
     "another issuer": resigned(lambda c: c.update(iss="https://evil.example")),
     "an issuer with a slash": resigned(lambda c: c.update(iss=c["iss"] + "/")),
     "no issuer": resigned(lambda c: c.pop("iss")),
-    "expired": resigned(lambda c: c.update(exp=int(NOW) - 120)),
+    "expired": resigned(lambda c: c.update(exp=int(time.time()) - 120)),
     "no expiry": resigned(lambda c: c.pop("exp")),
     "expiry as text": resigned(lambda c: c.update(exp="9999999999")),
-    "issued in the future": resigned(lambda c: c.update(iat=int(NOW) + 600)),
+    "issued in the future": resigned(lambda c: c.update(iat=int(time.time()) + 600)),
     "no time of issue": resigned(lambda c: c.pop("iat")),
-    "valid in the future": resigned(lambda c: c.update(nbf=int(NOW) + 600)),
+    "valid in the future": resigned(lambda c: c.update(nbf=int(time.time()) + 600)),
     "no subject": resigned(lambda c: c.pop("sub")),
     "an empty subject": resigned(lambda c: c.update(sub="")),
     "a number as subject": resigned(lambda c: c.update(sub=1)),
