@@ -161,10 +161,9 @@ def kendall(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path) -> st
             "## Kendall's tau on Auto\n",
             "*Claim*: the copula's covariance at a sampled z shows which columns depend on each "
             "other.\n",
-            "*Run*: a GCVAE with K = 2 is trained on all 392 rows, with each of three gradients of "
-            "the copula. The table has Kendall's τ of two pairs of columns, for the gradient of "
-            "the paper (constant scores). Its columns are the data and kinds of "
-            "[dependency maps](dependencies.md); the paper uses *local*.\n",
+            "*Run*: a GCVAE with K = 2 is trained on all 392 rows. The table has Kendall's τ of "
+            "two pairs of columns in the data and by each kind of "
+            "[dependency map](dependencies.md); the paper uses *local*.\n",
             table(("pair", "data", *kinds), named),
             f"\n![tau of the data]({at}/tau-data.png) ![tau of samples]({at}/tau-total.png) "
             f"![tau of the copula at one row]({at}/tau-local.png)\n",

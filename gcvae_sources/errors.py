@@ -18,4 +18,5 @@ class SourceError(InputError):
 
 
 class TargetError(InputError):
-    """Raised if a table cannot be written; nothing was changed. The pointer is `/table`."""
+    """Raised if a table cannot be written; nothing was changed. Its JSON pointer names the member
+    `/table` of the request."""

@@ -87,8 +87,8 @@ class RepeatedNumbers(Document):
         return np.log(np.where(is_inside, self._slopes[at], self._left))
 
     def are_inside(self, scores: Numbers) -> Mask:
-        """Returns a mask of those of n normal scores under F whose numbers are rounded to a
-        repeated number. Shape: (n,) -> (n,)."""
+        """Returns a mask of the normal scores Phi^-1(F(x)) that decode to a repeated number v.
+        Shape: (n,) -> (n,)."""
         return self._cells(ndtr(scores))[1]
 
     def _cells(self, u: Numbers) -> tuple[Codes, Mask]:

@@ -58,7 +58,8 @@ class Split:
         return f"{self.table} by {', '.join(self.key)}"
 
     def joined(self, rows: pd.DataFrame, parents: pd.DataFrame) -> pd.DataFrame:
-        """Joins the rows and their entities to rows of the original table."""
+        """Merges each row with the row of its entity in `parents`; returns rows with all columns of
+        the original table."""
         of_parents = parents[[*self.key, *self.determined]]
         found = rows.merge(of_parents, on=list(self.key), how="left")[list(self.columns)]
         if self.levels:

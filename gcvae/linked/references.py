@@ -237,7 +237,8 @@ def chosen_rows(
         paired: Row indices of another reference which together with this one forms a unique key: a
             list of one array, or empty. Shape: (n,).
         others: Row indices that must not be chosen: the row itself in a table that refers to
-            itself, and the rows of references that never lead to the same row. Shape: (n,) each.
+            itself, and the rows that its other references chose, if in real rows these never refer
+            to the same row as this reference. Shape: (n,) each.
     """
     rng, capacity = numpy_generator(seed, "references"), capacity.copy()
     found = np.full(len(target), NO_ROW, dtype=np.int64)

@@ -86,7 +86,8 @@ class AutoregressiveConditional(Conditional):
 
     @cached_property
     def outputs(self) -> MarginalOutputs:
-        """Outputs of the marginals at z, without those of the autoregressive network."""
+        """Parameters of each column's marginal distribution given z, before the autoregressive
+        network changes them."""
         return self.marginals.outputs(self.context)
 
     @property

@@ -188,8 +188,9 @@ class ChangePointLayer(nn.Module):
         return offsets[:, start : start + self.n_bins(j)]
 
     def code_logits(self, j: int, offsets: Tensor) -> Tensor | None:
-        """Returns the log ratios to add to the logits of column j's K codes; None if it has no
-        change points between codes. Shape: offsets (N, n_offsets) -> (N, K)."""
+        """Returns what to add to the logits of column j's K codes: the decoder's output `offsets`
+        for the interval between two change points in which each code lies. None if the column has
+        no change points between codes. Shape: (N, n_offsets) -> (N, K)."""
         if j not in self._n_codes:
             return None
         row = self._rows[j]

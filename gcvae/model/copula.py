@@ -194,11 +194,12 @@ class LowRankCopula:
         present: Tensor,
         shift: Tensor | None = None,
     ) -> Tensor:
-        """Returns `log_mixed` of the first j + 1 columns as entry j, for each of D columns.
+        """Returns, as entry j of D, the log of the copula's density at points times the probability
+        of intervals for columns 0 to j; the arguments are those of `log_mixed`.
 
         For rank one, int phi(f) prod_{i<=j} g_i(f) df, with g_i the integrand of cell i, is
-        computed for all j on one grid, wide enough for the first and fine enough for the last. Rows
-        of points have a closed form. Shape: (..., D), in float64.
+        computed for all j on one grid, wide enough for one column and fine enough for all. Rows in
+        which all cells are points have a closed form. Shape: (..., D), in float64.
         """
         d = self.loadings.shape[-2]
         if self.loadings.shape[-1] != 1:

@@ -138,7 +138,8 @@ class DetectedPersonal(NamedTuple):
 def find_personal(cells: Cells, draft: Draft) -> DetectedPersonal | None:
     """Returns the kind of personal data in the cells that are not missing; None if there is none.
 
-    Of the properties that the user specified (`draft`), `personal` decides alone.
+    If the user's `draft` of the column has the property `personal`, its value is returned, whatever
+    the cells are; other properties of the draft have no influence.
     """
     said = draft.get("personal")
     if said is not None:

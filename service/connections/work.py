@@ -96,7 +96,8 @@ def store(
     bucket. All is written or nothing.
 
     Args:
-        wanted: Name of the table, of a ZIP file text before the names of its tables; or the key.
+        wanted: Where to write: the name of the table, the start of the names of a ZIP file's
+            tables, or the key of a file in the bucket.
         if_exists: `fail`, `append` or `replace`, for tables and files that exist.
 
     Raises:

@@ -41,7 +41,7 @@ class Model(Protocol):
     scoring: str
 
     def sample(self, rows: int, seed: int, *, frames: str) -> pd.DataFrame:
-        """Returns a data frame of `rows` synthetic rows."""
+        """Returns `rows` synthetic rows as a frame of the library `frames`, such as `pandas`."""
 
     def log_likelihood(
         self, frame: Rows, draws: int, seed: int, *, score_missingness: bool
