@@ -24,7 +24,7 @@ class Orphans(Records):
     """Lists the store prefixes without a record, each with the time of their deletion."""
 
     def reserve(self, prefix: str, seconds: float) -> None:
-        """Reserves a prefix for a new record; without one, bytes are deleted after `seconds`.
+        """Reserves a prefix for a record; if none is created in `seconds`, its bytes are deleted.
 
         Reserving again extends the time.
 

@@ -376,7 +376,7 @@ class Job:
         progress: Last reported progress, with `phase` and `fraction`.
         error: Error of the last failed attempt; None if there is none.
         checkpoint_key, checkpoint_sha256: Store key and checksum of the newest checkpoint; None
-            without one.
+            if there is none.
         version: Number that grows with every visible change; used as ETag and event id.
         next_dispatch_at: Time at which the job's message is next sent to the workers; None if it
             has ended.
@@ -431,7 +431,7 @@ class Produced:
         sha256, size_bytes: Checksum and size of the (concatenated) bytes.
         rows: Number of rows of the table.
         summary: Statistics of the result, as JSON.
-        manifest_sha256: Checksum of the manifest; None without one.
+        manifest_sha256: Checksum of the manifest; None if there is no manifest.
     """
 
     object_key: str

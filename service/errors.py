@@ -127,7 +127,8 @@ class NoReportError(ServiceError):
     """The model has no quality report.
 
     Attributes:
-        job_id: Job that makes the report or failed to, or the training before it; None without one.
+        job_id: Job that makes the report or failed to, or the training before it; None if there is
+            none.
         is_under_way: Whether that job is waiting or running.
         advice: How to create a report; None if that is not possible yet.
     """

@@ -52,7 +52,7 @@ class Findings:
 
     @property
     def is_clean(self) -> bool:
-        """Whether every record has its bytes, and all older bytes have a record."""
+        """Whether every record has its bytes, undamaged, and there are no orphans."""
         return not (self.missing or self.damaged or self.orphans)
 
     def to_json(self) -> dict[str, Any]:

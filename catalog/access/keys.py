@@ -139,7 +139,10 @@ class Keys(Records):
 
 
 def in_force(row: KeyRow, now: datetime | None) -> Key:
-    """Returns the key of a row unless it is revoked or has expired at `now` (None: no check).
+    """Returns the key of a row unless it is revoked or has expired.
+
+    Args:
+        now: Time by which the key must not have expired; None to accept expired keys.
 
     Raises:
         BadKeyError: The key is expired or revoked.

@@ -319,7 +319,8 @@ class SessionRow(Base):
     Attributes:
         token_sha256: Digest of its token.
         previous_sha256: Digest of the token before, which stays valid for a moment.
-        person: Members of `catalog.records.Person`; None if the session belongs to a key.
+        person: The person, as JSON with the attributes of `catalog.records.Person`; None if the
+            session belongs to a key.
         idle_seconds: Time without requests after which the session ends.
         expires_at: Time at which the session ends even if it is used.
     """

@@ -67,8 +67,12 @@ class TextColumn:
 
 @dataclass(frozen=True)
 class RowNumbers:
-    """Locates the rows of a chunk of a file without text lines such as Parquet: label i is row
-    `first` + i of the file."""
+    """Locates the rows of a chunk of a file without text lines, such as Parquet.
+
+    Attributes:
+        first: Number in the file of the chunk's first row. The row with index label i in the chunk
+            is row `first` + i of the file.
+    """
 
     first: int
 

@@ -92,7 +92,8 @@ class Writer(Document, ABC):
         """Learns the format of the column's cells.
 
         Raises:
-            TableError: The column contains IP addresses in all reserved ranges.
+            TableError: The column contains IP addresses in every reserved range, so that none is
+                left for synthetic addresses.
         """
 
     @abstractmethod

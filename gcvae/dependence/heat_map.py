@@ -31,8 +31,14 @@ _WEAKEST_MARKED = 0.1
 
 
 class Caption(NamedTuple):
-    """Title of the picture of one kind of map, the caption of its colour bar of signed values with
-    the meaning of both ends, and the caption of its colour bar of unsigned values."""
+    """Texts of the picture of one kind of map.
+
+    Attributes:
+        title: Title of the picture.
+        signed: Caption of the colour bar of signed values.
+        low, high: Meaning of the lower and the upper end of this bar.
+        unsigned: Caption of the colour bar of unsigned values.
+    """
 
     title: str
     signed: str

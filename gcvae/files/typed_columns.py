@@ -224,8 +224,11 @@ class GrowingColumns:
         self._problems: list[Problem] = []
 
     def add(self, column: Column, known: KnownCells | None = None) -> None:
-        """Parses a column, whose cells may be `known`, and stores its values; errors in cells are
-        collected, and the method `table` raises them."""
+        """Parses a column and stores its values; collects errors in cells, which `table` raises.
+
+        Args:
+            known: Cells of the column that schema inference has read; None to read the source.
+        """
         if self._folder is None:
             return
         path = self._folder / str(len(self._columns))

@@ -49,9 +49,11 @@ class DatabasePart:
             the parent table}.
         key_dtypes: Names of the dtypes of the key columns.
         disjoint: For each reference, the other references that never lead to the same row.
-        grids: For each key column of dates or fractions, (start, step) of its generated values.
-        household_tails: Sorted anomaly statistics of the held-out households of a root table, from
-            which p-values are computed; empty for other tables.
+        grids: For each key column of dates or fractions, (start, step): the generated values are
+            start, start + step, start + 2 step, ….
+        household_tails: Sorted anomaly statistics of the held-out households, from which p-values
+            are computed. A household is a row of a root table (a table without a parent) with all
+            rows below it. Empty for other tables.
     """
 
     schema: TableSchema

@@ -58,7 +58,8 @@ def plan_database(
     schemas: Mapping[str, TableSchema],
     schema: DatabaseSchema,
 ) -> tuple[dict[str, TablePlan], dict[str, dict[int, Codes]]]:
-    """Chooses parent, order and copied columns of each table.
+    """Chooses for each table its parent table, the column that orders its rows, and the columns
+    that it copies from referenced rows.
 
     Returns (plans by table, parents before their children; for each table and foreign key, the row
     index that each row references).

@@ -397,7 +397,7 @@ class Residual(Computed):
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], schema: TableSchema) -> Residual:
-        """Reads the residual from a JSON document (`to_json`).
+        """Reads the residual of a formula y = f(x) from a JSON document (`to_json`).
 
         Raises:
             SchemaError, ValueError: The document does not fit the schema.

@@ -61,7 +61,7 @@ _Fit = tuple[float, tuple[float, ...], float]
 
 class _Term(NamedTuple):
     """Possible term of a sum: a column or a product of two, its value in each training row, and its
-    resolution (None without one). Shape: (n,)."""
+    resolution (None if it has none). Shape: (n,)."""
 
     columns: tuple[Column, ...]
     values: Numbers

@@ -100,7 +100,7 @@ def read_condition(
 
     Args:
         given: The document: a value, a list of values or a range for each named column.
-        order: Order in which the decoder generates the columns; None for models without one.
+        order: Order in which the decoder generates the columns; None if the model has no order.
         functions: Functional dependencies between codes that the model satisfies.
 
     Raises:

@@ -366,7 +366,7 @@ class _ParentProposals:
         self, rewriting: Rewriting, parent: str, target_at: ConstraintAt, place: int
     ) -> ParentConstraint | None:
         """Returns the restriction of a column of a rule when the column at position `place` of the
-        order is drawn; None without one."""
+        order is drawn; None if there is none."""
         target = target_at(place)
         later = tuple(
             name

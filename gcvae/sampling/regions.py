@@ -90,7 +90,7 @@ def known_regions(
     Args:
         frame: Rows with cells of the columns' dtypes.
         rows: The same rows, encoded; cells that are not `observed` are unknown.
-        order: Order in which the decoder generates the columns; None for models without one.
+        order: Order in which the decoder generates the columns; None if the model has no order.
         blanks_missing: Whether an unknown cell may be a missing value.
         open_blanks: By column, unknown cells that may be missing anyway. Shape: (n,) each.
         impossible: By column, levels that are excluded. Shape: (n, K) for K levels each.

@@ -142,8 +142,12 @@ def read_number(text: str, number_format: NumberFormat | None) -> int | float | 
 
 
 def numerals_of(split: Split, number_format: NumberFormat) -> Texts:
-    """Returns the plain decimal, such as "1234.50", of each split string; "" if it is not in the
-    format."""
+    """Returns each string's number as a plain decimal such as "1234.50"; "" if the string does not
+    have the format.
+
+    Args:
+        split: The strings, split into digits and what stands before and after them.
+    """
     unit = _unit(number_format)
     sides = [side_of(*side) for side in split.sides]
     signs = split.signs(side is not None and side.unit <= unit for side in sides)

@@ -129,7 +129,10 @@ class PrivateCheckpoints:
         self._store.restored(is_continued=is_continued)
 
     def save(self, data: bytes) -> None:
-        """Stores the private rows together with a checkpoint of training."""
+        """Stores a checkpoint of training together with the private rows.
+
+        Private rows replace the table in training.
+        """
         self._store.save(len(self._head).to_bytes(_LENGTH_BYTES, "big") + self._head + data)
 
     def _read(self, data: bytes) -> None:

@@ -32,10 +32,12 @@ def local_output(output: str, folder: Path) -> str:
 
 
 def store(path: Path, output: str, name: str | None, if_exists: IfExists) -> None:
-    """Writes a file that `local_output` named to the URL.
+    """Uploads a file of rows to a bucket, or inserts its rows into a table of a database.
 
     Args:
-        name: Name of the table of a database.
+        path: The file, at the path from `local_output`.
+        output: URL of the object in the bucket, or of the database.
+        name: Name of the table of the database.
 
     Raises:
         TargetError, OutputError: The database or bucket refuses the rows; nothing was changed.

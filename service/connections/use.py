@@ -27,7 +27,7 @@ _QUERY = r"^[^\x00]+$"
 
 
 class SourceBody(RequestBody):
-    """A table of a connection, as a new dataset."""
+    """Request for a new dataset from a table of a connection."""
 
     connection: str = Field(pattern=_TEXT, max_length=200, description="its name or id")
     table: str | None = Field(

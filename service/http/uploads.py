@@ -47,7 +47,7 @@ class Upload:
     Attributes:
         file: Temporary file without a name, which is always deleted.
         name: Name for the new resource; None if the request gives none.
-        schema: JSON schema that the user has specified; None without one.
+        schema: JSON schema that the user has specified; None if there is none.
         place: Prefix of `name`, `schema` and `encoding` in errors: `?` for query parameters, `/`
             for fields of a form.
         is_json: Whether the table was made from the `rows` of a JSON body.

@@ -50,7 +50,7 @@ class JobCheckpoints:
         self._catalog.leases.begin_counting(self._claim, Promise(**promise), require_within)
 
     def load(self) -> bytes | None:
-        """Returns the newest checkpoint of all attempts; None without one or if it is lost."""
+        """Returns the newest checkpoint of all attempts; None if there is none, or it is lost."""
         job = self._claim.job
         if job.checkpoint_key is None or job.checkpoint_sha256 is None:
             return None

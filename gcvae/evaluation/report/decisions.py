@@ -25,7 +25,7 @@ class Decision:
 
 
 def decisions(parts: Mapping[str, Part], *, are_from_model: bool) -> tuple[Decision, ...]:
-    """Returns the recommendations, for the rows and, if the model generated them, for the model.
+    """Returns recommendations on sharing the rows and, if the model generated them, the model.
 
     Args:
         parts: Parts of the report, by name.

@@ -38,7 +38,7 @@ class Figure:
         floor: The same measure between two samples of real rows of the same size; None if it does
             not apply.
         interval: Confidence interval of the value, 95 % unless the part's `settings` or `note`
-            state another level; None without one.
+            state another level; None if there is none.
         amber: Value from which the verdict is amber, in the direction of `worse`; None for never.
         red: Value from which the verdict is red; None for never.
         worse: Which values are worse: `higher` or `lower`.

@@ -63,7 +63,7 @@ def candidate_pairs(
 
     Args:
         sizes: Number of bins of each column.
-        target: Index of the target column; None without one.
+        target: Index of the target column; None if there is none.
         random: Random generator that samples pairs if there are too many.
     """
     others = [j for j in range(len(sizes)) if j != target]

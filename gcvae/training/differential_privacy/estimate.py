@@ -56,7 +56,7 @@ class Estimate:
 
     Attributes:
         sizes: Number of bins of each column.
-        target: Index of the target column, which is counted with every pair; None without one.
+        target: Index of the target column, which is counted with every pair; None if there is none.
         n_rows: Estimated number of rows.
         one_way: Noisy counts of each column's bins, with their precision (inverse variance).
         generator: Random generator of the initial logits.
