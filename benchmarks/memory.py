@@ -161,7 +161,7 @@ def _written(area: tuple[float, float]) -> str:
 
 
 def _told(runs: Sequence[Mapping[str, Any]], member: str, beside: str | None) -> str:
-    """The mean of a figure, and how far the seeds are apart; that of real rows after a stroke."""
+    """Returns the mean of a figure ± its deviation over seeds; after " / ", that of real rows."""
     values = [run["fidelity"][member] for run in runs if member in run["fidelity"]]
     text = f"{statistics.fmean(values):.3f}"
     text += f" ±{statistics.stdev(values):.3f}" if len(values) > 1 else ""

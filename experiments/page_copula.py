@@ -27,10 +27,10 @@ def copula(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path) -> str
     return "\n".join(
         [
             "## The copula's direction, noise and norm (appendix)\n",
-            "*Claim*: two columns are concordant if their entries of a have equal signs, "
-            "discordant if the signs differ, and independent if an entry is zero. Stretching one "
-            "entry of a changes nothing. The noise ω weakens the dependence, and a larger norm of "
-            "a strengthens it.\n",
+            "*Claim*: two columns are concordant if their entries of the direction a have equal "
+            "signs, discordant if the signs differ, and independent if an entry is zero. "
+            "Stretching one entry of a changes nothing. The noise ω weakens the dependence, and a "
+            "larger norm of a strengthens it.\n",
             "*Run*: points are sampled from the copula of two columns with Ψ = ωI + aaᵀ, which has "
             "the correlation ρ = a₁a₂ / √((ω + a₁²)(ω + a₂²)).\n",
             table(("case", "a", "ω", "ρ", "correlation of samples"), rows),

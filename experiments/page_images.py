@@ -21,7 +21,7 @@ _PAPER_MNIST = {"VAE-ROC": "292 ± 1", "VAE-ROC (RR)": "303 ± 0.8"}
 _SORTS = (
     "Figures are nats per test image ± standard error. Parzen windows have a column for each of "
     "three sorts of generated images: *x* from p(x|z), *μ + a s* with a normal s but without the "
-    "noise ω, and the means *μ* alone."
+    "noise ω, and the decoder's means *μ* alone."
 )
 
 
@@ -36,8 +36,8 @@ def frey(lines: list[Line], budget: dict[str, Any], at: Path) -> str:
             "*Claim*: the VAE-ROC is better than the VAE, and rank regularisation (RR) improves "
             "it. Its directions a are tangents of the manifold of faces.\n",
             "*Run*: there are 1,573 training, 196 validation and 196 test faces. The networks have "
-            "two layers of 100 ReLU units and K = 2. The weight of the rank regulariser is 100; "
-            "the paper does not give it. λ is the weight of the squared norm of a.\n\n"
+            "two layers of 100 ReLU units, and z has K = 2 dimensions. The weight of the rank "
+            "regulariser is 100; the paper does not give it.\n\n"
             f"{_SORTS}\n",
             _windows(whole, _PAPER_FREY, "Frey faces"),
             f"\n![nats by updates]({at}/frey-curve.png)\n",
@@ -45,8 +45,9 @@ def frey(lines: list[Line], budget: dict[str, Any], at: Path) -> str:
                 f"{name}:\n\n![tangent spaces, {name}]({at}/{frey_faces.picture_of(name)})\n"
                 for name in tangents
             ),
-            "Each row of a picture shows a (red positive, blue negative), μ + t a at seven "
-            "quantiles of t (μ has a red frame), and the training faces nearest to both ends.\n",
+            "Each row of a picture shows the direction a (red positive, blue negative), μ + t a at "
+            "seven quantiles of a normal t (μ has a red frame), and the training faces nearest to "
+            "both ends.\n",
             *_frey_verdict(whole),
         ]
     )
@@ -65,12 +66,13 @@ def _frey_verdict(lines: list[Line]) -> list[str]:
     reach = "reaches" if is_reached else "is below"
     return [
         f"*Verdict*: by Parzen windows, the VAE-ROC gains {signed(gain, 1)} nats over the VAE: the "
-        f"claim {_word(gain)}. RR changes this by {signed(more, 1)} nats: that claim "
-        f"{_word(more)}. Both use the sort of images that is best on the validation faces. After "
+        f"claim {_word(gain)}. Rank regularisation (RR) changes the figure of the VAE-ROC by "
+        f"{signed(more, 1)} nats: that claim {_word(more)}. For each model, the validation faces "
+        "choose the sort of generated images (x, μ + a s or μ) that is compared. After "
         f"{longest['steps']:,} updates the VAE-ROC has {figure:.1f} nats, which {reach} the "
         "paper's 733.6.\n",
         f"The sort of images changes a figure by up to {_spread_of(roc):.0f} nats, more than the "
-        "differences in the paper. By importance weighting, the VAE-ROC differs from the VAE by "
+        "paper's models differ. By importance weighting, the VAE-ROC differs from the VAE by "
         f"{signed(nats, 1)} nats.\n",
     ]
 
@@ -89,9 +91,9 @@ def digits(lines: list[Line], budget: dict[str, Any], at: Path) -> str:
             "*Claim*: the VAE-ROC reaches 292 nats on real-valued digits, and 303 with rank "
             "regularisation (RR).\n",
             f"*Run*: there are {n_known:,} images, a sixth of them for validation, and 10,000 test "
-            "images. The networks have K = 5 and two layers of 767 ReLU units (635 for RR and ℓ1). "
-            "The ℓ2 penalty of a has the weight λ = 0.1 (10 for the paper's RR), the rank "
-            "regulariser 100. The columns are those of Frey faces."
+            "images. The networks have two layers of 767 ReLU units (635 for RR and ℓ1), and z has "
+            "K = 5 dimensions. The ℓ2 penalty of a has the weight λ = 0.1 (10 for the paper's RR), "
+            "the rank regulariser 100. The columns are those of Frey faces."
             + (
                 " **The budget is short**: the paper's has 60,000 images and 40,000 updates.\n"
                 if is_short
@@ -140,8 +142,8 @@ def _mnist_verdict(lines: list[Line]) -> list[str]:
     word = "shrinks" if high < low else "does not shrink"
     return [
         f"*Verdict*: after {roc['steps']:,} updates the VAE-ROC has {figure:.0f} nats; the paper's "
-        f"292 {'is reached' if figure >= 292 else 'is not reached at this budget'}. RR changes "
-        f"this by {signed(more, 1)} nats: that claim {_word(more)}.\n",
+        f"292 {'is reached' if figure >= 292 else 'is not reached at this budget'}. Rank "
+        f"regularisation (RR) changes this by {signed(more, 1)} nats: that claim {_word(more)}.\n",
         f"An ℓ1 penalty with λ = 1000 {word} a further than λ = 100. {_l1_verdict(by_name)}\n",
     ]
 
@@ -153,7 +155,7 @@ def _l1_verdict(by_name: dict[str, Line]) -> str:
         return "As in the paper, a is noise with the larger λ, and μ shows the digits."
     return (
         f"With λ = {' and '.join(map(str, lost))}, a is noise as in the paper, but μ is the same "
-        "mean image for every z. The paper does not give the scale of its loss."
+        "mean image for every z."
     )
 
 

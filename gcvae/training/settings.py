@@ -36,8 +36,9 @@ class TrainingConfig:
     (the VAE-ROC of the paper)."""
     numbers: str = "standardised"
     """How numbers are encoded: `standardised`, by mean and standard deviation; `unit`, scaled to
-    [0, 1] with a sigmoid on the means, for images; or `quantile`, as frequent values and normal
-    scores."""
+    [0, 1], for images, where the decoder's means pass through a sigmoid; or `quantile`: frequent
+    values are categories, other numbers are normal scores (standard normal quantiles of their
+    ranks)."""
     levels: str = "listed"
     """How levels of categorical columns are encoded: `listed`, in the order of the schema; or
     `learned`, in the order of a correspondence analysis, with rare levels in one category."""
@@ -87,7 +88,7 @@ class TrainingConfig:
     """Whether margins and logits are corrected after training. Logits are shrunk where that raises
     the held-out likelihood; then each column's distribution is matched to that of the table."""
     rank: Annotated[int, USUAL] = 1
-    """Rank of the matrix A in the copula's covariance Psi = omega I + A A^T. With 0, columns are
+    """Rank of the matrix A in the copula's matrix I + A A^T. With 0, columns are
     independent given z, as in a usual VAE."""
     d_latent: Annotated[int | None, USUAL] = None
     """Dimensions of the latent vector z. Rule: half the number of modelled columns, from 2 to
@@ -104,31 +105,31 @@ class TrainingConfig:
     """Likelihood of discrete columns in a copula: `jitter` is the continuous extension with one
     sample per row, as in the paper; `exact` integrates, for rank 0 or 1."""
     locality_weight: float = 0.0
-    """Weight lambda_a of the locality regulariser |a|_p^2 of the copula's loadings a, in nats per
-    row."""
+    """Weight of the locality regulariser, in nats per row: the squared norm of each column of A
+    (see `rank`), or of the principal direction."""
     locality_norm: int = 2
-    """Norm p of the locality regulariser: 1 or 2."""
+    """Norm in the locality regulariser: 1 (sum of absolute values) or 2 (Euclidean)."""
     rank_weight: float = 0.0
-    """Weight lambda_r of the rank regulariser, which pulls z towards N(0, I), in nats per row."""
+    """Weight of the rank regulariser, which pulls z towards N(0, I), in nats per row."""
     learning_rate: Annotated[float | None, USUAL] = 1e-3
     """Step size of Adam. Rule: 0.002 under 3,000 rows, else 0.006."""
     batch_size: Annotated[int | None, USUAL] = None
     """Rows per minibatch. Rule: the power of two nearest to rows / 50, from 32 to 256; 512 from
     100,000 rows on."""
     max_steps: Annotated[int | None, USUAL] = 10_000
-    """Maximum number of updates before annealing. Rule: `max_passes` passes over the rows, at least
-    400 updates; from 30,000 rows on, the number of passes falls with the square root of the
-    rows."""
+    """Maximum number of updates before annealing, in which the learning rate falls to zero. Rule:
+    `max_passes` passes over the rows, at least 400 updates; from 30,000 rows on, the number of
+    passes falls with the square root of the rows."""
     max_passes: Annotated[float, USUAL] = 11.0
     """Maximum number of passes over the rows (epochs), for the rule of `max_steps`."""
     patience_steps: Annotated[int | None, USUAL] = 2_000
-    """Number of updates without an improvement of the held-out bound after which annealing begins;
-    without annealing, training ends. Rule: one pass over the rows, at least 100."""
+    """Number of updates without an improvement of the held-out bound (on the held-out rows'
+    log-likelihood) after which annealing begins; without annealing, training ends. Rule: one pass
+    over the rows, at least 100."""
     min_improvement: float = 0.0
     """Smallest rise of the held-out bound that counts as an improvement, in nats per row."""
     patience_from: int | None = 0
-    """First update at which patience can begin annealing, because the held-out bound falls for a
-    while when the decoder starts to use z. Rule: a third of the rule of `max_steps`."""
+    """First update at which patience can begin annealing. Rule: a third of that of `max_steps`."""
     evaluate_every_steps: int | None = 100
     """Number of updates between two evaluations of the held-out bound. Rule: half a pass over the
     rows, from 20 to 200."""
@@ -276,7 +277,7 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "paper-vae-roc",
-            "The paper's VAE-ROC; continuous columns have the distribution N(mu, omega I + a a^T).",
+            "The paper's VAE-ROC; numeric columns are Gaussian with one principal direction.",
             TrainingConfig(decoder="principal-direction"),
         ),
     )

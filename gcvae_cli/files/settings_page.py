@@ -19,12 +19,12 @@ After this page you can change how a model is trained, and you know the defaults
 A *preset* has a value for every setting. To override one, use `--set key=value` on the command
 line, a member of `training` over REST, or a member of `settings` in Python.
 
-Some values are computed from the size of the table, by the *rule* in the setting's description.
-This happens where the preset has the value *rule*, or where you give `null` (`None` in Python).
-The training record of a model lists the values that were used, under `settings`.
+Where the preset has the value *rule*, or you give `null` (`None` in Python), the rule in the
+setting's description computes the value from the size of the table. The training record of a model
+lists the values that were used, under `settings`.
 
 `preset`, `seed` and `device` are arguments of their own, not settings. The [glossary](glossary.md)
-explains the terms. `gcvae settings` prints this page.
+explains the terms.
 """
 
 _EXPERT = """\
@@ -92,7 +92,7 @@ def _values(names: list[str]) -> str:
             changes = [i for i in range(len(names)) if values[i] != others[i]]
             differing.update(names[i] for i in changes)
             if len(changes) <= _FEW_CHANGES:
-                own = ", ".join(f"`{names[i]}` {values[i]}" for i in changes)
+                own = ", ".join(f"`{names[i]}`: {values[i]}" for i in changes)
                 lines.append(f"- `{preset.name}` has the values of `{other}`, except {own}.")
                 break
         else:
@@ -103,7 +103,7 @@ def _values(names: list[str]) -> str:
         if name in differing:
             rows.append([f"`{name}`", *values])
         else:
-            equal.append(f"`{name}` {values[0]}")
+            equal.append(f"`{name}`: {values[0]}")
     table = "\n".join(f"|{'|'.join(row)}|" for row in rows)
     same = f"These settings are equal in every preset: {', '.join(equal)}."
     return "\n".join(["The table lists two presets. The others differ from them in few settings:",
