@@ -83,7 +83,7 @@ class Plan:
                     if _is_compatible(turned[0][1], [*rest, rule]):
                         relations = [*self.relations[:k], turned, *self.relations[k + 1 :], first]
                         found.append((cost + turned[0][0] - relation[0][0], relations))
-        return min(found, key=lambda one: one[0])[1] if found else None
+        return min(found, key=lambda one: round(one[0], 1))[1] if found else None
 
 
 def _each_first(sides: Sides) -> Iterator[Sides]:

@@ -67,8 +67,9 @@ _MOST_IN_TRIPLES = 20
 """Maximum number of columns of which products of three are formed."""
 _MOST_MATCHES = 400
 """Maximum number of pairs that match one row's value; more are not informative."""
-_MOST_TRIED, _MOST_OF_NAMES = 24, 3
-"""Maximum number of formulas of a column that are tested in all rows, and of the same columns."""
+_MOST_SIEVED, _MOST_TRIED, _MOST_OF_NAMES = 200, 24, 3
+"""Maximum number of formulas of a column from the sieve, of those that are tested in all rows, and
+of those of the same columns."""
 _NEGLIGIBLE_SHARE = 0.001
 """Share of rows by which a formula of more columns has to hold more often."""
 _MOST_LOST = 0.01
@@ -633,17 +634,19 @@ class _Sieve:
             *sieve._of_multiples(terms.triple_products, rows),
             *sieve._of_terms(leaves, rows),
             *sieve._of_terms(pairs, rows),
-            *islice(sieve._of_triples(leaves, pairs, rows), 3 * _MOST_TRIED),  # of a b c, three
-            *islice(sieve._of_triples(products, products, rows), _MOST_TRIED),
+            *islice(sieve._of_triples(leaves, pairs, rows), _MOST_SIEVED),
+            *islice(sieve._of_triples(products, products, rows), _MOST_SIEVED),
         ):
             if one.text not in tried or one.size < tried[one.text].size:
                 tried[one.text] = one
-        best, n_of_names = list[_Proposal](), Counter[frozenset[str]]()
-        for one in sorted(tried.values(), key=lambda one: one.size):
-            n_of_names[one.names] += 1
-            if n_of_names[one.names] <= _MOST_OF_NAMES:
+        holds = {text: self.may_hold(one.values()) for text, one in tried.items()}
+        best, n_of_names = list[_Proposal](), Counter[tuple[frozenset[str], bool]]()
+        for one in sorted(tried.values(), key=lambda one: (not holds[one.text], one.size)):
+            key = one.names, holds[one.text]
+            n_of_names[key] += 1
+            if n_of_names[key] <= _MOST_OF_NAMES:
                 best.append(one)
-        return best[:_MOST_TRIED]
+        return sorted(best[:_MOST_TRIED], key=lambda one: one.size)
 
     def _of_terms(self, terms: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[_Proposal]:
         """Yields the terms that, times a usual factor, equal the column in most rows."""
@@ -723,7 +726,6 @@ class _Sieve:
         sizes = np.array([triple.size for _, triple, *_ in required])[numbers]
         sizes += np.array([pair.size for pair in pairs.each])[places]
         sizes += np.array([leaves.each[i].size for i, *_ in required])[numbers]
-        n_of_names = Counter[frozenset[str]]()
         for k in np.argsort(sizes, kind="stable").tolist():
             number, place = int(numbers[k]), int(places[k])
             i, triple, *_ = required[number]
@@ -740,9 +742,6 @@ class _Sieve:
                 of_pair = pair.text if is_sum else f"({pair.text})"
                 text = triple.text.format(p=of_pair, u=leaf.text)
             names = pair.names | leaf.names
-            n_of_names[names] += 1
-            if n_of_names[names] > _MOST_OF_NAMES:
-                continue
             values_of = partial(triple.value, pairs.values[:, place], leaves.values[:, i])
             yield _Proposal(text, float(sizes[k]), names, values_of)
 

@@ -37,6 +37,10 @@ _LEAST_REMAINDER = 0.01  # minimum share of rows with each other remainder
 _LEAST_REMAINDER_ROWS = 5
 _MOST_REMAINDERS = 8
 _LEAST_GAP = 4  # grid units for each remainder
+_MANY_TIES, _COST_OF_TIES = (
+    0.2,
+    8.0,
+)  # share of rows with ties; cost of a side with ties in all rows
 _LEAST_FIT = 0.8  # minimum R² of a column by its terms ...
 _LEAST_FIT_OF_PRODUCTS = 0.95  # ... of which there are many more with products
 _FIT_ROWS = 500
@@ -329,7 +333,10 @@ def _rules(sample: RowSample, terms: _Terms, relation: Mapping[str, float]) -> l
         text = f"{y} ≈ {text} ± {near:.12g}" if remainders else f"{y} == {text}"
         digits = sum(len(f"{factor:.12g}") for factor in factors.values() if factor != int(factor))
         cost = math.log2(max(spreads.values()) / spreads[y]) if spreads[y] else OF_NO_LEVEL
-        preference = (digits, round(cost), -place[y][0])
+        # Where the sum lies half way between two multiples of the resolution, y is either.
+        n_tied = 0.0 if remainders else share - _fit_of(terms, y, factors, most=1)[2]
+        cost += _COST_OF_TIES * n_tied
+        preference = (n_tied > _MANY_TIES, digits, round(cost), -place[y][0])
         found.append((preference, share, (cost, Rule(text, source="found"))))
     most = max((share for _, share, _ in found), default=0.0)
     found.sort(key=lambda one: one[0])
@@ -416,7 +423,8 @@ def _plain(
     best = max((held[2] for _, held in tried), default=0.0)
     if best < LEAST_SHARE:
         return None
-    return next((f, held) for f, held in tried if held[2] >= best - 0.005)
+    held = [(f, fit) for f, fit in tried if fit[2] >= best - 0.005]
+    return next((one for one in held if not one[1][1]), held[0])  # without remainders, if possible
 
 
 def _to_digits(factor: float, digits: int) -> float:
