@@ -68,11 +68,14 @@ class Condition:
             several (rare) levels share one code.
         expected: Range in the training table of the computed columns that the condition requires to
             lie beyond it, in words; None if there are none.
+        known: One row with the values of the computed columns that the condition fixes. Where a
+            formula lies half way between two multiples of the resolution, they decide.
     """
 
     regions: list[AnyRegion | None]
     grouped: dict[int, Mask] = field(default_factory=dict)
     expected: str | None = None
+    known: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def placed(
         self, rows: EncodedTable, codec: TableCodec, generator: torch.Generator
@@ -141,7 +144,8 @@ def read_condition(
             condition.regions[j] = region
     limits = ", ".join(_beyond(targets, codec.schema))
     expected = f"{limits}, as in the training table" if limits else None
-    return replace(condition, expected=expected)
+    fixed = known[[name for name in known if name in targets]]
+    return replace(condition, expected=expected, known=fixed)
 
 
 def _beyond(targets: Mapping[str, TargetIntervals], schema: TableSchema) -> Iterator[str]:

@@ -192,7 +192,8 @@ class ConditionSampler:
         for first_row, n in block_ranges(rows, among):
             generator = generator_for(self.seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
             block = self.draw(n, SAMPLE_BLOCK_ROWS, generator)
-            yield self.constrained.codec.decode(block, first_row, self.seed)
+            known = self.condition.known.reindex(np.zeros(n, dtype=np.int64)).reset_index(drop=True)
+            yield self.constrained.codec.decode(block, first_row, self.seed, known)
 
     def draw(self, n: int, block_rows: int, generator: torch.Generator) -> EncodedTable:
         """Draws the first n rows of a block of `block_rows`. Raises a HardRuleError if too few are

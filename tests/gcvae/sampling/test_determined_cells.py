@@ -233,3 +233,14 @@ def test_cells_that_follow_through_several_formulas_keep_all_of_them(unknown: li
     assert {name: float(gap.abs().max()) < 0.00501 for name, gap in off.items()} == dict.fromkeys(
         off, True
     )
+
+
+def test_a_given_result_decides_where_a_formula_may_round_either_way() -> None:
+    random = np.random.default_rng(3)
+    high = random.integers(95, 160, 1_500)
+    low = np.minimum(random.integers(55, 100, 1_500), high - 10)
+    table = pd.DataFrame({"high": high, "low": low, "mean": np.rint((high + 2 * low) / 3)})
+    rules = {"rules": [{"rule": "low == 1.5 * mean - 0.5 * high"}]}
+    model = Synthesizer.fit(table, schema=rules, **SHORT)
+    for value in (71, 74, 77):
+        assert (model.sample(200, given={"low": value}, seed=0)["low"] == value).all()
