@@ -140,7 +140,7 @@ def test_a_wheel_asks_for_what_its_use_needs(wheels: Mapping[str, zipfile.ZipFil
         "matplotlib>=3.10; extra == 'plots'"
     ]
     assert set(metadata(wheels["gcvae-server"]).get_all("Provides-Extra", [])) == {
-        "postgres", "redis", "traces",
+        "mysql", "postgres", "redis", "traces",
     }  # fmt: skip
 
 
