@@ -94,7 +94,8 @@ def _sheet(path: Path, name: str | None) -> pa.Table:
                 raise SourceError(Problem(message, "/table", expected=f"one of: {listed}"))
             frame = book.parse(0 if name is None else name)
     except CalamineError as error:
-        raise SourceError(f"{path.name}: {error}") from error
+        message = f"{path.name} cannot be read as an Excel workbook: {error}"
+        raise SourceError(Problem(message, expected='save the sheet as "CSV UTF-8"')) from error
     for column in frame.select_dtypes("object"):
         kinds = {type(cell) for cell in frame[column].dropna()}
         if len(kinds) > 1:  # numbers and texts, as in CSV

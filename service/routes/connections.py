@@ -10,7 +10,6 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field, SecretStr, field_validator
 
 from catalog.errors import ConflictError
-from catalog.job_kinds import JobKind
 from catalog.records import Connection
 from catalog.workspace import Workspace as OpenedWorkspace
 from gcvae.errors import Problem
@@ -23,7 +22,7 @@ from service.http.downloads import stored_result
 from service.http.json_bodies import JsonRoute
 from service.http.pages import Cursor, Limit, page_body
 from service.resources import Resources, Shared
-from service.routes.results import find_result
+from service.routes.samples import find_sample
 
 router = APIRouter(prefix="/v1", tags=["connections"], route_class=JsonRoute)
 
@@ -159,7 +158,7 @@ def _export(
     result_id: str, body: TargetBody, workspace: OpenedWorkspace, resources: Resources
 ) -> ExportBody:
     """Writes a sample to a connection. Returns the response body."""
-    job, result = find_result(workspace, JobKind.SAMPLE, result_id)
+    job, result = find_sample(workspace, result_id)
     if result is None:
         raise ConflictError(
             f"job {job.id} is {job.status}; export its result when it has succeeded"

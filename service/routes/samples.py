@@ -11,7 +11,8 @@ from pydantic import Field, StrictBool, model_validator
 from starlette.concurrency import run_in_threadpool
 
 from catalog.job_kinds import JobKind, SampleSpec
-from catalog.records import DataKind, Model
+from catalog.records import DataKind, Job, Model, Result
+from catalog.workspace import Workspace as OpenedWorkspace
 from gcvae.errors import Problem
 from gcvae.files.row_documents import rows_to_csv
 from gcvae.numerics.seeds import derived_seed, fresh_seed
@@ -39,7 +40,14 @@ from service.inline.synthesizers import require_ready, schema_of
 from service.inline.work import check_conditions, draw_database, draw_sample
 from service.resources import Resources, Shared
 from service.routes.jobs import require_room
-from service.routes.results import cut_rows, enqueue, estimate, find_queued, result_routes
+from service.routes.results import (
+    cut_rows,
+    enqueue,
+    estimate,
+    find_queued,
+    find_result,
+    result_routes,
+)
 
 router = APIRouter(tags=["samples"], route_class=JsonRoute)
 
@@ -143,6 +151,11 @@ async def sample_model(
 
 
 result_routes(router, JobKind.SAMPLE, has_tables=True)
+
+
+def find_sample(workspace: OpenedWorkspace, result_id: str) -> tuple[Job, Result | None]:
+    """Returns the job of a sample, and its result once the job has succeeded."""
+    return find_result(workspace, JobKind.SAMPLE, result_id)
 
 
 async def answer_inline(resources: Resources, model: Model, spec: SampleSpec) -> Response:

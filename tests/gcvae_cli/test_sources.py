@@ -232,7 +232,7 @@ def test_a_column_that_is_missing_at_first_has_the_type_of_its_later_rows(tmp_pa
         (["http://127.0.0.1:9/x.csv"], "http://127.0.0.1:9/x.csv: "),
         (["{}/none.csv"], "there is no such file"),
         (["{}/broken.jsonl"], "broken.jsonl: "),
-        (["{}/broken.xlsx"], "broken.xlsx: "),
+        (["{}/broken.xlsx"], "broken.xlsx cannot be read as an Excel workbook: "),
         (["{}/broken.avro"], "broken.avro: "),
     ],
 )

@@ -376,7 +376,7 @@ SLIPS = (
         more={
             "shell": ("--key-file FILE",),
             "python": ("api_key=",),
-            "browser": ("Sign in with a key", "--workspace NAME --scopes read,write"),
+            "browser": ("use such a key", "--workspace NAME --scopes read,write"),
         },
     ),
     Slip(
