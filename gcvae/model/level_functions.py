@@ -227,7 +227,7 @@ class LevelFunction:
         if len({*own}) < max(len(own), 2) or not 0.0 <= exceptions < 1.0 or not is_of_two:
             raise ValueError(f"a function of {document['column']!r} is none")
         has_missing = bool(document["has_missing"])
-        is_exact = bool(document.get("is_exact", False))  # models of version 0.1 lack it
+        is_exact = bool(document.get("is_exact", False))  # files of earlier builds lack it
         return cls(own[-1], tuple(own[:-1]), pairs, exceptions, has_missing, blanks, is_exact)
 
 

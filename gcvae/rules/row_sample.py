@@ -201,6 +201,14 @@ def most_frequent(values: npt.NDArray[Any]) -> Any:
     return found[np.bincount(codes).argmax()]
 
 
+def column_medians(values: Numbers) -> Numbers:
+    """Returns the lower median of the finite values of each column; NaN without one. Shape: (n, T)
+    -> (T,)."""
+    ordered = np.sort(np.where(np.isfinite(values), values, np.nan), axis=0)  # NaN comes last
+    middle = np.maximum(np.isfinite(ordered).sum(axis=0) - 1, 0) // 2
+    return np.asarray(ordered[middle, np.arange(ordered.shape[1])])
+
+
 def validated(
     rules: Iterable[Rule], sample: RowSample, n_tried: int, least_share: float
 ) -> Iterator[Candidate]:

@@ -100,9 +100,8 @@ def find_rules(
     with np.errstate(all="ignore"):  # terms may be undefined in some rows
         for i, candidate in enumerate(_candidates(sample, plan, implied)):
             if candidate.rule.text in known:
-                _ = candidate.rule not in named or any(
-                    plan.add([(0.0, side)]) for side in candidate.rule.sides
-                )
+                if candidate.rule in named:
+                    plan.add([(0.0, side) for side in candidate.rule.sides], turns=False)
             elif plan.add(candidate.sides, turns=candidate.share >= _SURE_SHARE):
                 shares[len(plan.relations) - 1] = min(
                     _MOST_OF_SAMPLE * candidate.share, _LEAST_SHARE

@@ -14,7 +14,7 @@ from gcvae.arrays import Numbers
 from gcvae.cells.grid_units import grid_unit
 from gcvae.expressions.functions import check_part
 from gcvae.expressions.terms import Rows, column_values, compile_term
-from gcvae.rules.row_sample import Candidate, RowSample, validated
+from gcvae.rules.row_sample import Candidate, RowSample, column_medians, validated
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.expressions import names_in, parse_expression, quoted_name
 from gcvae.schema.rules import Rule, sum_text
@@ -208,19 +208,17 @@ def find_spans(sample: RowSample) -> list[Candidate]:
             found.append(Rule(text, source="found"))
         for unit in _UNITS:
             off = values - between[:, None] / unit
-            more = np.rint(np.median(off, axis=0)) if unit == _DAY and len(off) else np.zeros(1)
-            more = np.where(np.isfinite(more), more, 0.0)
+            more = np.zeros(len(near))
+            if unit == _DAY and len(off):
+                more = np.nan_to_num(np.rint(column_medians(off)))
             is_near = np.abs(off - more) <= near
             least_of_y = np.maximum((LEAST_SHARE - 0.2) * (~np.isnan(off)).sum(0), 1)
             span = f"{quoted_name(end.name)} - {quoted_name(start.name)}"
             span = span if unit == _DAY else sum_text([(_DAY / unit, f"({span})")])
             for place in np.flatnonzero(is_near.sum(0) >= least_of_y):
-                y, constant = (
-                    sample.numeric[int(place)].name,
-                    float(np.broadcast_to(more, len(near))[place]),
-                )
-                text = sum_text([(1, span)], constant)
-                found.append(Rule(f"{quoted_name(y)} == {text}", source="found"))
+                y = quoted_name(sample.numeric[int(place)].name)
+                text = sum_text([(1, span)], float(more[place]))
+                found.append(Rule(f"{y} == {text}", source="found"))
     return list(validated(found, sample, n_tried, LEAST_SHARE))
 
 

@@ -456,8 +456,9 @@ def _with_levels(
     ends = ends / other[rows] if form == "factor" else ends - other[rows]
     firsts = np.flatnonzero(np.diff(codes[rows], prepend=-1))
     n_rows = np.diff(firsts, append=len(rows))
-    usual = most_frequent_codes(codes[rows], pd.factorize(target[rows])[0])[codes[rows]]
-    if (pd.factorize(target[rows])[0] == usual).mean() >= LEAST_SHARE:
+    values = pd.factorize(target[rows])[0]
+    usual = most_frequent_codes(codes[rows], values)[codes[rows]]
+    if (values == usual).mean() >= LEAST_SHARE:
         return []  # the level alone determines the column
     lows = np.maximum.reduceat(ends.min(axis=0), firsts)
     highs = np.minimum.reduceat(ends.max(axis=0), firsts)

@@ -36,6 +36,7 @@ from gcvae.rules.row_sample import (
     Candidate,
     RowSample,
     agreement_of,
+    column_medians,
     most_frequent,
     validated,
 )
@@ -674,7 +675,7 @@ class _Sieve:
                 self.near[::step, None],
                 terms.values[rows[::step]],
             )
-            factors = _median(y / values[:, at])
+            factors = column_medians(y / values[:, at])
             off = np.abs(factors * values[:, at] - y)
             hits = (off <= 4 * near).sum(axis=0)
             is_near = hits >= np.maximum(_LEAST_SIEVED * (~np.isnan(off)).sum(axis=0), 2)
@@ -782,14 +783,6 @@ def _plain_factors(factor: float) -> Iterator[float]:
         yield 1.0 / round(1.0 / factor)
     for digits in range(1, _MOST_DIGITS_OF_FACTOR + 1):
         yield float(f"{factor:.{digits}g}")
-
-
-def _median(values: Numbers) -> Numbers:
-    """Returns the lower median of the finite values of each column; NaN without one. Shape: (n, T)
-    -> (T,)."""
-    ordered = np.sort(np.where(np.isfinite(values), values, np.nan), axis=0)  # NaN comes last
-    middle = np.maximum(np.isfinite(ordered).sum(axis=0) - 1, 0) // 2
-    return np.asarray(ordered[middle, np.arange(ordered.shape[1])])
 
 
 def _scaled(factor: float, text: str, size: float) -> tuple[str, float]:

@@ -37,10 +37,8 @@ _LEAST_REMAINDER = 0.01  # minimum share of rows with each other remainder
 _LEAST_REMAINDER_ROWS = 5
 _MOST_REMAINDERS = 8
 _LEAST_GAP = 4  # grid units for each remainder
-_MANY_TIES, _COST_OF_TIES = (
-    0.2,
-    8.0,
-)  # share of rows with ties; cost of a side with ties in all rows
+_MANY_TIES = 0.2  # share of rows with ties
+_COST_OF_TIES = 8.0  # cost of a side with ties in all rows
 _LEAST_FIT = 0.8  # minimum R² of a column by its terms ...
 _LEAST_FIT_OF_PRODUCTS = 0.95  # ... of which there are many more with products
 _FIT_ROWS = 500
@@ -220,9 +218,8 @@ def _signed_sums(
     i, negative if it is subtracted, and 0 for none. Shape: (m,), (m, 4)."""
     sums, members = [], []
     for size in (1, 2, 3, 4) if len(keys) <= _MOST_IN_FOURS else (1, 2, 3):
-        places = np.array(list(combinations(range(len(keys)), size)), dtype=np.int64).reshape(
-            -1, size
-        )
+        chosen = list(combinations(range(len(keys)), size))
+        places = np.array(chosen, dtype=np.int64).reshape(-1, size)
         for signs in product((1, -1), repeat=size):
             sums.append((keys[places] * np.array(signs)).sum(axis=1))
             own = (places + 1) * np.array(signs)

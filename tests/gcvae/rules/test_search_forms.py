@@ -265,6 +265,8 @@ def test_days_that_are_added_to_a_date_are_found() -> None:
         {"first": first, "last": last, "days": length, "due": last + pd.Timedelta(days=14)}
     )
     assert {"days == last - first + 1", "due == last + 14"} <= set(found_in(table.astype(str)))
+    texts = table.astype(str).mask(random.random(table.shape) < 0.1, "")
+    assert {"days == last - first + 1", "due == last + 14"} <= set(found_in(texts))
 
 
 def test_a_factor_that_is_zero_for_some_levels_is_looked_up() -> None:
