@@ -23,7 +23,7 @@ from gcvae.codec.check_digits import CHECKED, form_of, with_check_digits, withou
 from gcvae.codec.column_codec import ColumnPart
 from gcvae.codec.key_learning import learn_templates
 from gcvae.codec.key_template import KeyTemplate
-from gcvae.numerics.permutations import shuffled
+from gcvae.numerics.permutations import Numbers, shuffled
 from gcvae.numerics.seeds import derived_seed
 from gcvae.schema.columns import Column
 from gcvae.schema.parquet_types import parquet_type
@@ -72,14 +72,13 @@ class IdentifierCodec(ColumnPart):
             tuple((t, share) for t, share in zip(templates, shares, strict=True) if share),
         )
 
-    def decode(self, n_rows: int, first_row: int, seed: int) -> pd.Series[Any]:
-        """Returns the keys of the `n_rows` synthetic rows from number `first_row` on; a key does
-        not depend on the rest of the sample."""
-        rows = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
+    def decode(self, rows: Numbers, seed: int) -> pd.Series[Any]:
+        """Returns the keys of the n synthetic rows with these numbers; a key does not depend on the
+        rest of the sample. Shape: (n,)."""
         cycles, at = np.divmod(rows, np.uint64(CYCLE_ROWS))
         cycle = np.arange(CYCLE_ROWS, dtype=np.uint64)
         places = shuffled(cycle, CYCLE_ROWS, derived_seed(self._origin(seed, -1)))
-        texts = np.full(n_rows, None, dtype=object)
+        texts = np.full(len(rows), None, dtype=object)
         start = 0
         for number, (template, share) in enumerate(self.templates):
             are_own = (places >= start) & (places < start + share)

@@ -39,7 +39,7 @@ from gcvae.codec.name_forms import Forms, case_of, formed, forms_of, read_name
 from gcvae.codec.people import People, PersonRows, columns_of_persons, some_rows
 from gcvae.errors import TableError
 from gcvae.files.typed_columns import TypedTable, row_chunks
-from gcvae.numerics.permutations import shuffled
+from gcvae.numerics.permutations import Numbers, shuffled
 from gcvae.numerics.seeds import derived_seed
 from gcvae.schema.columns import Column
 from gcvae.schema.personal import PersonalKind
@@ -409,14 +409,13 @@ class PersonalCodec(ColumnPart):
         writer = _WRITERS[column.personal].learned(originals)
         return cls(column, people, person, writer, min(blank, CYCLE_ROWS - 1))
 
-    def decode(self, n_rows: int, first_row: int, seed: int) -> pd.Series[Any]:
-        """Generates the cells of the `n_rows` synthetic rows from number `first_row` on; a cell
-        does not depend on the rest of the sample."""
-        numbers = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
+    def decode(self, numbers: Numbers, seed: int) -> pd.Series[Any]:
+        """Generates the cells of the n synthetic rows with these numbers; a cell does not depend on
+        the rest of the sample. Shape: (n,)."""
         origin = f"{seed}\x1f{self.name}"
         rows = PersonRows(numbers, seed, self.people, self.person, origin)
         at = shuffled(numbers % np.uint64(CYCLE_ROWS), CYCLE_ROWS, derived_seed(origin))
-        places = np.where(at < self.blank, -1, np.arange(n_rows))
+        places = np.where(at < self.blank, -1, np.arange(len(numbers)))
         return placed_values(pa.array(self.writer.texts(rows), pa.string()), places, False)
 
     def to_json(self) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.column_codecs import LINES, ContinuousCodec, RealCodec
 from gcvae.codec.correspondence import coarse_columns
 from gcvae.codec.encoded_table import EncodedTable
+from gcvae.codec.entities import Entities, Grouping
 from gcvae.codec.function_levels import FunctionLevels, coded_functions
 from gcvae.codec.identifiers import IdentifierCodec
 from gcvae.codec.level_codec import LevelCodec
@@ -129,6 +131,7 @@ class TableCodec:
             name.
         reduction: Transformation of the table's columns to those that are encoded, such as
             residuals of rules and parts of numbers.
+        entities: Recurring key that groups rows, such as a customer number; None without one.
     """
 
     def __init__(
@@ -138,8 +141,10 @@ class TableCodec:
         rest: tuple[Unmodelled, ...],
         copies: Mapping[str, str],
         reduction: Reduction,
+        entities: Entities | None = None,
     ) -> None:
         """Combines fitted codecs; call `fit` or `from_json` to create a codec."""
+        self.entities = entities
         self.schema = schema
         self.reduction = reduction
         self.columns = columns
@@ -160,6 +165,7 @@ class TableCodec:
         functions: Sequence[Rule] = (),
         rare_rows: int = 1,
         withheld: Mapping[str, Mapping[Level, int]] | None = None,
+        with_entities: bool = False,
     ) -> TableCodec:
         """Fits the codec to a parsed table; columns that the schema drops are left out.
 
@@ -177,22 +183,25 @@ class TableCodec:
                 their own codes; 1 for no limit.
             withheld: By column and level, the number of rows in which the level replaces suppressed
                 levels (those of too few rows to be disclosed).
+            with_entities: Whether rows with the same recurring key are generated as an entity.
         """
+        entities = Entities.fit(table, schema) if with_entities else None
         candidates = [column for column in schema if column.is_modelled]
         copies = find_copies(table, candidates) if with_copies else {}
         functions = coded_functions(table, schema, functions)
         whole = {name for rule in functions for name in rule.columns}
         reduction = Reduction(schema)
         if with_rules:
+            constant = () if entities is None else entities.determined
             reduction = Reduction.of_table(
-                table, schema, schema.rules or (), copies, whole, rare_rows, whole
+                table, schema, schema.rules or (), copies, whole, rare_rows, whole, constant
             )
         functions = [rule for rule in functions if reduction.owners.keys().isdisjoint(rule.columns)]
         reduced = reduction.reduced_table(table)
         kept = [column for column in reduction.reduced_schema if not column.drop]
         own = [column for column in kept if column.is_modelled and column.name not in copies]
         modelled = _fit_columns(reduced, own, numbers, levels, functions, rare_rows, withheld or {})
-        return cls(schema, modelled, fit_unmodelled(table, kept), copies, reduction)
+        return cls(schema, modelled, fit_unmodelled(table, kept), copies, reduction, entities)
 
     @property
     def modelled(self) -> tuple[Column, ...]:
@@ -393,6 +402,7 @@ class TableCodec:
         first_row: int = 0,
         seed: int = 0,
         known: pd.DataFrame | None = None,
+        grouping: Grouping = "none",
     ) -> pd.DataFrame:
         """Converts tensors to rows with the columns of the schema, except dropped ones.
 
@@ -403,10 +413,22 @@ class TableCodec:
                 tables of different models differ for the same seed.
             known: Known cells, with the columns' dtypes; they replace decoded cells, and computed
                 columns follow from them. None for no known cells.
+            grouping: Which rows become an entity, with the same key and determined cells.
         """
-        rows = self._decoded(self.places, table.codes.cpu(), table.values.cpu())
         own_seed = derived_seed(str(seed), self._identity)
-        rest = {c.name: c.decode(len(table), first_row, own_seed) for c in self._rest}
+        numbers = np.arange(first_row, first_row + len(table), dtype=np.uint64)
+        of_entity: Collection[str] = ()
+        if self.entities is not None:
+            origin = (str(own_seed), self.entities.key, str(first_row))
+            columns, n_bound = self._entity_columns
+            table, groups = self.entities.grouped(table, columns, n_bound, grouping, origin)
+            groups += np.uint64(first_row)
+            of_entity = {self.entities.key, *self.entities.determined}
+        rows = self._decoded(self.places, table.codes.cpu(), table.values.cpu())
+        rest = {
+            c.name: c.decode(groups if c.name in of_entity else numbers, own_seed)
+            for c in self._rest
+        }
         rows = pd.concat([rows, pd.DataFrame(rest, index=rows.index)], axis=1)
         written = self.reduction.restore(rows, known=known)
         found = {name: written[name] for name in written.columns}
@@ -418,6 +440,54 @@ class TableCodec:
         ordered = {name: found[name] for name in self.schema.names if name in found}
         return pd.DataFrame(ordered, index=written.index)
 
+    def grouping(self, conditioned: Iterable[str], together: Iterable[Sequence[str]]) -> Grouping:
+        """Returns which generated rows can become an entity.
+
+        Args:
+            conditioned: Columns on which rows are conditioned.
+            together: Columns of each hard rule.
+        """
+        if self.entities is None:
+            return "none"
+        determined = set(self.entities.determined)
+        parents = {name: r.parents for name, r in self.reduction.rewritten.items()}
+
+        def follows(name: str) -> bool:
+            of = parents.get(name, ())
+            return name not in determined and any(n in determined or follows(n) for n in of)
+
+        is_bound = any(map(follows, conditioned)) or any(
+            any(map(follows, names)) or 0 < len(determined.intersection(names)) < len(set(names))
+            for names in together
+        )
+        return "equal" if is_bound else "near"
+
+    @cached_property
+    def _entity_columns(self) -> tuple[list[int], int]:
+        """Encoded columns that the key of entities determines, coarse ones first; and the number
+        of the first of them that occur in functional dependencies with other columns."""
+        assert self.entities is not None, "asked where there are entities"
+        determined = set(self.entities.determined)
+        functions = [
+            set(r.columns) for r in self.schema.rules or () if r.is_dependency and r.keep != "off"
+        ]
+        bound = set[str]().union(
+            *(
+                names & determined
+                for names in functions
+                if not names <= {*determined, self.entities.key}
+            )
+        )
+        places = [
+            (name not in bound, codec.is_real, codec.n_codes, self.places[part])
+            for name in self.entities.determined
+            for part in self.reduction.parts_of(name)
+            if part in self.places
+            for codec in [self.columns[self.places[part]]]
+        ]
+        places.sort()
+        return [place[-1] for place in places], sum(not place[0] for place in places)
+
     @cached_property
     def _identity(self) -> str:
         """Digest that differs between codecs of different tables, and does not change by saving."""
@@ -426,8 +496,14 @@ class TableCodec:
 
     def notes(self, rows: int) -> list[str]:
         """Returns the warnings of `IdentifierCodec.note` for a sample of this many rows."""
-        codecs = [codec for codec in self._rest if isinstance(codec, IdentifierCodec)]
-        return [note for codec in codecs if (note := codec.note(rows)) is not None]
+        notes = []
+        for codec in self._rest:
+            if isinstance(codec, IdentifierCodec):
+                entities = self.entities
+                is_key = entities is not None and codec.name == entities.key
+                n_each = entities.mean_size if is_key and entities is not None else 1.0
+                notes.append(codec.note(math.ceil(rows / n_each)))
+        return [note for note in notes if note is not None]
 
     def without_counts(self) -> TableCodec:
         """Returns the codec without numbers of rows; see `GroupedLevelCodec.without_counts`."""
@@ -435,19 +511,26 @@ class TableCodec:
             codec.without_counts() if isinstance(codec, GroupedLevelCodec) else codec
             for codec in self.columns
         )
-        return TableCodec(self.schema, columns, self._rest, self.copies, self.reduction)
+        return TableCodec(
+            self.schema, columns, self._rest, self.copies, self.reduction, self.entities
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Returns the codec as an exact JSON document, without any row of the table."""
-        return {
-            "version": CODEC_VERSION,
-            "numbers": self.numbers,
-            "levels": self.levels,
-            "copies": self.copies,
-            "rules": self.reduction.to_json(),
-            "schema": self.schema.to_json(),
-            "columns": {codec.name: codec.to_json() for codec in (*self.columns, *self._rest)},
-        } | people_document(self._rest)
+        entities = {} if self.entities is None else {"entities": self.entities.to_json()}
+        return (
+            entities
+            | {
+                "version": CODEC_VERSION,
+                "numbers": self.numbers,
+                "levels": self.levels,
+                "copies": self.copies,
+                "rules": self.reduction.to_json(),
+                "schema": self.schema.to_json(),
+                "columns": {codec.name: codec.to_json() for codec in (*self.columns, *self._rest)},
+            }
+            | people_document(self._rest)
+        )
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> TableCodec:
@@ -468,7 +551,11 @@ class TableCodec:
             if column.is_modelled and column.name not in document["copies"]
         )
         rest = unmodelled_of_json(kept, parts, document.get("people"))
-        return cls(schema, modelled, rest, document["copies"], reduction)
+        entities = None
+        if "entities" in document:
+            entities = Entities.from_json(document["entities"])
+            [schema[name] for name in (entities.key, *entities.determined)]  # or an error
+        return cls(schema, modelled, rest, document["copies"], reduction, entities)
 
     def __eq__(self, other: object) -> bool:
         """Returns whether two codecs encode and decode alike."""

@@ -17,6 +17,7 @@ from gcvae.codec.identifiers import IdentifierCodec
 from gcvae.codec.people import People
 from gcvae.codec.personal import PersonalCodec, is_written
 from gcvae.files.typed_columns import TypedTable, row_chunks
+from gcvae.numerics.permutations import Numbers
 from gcvae.schema.columns import Column, Missing
 from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.date_text import read_dates
@@ -30,12 +31,12 @@ count as copies; in fewer rows they may agree by chance."""
 class ConstantCodec(ColumnPart):
     """Codec of a column that contains the same value in every row, or only missing cells."""
 
-    def decode(self, n_rows: int, first_row: int = 0, seed: int = 0) -> pd.Series[Any]:
-        """Returns the constant for each of `n_rows` rows; the other arguments are ignored."""
+    def decode(self, rows: Numbers, seed: int = 0) -> pd.Series[Any]:
+        """Returns the constant for each of the n rows with these numbers. Shape: (n,)."""
         levels: npt.NDArray[Any] | list[Any] = list(self.column.levels or ())
         if self.column.datetime_format is not None and len(levels):
             levels = read_dates(pa.array([str(levels[0])]), self.column.datetime_format)
-        places = np.full(n_rows, 0 if len(levels) else -1)
+        places = np.full(len(rows), 0 if len(levels) else -1)
         return placed_values(levels, places, self.column.missing.allowed)
 
 

@@ -36,11 +36,13 @@ from gcvae.files.source_columns import SourceColumns, source_columns
 from gcvae.files.table_reader import Rows
 from gcvae.files.typed_columns import GrowingColumns, KnownCells, growing_columns
 from gcvae.profiling.column_fields import Completion, complete_column
+from gcvae.profiling.entity_keys import recurring_key
 from gcvae.profiling.key_columns import are_names, are_numbering, are_phrases, reading_of
 from gcvae.profiling.personal_columns import find_personal, names_birth, personal_warning
 from gcvae.profiling.table_notes import TableNotes
 from gcvae.profiling.table_rules import refuse_misfits, search_notes, shown_finding, with_rules
 from gcvae.profiling.warnings import (
+    ENTITY_WARNING,
     IDENTIFIER_WARNING,
     NUMBERING_WARNING,
     PHRASES_WARNING,
@@ -152,9 +154,14 @@ def _judged(
     collects warnings on the table, `typed` the parsed values of each column.
     """
     columns, warnings, problems = [], list[str](), list[Problem]()
+    settled = {name for name, (_, draft) in places.items() if {"kind", "drop"} & set(draft)}
+    key, determined = recurring_key(source, settled) or (None, [])
     for i, name in enumerate(source.names):
         report(i / len(source.names))
         pointer, draft = places.get(name, ("", {"name": name}))
+        if name == key:
+            draft = {"kind": ColumnKind.IDENTIFIER} | draft
+            warnings.append(f"column {name!r}: {ENTITY_WARNING.format(', '.join(determined))}")
         if draft.get("drop"):  # cells of dropped columns are not read
             columns.append(Column(name, ColumnKind.IDENTIFIER, drop=True))
             continue

@@ -68,6 +68,12 @@ Reading = Literal["keys", "quantities", "undecided"]
 Values = npt.NDArray[Any]
 
 
+def is_called_a_key(name: str) -> bool:
+    """Returns whether a column is named like a key, such as `customer_id` or `Kundennummer`."""
+    name = unicodedata.normalize("NFKC", name).strip()
+    return any(form.search(name) for form in (KEY_NAME, _NUMBER_NAME, _OWNER_NAME))
+
+
 def are_names(cells: Cells) -> bool:
     """Returns whether cells that are not missing identify rows, as keys and e-mail addresses do.
 

@@ -52,6 +52,10 @@ IDENTIFIER_WARNING = (
     "is treated as an identifier: it is not modelled, and new values are generated; if it is not an"
     " identifier, set its kind in the schema"
 )
+ENTITY_WARNING = (
+    "recurs and determines {}: rows with the same value are generated as one entity, with a new"
+    ' value; for the values of the table, set its kind to "categorical"'
+)
 UNDECIDED_WARNING = (
     "has whole numbers that are as distinct as keys and is treated as a quantity, so that synthetic"
     ' rows may contain numbers of the table; if they identify rows, set "kind": "identifier" in the'

@@ -59,6 +59,7 @@ class Reduction:
         whole: Collection[str] = (),
         rare_rows: int = 1,
         functional: Collection[str] = (),
+        constant: Collection[str] = (),
     ) -> Reduction:
         """Fits the transformation that replaces columns of a table by residuals of rules and by
         parts.
@@ -73,6 +74,8 @@ class Reduction:
                 fewer rows, its limit is a round number, so that it does not disclose them.
             functional: Columns of functional dependencies: an inequality never replaces them, and a
                 formula of two columns the other one.
+            constant: Columns that have one value for each entity; they are not computed from other
+                columns.
         """
         unusable = set(left_out) | {column.name for column in schema if not column.is_modelled}
         found: dict[str, Rewriting] = {}
@@ -88,6 +91,8 @@ class Reduction:
             # than an inequality.
             for side in sorted(rule.sides, key=lambda side: side.column in functional):
                 if form.is_inequality and side.column in functional:
+                    continue
+                if side.column in constant and not set(side.parents) <= set(constant):
                     continue
                 if side.column not in found and not depends_on(side.parents, side.column, parents):
                     rewriting = _rewriting(side, table, schema, rare_rows)

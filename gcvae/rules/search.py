@@ -30,12 +30,25 @@ from gcvae.rules.search_formulas import (
     find_bounded,
     find_formulas,
 )
-from gcvae.rules.search_functions import find_functions, joint_codes, most_frequent_codes
+from gcvae.rules.search_functions import (
+    LEAST_ROWS_EACH,
+    find_functions,
+    joint_codes,
+    most_frequent_codes,
+)
 from gcvae.rules.search_orders import find_orders
 from gcvae.rules.search_sums import find_sums
 from gcvae.schema.columns import TableSchema
-from gcvae.schema.rule_documents import rule_problems
-from gcvae.schema.rules import Combination, Condition, Formula, Rule, implied_formulas
+from gcvae.schema.kinds import Outcomes
+from gcvae.schema.rule_documents import is_of_entity, rule_problems
+from gcvae.schema.rules import (
+    Combination,
+    Condition,
+    Formula,
+    Rule,
+    dependency,
+    implied_formulas,
+)
 
 MOST_EXCEPTIONS = 10
 _LEAST_SHARE = 0.85
@@ -95,7 +108,13 @@ def find_rules(
         return measured(given, table, schema)
     named = (*given, *implied)
     known = {text for rule in named for text in (rule.text, rule.reversed_text)}
-    plan = Plan([((0.0, rule),) for rule in given if rule.keep != "off" and _computes(rule)])
+    plan = Plan(
+        [
+            ((0.0, rule),)
+            for rule in given
+            if rule.keep != "off" and _computes(rule) and not is_of_entity(rule, schema)
+        ]
+    )
     shares: dict[int, float] = {}
     with np.errstate(all="ignore"):  # terms may be undefined in some rows
         for i, candidate in enumerate(_candidates(sample, plan, implied)):
@@ -113,7 +132,30 @@ def find_rules(
         for finding, least in zip(found, shares.values(), strict=True)
         if (finding.rule.share or 0.0) >= least
     ]
-    return [*measured(given, table, schema), *kept]
+    return [*measured(given, table, schema), *kept, *_of_entities(table, schema)]
+
+
+def _of_entities(table: TypedTable, schema: TableSchema) -> list[RuleFinding]:
+    """Returns the dependencies of other columns on a recurring identifier, such as a customer
+    number, that every row of the table satisfies; of several identifiers, those of the one that
+    determines most columns."""
+    known = {rule.text for rule in schema.rules or ()}
+    found: list[list[RuleFinding]] = [[]]
+    for key in schema:
+        if key.drop or key.kind.outcomes is not Outcomes.KEYS:
+            continue
+        codes = value_codes(table, key.name)
+        if len(codes) < LEAST_ROWS_EACH * (int(codes.max(initial=-1)) + 1) or (codes < 0).any():
+            continue
+        rules = [
+            Rule(dependency((key.name,), column.name), source="found")
+            for column in schema
+            if column.name != key.name and not column.drop
+            if column.kind.outcomes is not Outcomes.ONE_VALUE
+        ]
+        unknown = [rule for rule in rules if rule.text not in known]
+        found.append([f for f in measured(unknown, table, schema) if f.kept == f.rows > 0])
+    return max(found, key=len)
 
 
 def _computes(rule: Rule) -> bool:

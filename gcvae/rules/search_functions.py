@@ -23,6 +23,9 @@ from gcvae.schema.rules import Rule, dependency
 
 LEAST_SHARE = 0.95
 """Minimum share of unseen rows in which a dependency holds."""
+LEAST_ROWS_EACH = 2.0
+"""Minimum mean number of rows with the same key, for a key to identify entities, such as
+customers."""
 _LEAST_AGREEMENT = 0.88  # of neighbours
 _LEAST_UNUSUAL = 0.8
 _SURE_SHARE = 0.99  # of unseen rows: such functions come first, and no other columns are tried

@@ -70,12 +70,14 @@ class Condition:
             lie beyond it, in words; None if there are none.
         known: One row with the values of the computed columns that the condition fixes. Where a
             formula lies half way between two multiples of the resolution, they decide.
+        names: Names of the conditioned columns.
     """
 
     regions: list[AnyRegion | None]
     grouped: dict[int, Mask] = field(default_factory=dict)
     expected: str | None = None
     known: pd.DataFrame = field(default_factory=pd.DataFrame)
+    names: tuple[str, ...] = ()
 
     def placed(
         self, rows: EncodedTable, codec: TableCodec, generator: torch.Generator
@@ -145,7 +147,7 @@ def read_condition(
     limits = ", ".join(_beyond(targets, codec.schema))
     expected = f"{limits}, as in the training table" if limits else None
     fixed = known[[name for name in known if name in targets]]
-    return replace(condition, expected=expected, known=fixed)
+    return replace(condition, expected=expected, known=fixed, names=tuple(given))
 
 
 def _beyond(targets: Mapping[str, TargetIntervals], schema: TableSchema) -> Iterator[str]:

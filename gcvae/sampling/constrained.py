@@ -8,7 +8,7 @@ discarded.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -155,6 +155,20 @@ class ConstrainedModel:
                 raise _refusal(n_kept, n_drawn, measured, self.hard_rules, expected)
             needed = math.ceil((block_rows - n_kept) / self.acceptance.share)
             size = min(max(needed, _FEWEST_ROWS), block_rows)
+
+    def decode(
+        self,
+        rows: EncodedTable,
+        first_row: int,
+        seed: int,
+        conditioned: Iterable[str] = (),
+        known: pd.DataFrame | None = None,
+    ) -> pd.DataFrame:
+        """Decodes generated rows, as `TableCodec.decode` does; rows become entities where that
+        violates no hard rule and no condition on the columns `conditioned`."""
+        together = [rule.columns for rule in self.hard_rules.rules]
+        grouping = self.codec.grouping(conditioned, together)
+        return self.codec.decode(rows, first_row, seed, known, grouping)
 
     def draw_at(self, z: Tensor, generator: torch.Generator) -> tuple[EncodedTable, Mask]:
         """Draws a row for each latent vector. Returns (rows, mask of the rows that satisfy all hard

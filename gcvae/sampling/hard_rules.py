@@ -340,7 +340,8 @@ class HardRules:
         for name in names:
             column = self._schema[name]
             is_constant = column.kind.outcomes is Outcomes.ONE_VALUE
-            cells = ConstantCodec(column).decode(len(frame)) if is_constant else frame[name]
+            numbers = np.arange(len(frame), dtype=np.uint64)
+            cells = ConstantCodec(column).decode(numbers) if is_constant else frame[name]
             values[name] = column_values(cells, column)
         return values
 

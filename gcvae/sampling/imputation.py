@@ -76,7 +76,9 @@ def impute_blocks(
         if not len(cells):  # a frame without rows still has its columns
             yield completed_rows(cells, typed, typed.iloc[:, :0], schema, {}, draws)
         words = truth_words(cells, typed, schema)
-        known = KnownRows.with_blanks(typed, constrained, chosen.kept)
+        entities = constrained.codec.entities
+        whole = typed if entities is None else entities.filled(typed)
+        known = KnownRows.with_blanks(whole, constrained, chosen.kept)
         for number in range(known.n_blocks):
             generator = generator_for(seed, "impute", next(numbers))
             completed, _ = known.complete(number, draws, generator, seed)

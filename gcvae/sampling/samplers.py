@@ -92,7 +92,7 @@ def free_blocks(
     for first_row, n in block_ranges(rows, among):
         generator = generator_for(seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
         block = constrained.draw(n, SAMPLE_BLOCK_ROWS, generator)
-        yield constrained.codec.decode(block, first_row, seed)
+        yield constrained.decode(block, first_row, seed)
 
 
 def make_sampler(
@@ -193,7 +193,7 @@ class ConditionSampler:
             generator = generator_for(self.seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
             block = self.draw(n, SAMPLE_BLOCK_ROWS, generator)
             known = self.condition.known.reindex(np.zeros(n, dtype=np.int64)).reset_index(drop=True)
-            yield self.constrained.codec.decode(block, first_row, self.seed, known)
+            yield self.constrained.decode(block, first_row, self.seed, self.condition.names, known)
 
     def draw(self, n: int, block_rows: int, generator: torch.Generator) -> EncodedTable:
         """Draws the first n rows of a block of `block_rows`. Raises a HardRuleError if too few are
@@ -263,10 +263,11 @@ class SharesSampler:
 
     def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
         """Yields rows in blocks; the level of a row depends only on its row number."""
-        codec = self.samplers[0].constrained.codec
+        sampler = self.samplers[0]
         for first_row, n in block_ranges(rows, among):
             block = self._block(first_row)
-            yield codec.decode(block.take(torch.arange(n)), first_row, self.seed)
+            drawn, names = block.take(torch.arange(n)), sampler.condition.names
+            yield sampler.constrained.decode(drawn, first_row, self.seed, names)
 
     def _block(self, first_row: int) -> EncodedTable:
         number = first_row // SAMPLE_BLOCK_ROWS

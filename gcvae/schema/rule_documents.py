@@ -237,12 +237,23 @@ def depends_on(names: Collection[str], column: str, parents: Mapping[str, Collec
     return column in before
 
 
+def is_of_entity(rule: Rule, schema: Columns) -> bool:
+    """Returns whether a rule says that an identifier, such as a customer number, determines a
+    column."""
+    if not rule.is_dependency or len(rule.parents) != 1:
+        return False
+    return schema[rule.parents[0]].kind.outcomes is Outcomes.KEYS
+
+
 def _misfits(rule: Rule, schema: Columns) -> list[tuple[str, str]]:
     """Returns (message, description of valid input) for each column that a rule cannot use."""
     found = []
     is_condition = isinstance(rule.form, Combination | Condition)
+    is_of_key = is_of_entity(rule, schema)
     for name in rule.columns:
         column = schema[name]
+        if is_of_key and not column.drop:
+            continue
         is_known = is_condition and column.kind.outcomes is Outcomes.ONE_VALUE and not column.drop
         if not column.is_modelled and not is_known:
             what = "is dropped" if column.drop else f"is of kind {column.kind}"

@@ -69,7 +69,7 @@ def kept_rules(constrained: ConstrainedModel, seed: int) -> list[dict[str, Any]]
     if not rules:
         return []
     generator = generator_for(seed, "kept rules")
-    rows = constrained.codec.decode(constrained.draw(KEPT_ROWS, KEPT_ROWS, generator))
+    rows = constrained.decode(constrained.draw(KEPT_ROWS, KEPT_ROWS, generator), 0, seed)
     return [
         rule.to_json() | {"formula": str(rule), "share_of_drawn": finding.rule.share}
         for rule, finding in zip(rules, measured(rules, rows, schema), strict=True)

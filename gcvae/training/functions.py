@@ -22,6 +22,8 @@ from gcvae.model.level_functions import (
     order_with_rules,
     sharpest_last,
 )
+from gcvae.schema.columns import TableSchema
+from gcvae.schema.rule_documents import is_of_entity
 from gcvae.schema.rules import Missingness, Rule
 from gcvae.training.assembly import column_shapes
 from gcvae.training.settings import TrainingConfig
@@ -38,12 +40,16 @@ def keeps_rules(config: TrainingConfig) -> bool:
     return config.rules != "none" and config.refinement
 
 
-def kept_functions(rules: Sequence[Rule], config: TrainingConfig) -> list[Rule]:
-    """Selects the rules that are functional dependencies and that the settings make a model
-    enforce."""
+def kept_functions(schema: TableSchema, config: TrainingConfig) -> list[Rule]:
+    """Selects the rules that are functional dependencies between modelled columns and that the
+    settings make a model enforce."""
     if not keeps_rules(config):
         return []
-    return [rule for rule in rules if rule.is_dependency and rule.keep != "off"]
+    return [
+        rule
+        for rule in schema.rules or ()
+        if rule.is_dependency and rule.keep != "off" and not is_of_entity(rule, schema)
+    ]
 
 
 def level_functions(
@@ -62,8 +68,10 @@ def level_functions(
         for j, column in enumerate(codec.columns)
         if is_coded(column) and column.name not in rewritten
     }
-    kept = [rule for rule in kept_functions(rules, config) if places.keys() >= set(rule.columns)]
-    _require_enforced(rules, kept, config)
+    kept = [
+        rule for rule in kept_functions(codec.schema, config) if places.keys() >= set(rule.columns)
+    ]
+    _require_enforced([r for r in rules if not is_of_entity(r, codec.schema)], kept, config)
     counted = (
         _counted(codec, rows, [places[name] for name in (*rule.parents, rule.column)], rule)
         for rule in kept

@@ -148,7 +148,8 @@ def prepared_table(
             full = with_outer_limits(
                 full, typed, schema, config.rare_level_rows, with_atoms=config.numbers == "quantile"
             )
-            learned, codec = _learned_table(full, typed, schema, config)
+            has_entities = private is None and context is None
+            learned, codec = _learned_table(full, typed, schema, config, has_entities)
             full, cells = learned.schema, learned.cells
             hard_rules = HardRules.fit(cells, full)
             in_memory = isinstance(typed, pd.DataFrame)
@@ -185,10 +186,11 @@ def _learned_table(
     typed: TypedTable,
     given: TableSchema | Mapping[str, Any] | None,
     config: TrainingConfig,
+    has_entities: bool,
 ) -> tuple[LearnedTable, TableCodec]:
     """Returns the table with rare categories replaced, if `levels` is `learned`, and its codec."""
     rows = config.rare_level_rows if config.levels == "learned" else 1
-    functions = kept_functions(schema.rules or (), config)
+    functions = kept_functions(schema, config)
     declared_names = {name for name in schema.names if "levels" in (declared(name, given) or {})}
     learned = without_rare_levels(schema, typed, declared_names, rows, functions)
     codec = TableCodec.fit(
@@ -198,9 +200,10 @@ def _learned_table(
         levels=config.levels,
         with_copies=config.copies,
         with_rules=config.rules == "model",
-        functions=kept_functions(learned.schema.rules or (), config),
+        functions=kept_functions(learned.schema, config),
         rare_rows=config.rare_level_rows,
         withheld=learned.withheld,
+        with_entities=has_entities and config.rules == "model",
     )
     return learned, codec
 
