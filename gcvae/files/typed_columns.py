@@ -134,9 +134,9 @@ class TypedFiles:
 TypedTable = pd.DataFrame | TypedFiles
 
 
-def with_levels(table: TypedTable, columns: Mapping[str, pd.Series[Any]]) -> TypedTable:
-    """Returns a table in which the columns of levels (categories) in `columns` have new cells, by
-    name; the original is not changed."""
+def with_cells(table: TypedTable, columns: Mapping[str, pd.Series[Any]]) -> TypedTable:
+    """Returns a table in which the columns in `columns` have new cells of the same types, by name;
+    the original is not changed."""
     if isinstance(table, pd.DataFrame):
         changed = table.copy(deep=False)
         for name, series in columns.items():
@@ -144,11 +144,22 @@ def with_levels(table: TypedTable, columns: Mapping[str, pd.Series[Any]]) -> Typ
         return changed
     replaced = dict(table.stored)
     for name, series in columns.items():
-        old = replaced[name].codes
-        assert old is not None, "a column of levels"
+        own = replaced[name]
+        old = own.values if own.codes is None else own.codes
+        assert isinstance(old, ArrayFile), "lists are of distinct values"
+        path = old.path.with_suffix(".learned")
+        if own.codes is None:
+            replaced[name] = replace(own, values=ArrayFile.of(series.to_numpy(), path))
+            continue
         codes, distinct = pd.factorize(series)
-        kept = ArrayFile.of(codes.astype(np.int32), old.path.with_suffix(".learned"))
-        replaced[name] = replace(replaced[name], values=distinct.tolist(), codes=kept)
+        values = np.asarray(distinct)
+        replaced[name] = replace(
+            own,
+            values=values.tolist()
+            if values.dtype == object
+            else ArrayFile.of(values, path.with_suffix(".values")),
+            codes=ArrayFile.of(codes.astype(np.int32), path),
+        )
     return TypedFiles(replaced, len(table))
 
 

@@ -24,6 +24,7 @@ the network need not learn the function, and the table's share of exceptions is 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -410,10 +411,15 @@ def order_with_rules(
     order: Sequence[int], columns: Sequence[ColumnShape], functions: Sequence[LevelFunction]
 ) -> list[int]:
     """Returns column indices in the given order, with dependent columns moved after their parents;
-    dependencies must be acyclic."""
+    dependencies must be acyclic.
+
+    A column that determines several others without exceptions precedes them: a category and a price
+    that are generated first may be those of no product.
+    """
     before = {j: set(columns[j].parents) for j in order}
+    n_exact = Counter(function.parents for function in functions if function.is_exact)
     for function in functions:
-        if function.follows:
+        if function.follows or (function.is_exact and n_exact[function.parents] > 1):
             before[function.column] |= set(function.parents)
     placed: list[int] = []
     waiting = list(order)

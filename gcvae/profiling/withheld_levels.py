@@ -3,7 +3,9 @@
 A model may be shared, and a rare level may identify a person. In the training rows, rare levels are
 replaced by frequent ones, in proportion to the frequencies, so that shares stay: preferably by
 levels that determine the same values of other columns, and among these by levels with similar other
-cells. If most cells of a column contain rare levels, all rare ones become "(other)".
+cells. Cells that the replaced level determines, such as the price of a product, are replaced by
+those of the new level, and formulas of them are computed again. If most cells of a column contain
+rare levels, all rare ones become "(other)".
 
 Levels are kept if the file's type makes them numbers or dates, if the user listed them, or if a
 hard rule depends on them.
@@ -18,6 +20,7 @@ import ast
 from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from graphlib import TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -31,10 +34,12 @@ from gcvae.codec.correspondence import CoarseColumn, coarse_columns, level_axis
 from gcvae.codec.function_levels import FunctionLevels
 from gcvae.codec.rare_levels import OTHER
 from gcvae.codec.unmodelled_columns import find_copies
-from gcvae.files.typed_columns import TypedTable, with_levels
+from gcvae.files.typed_columns import TypedTable, with_cells
+from gcvae.rules.predictions import Prediction
 from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.kinds import Outcomes
-from gcvae.schema.rules import Combination, Condition, Rule
+from gcvae.schema.rule_documents import parents_of
+from gcvae.schema.rules import Combination, Condition, Formula, Rule
 
 RowIndices = npt.NDArray[np.int64]
 
@@ -112,7 +117,8 @@ def without_rare_levels(
     for name in sorted(originals, key=lambda name: name in determined):
         of_functions = FunctionLevels.of(name, following_last, known)
         cells[name] = found[name].replaced(table[name], others, of_functions)
-    _replace_determined(functions, table, cells, found)
+    _replace_determined(functions, table, cells)
+    _compute_again(schema, table, cells)
     cells |= {copy: cells[source] for copy, source in copies.items()}
     return _learned(schema, table, cells, found)
 
@@ -201,15 +207,12 @@ class _Levels:
 
 
 def _replace_determined(
-    functions: Sequence[Rule],
-    table: TypedTable,
-    cells: dict[str, pd.Series[Any]],
-    found: Mapping[str, _Levels],
+    functions: Sequence[Rule], table: TypedTable, cells: dict[str, pd.Series[Any]]
 ) -> None:
-    """Replaces determined levels according to the replaced levels that determine them."""
+    """Replaces determined cells according to the replaced levels that determine them."""
     known: Any = ChainMap(cells, table)  # type: ignore[arg-type]
     for rule in [*functions, *functions]:  # follows chains of dependencies
-        if rule.column not in found or cells.keys().isdisjoint(rule.parents):
+        if cells.keys().isdisjoint(rule.parents):
             continue
         of = [known[name].astype(object) for name in rule.parents]
         moved = np.any(
@@ -222,8 +225,38 @@ def _replace_determined(
         usual = counts[~moved].dropna().value_counts().reset_index().drop_duplicates("key")
         fixed = counts["key"].map(usual.set_index("key")["cell"])
         fixed.index = known[rule.column].index
-        follows = moved & fixed.notna().to_numpy() & known[rule.column].notna().to_numpy()
-        cells[rule.column] = known[rule.column].mask(follows, fixed)
+        own = known[rule.column]
+        follows = moved & fixed.notna().to_numpy() & own.notna().to_numpy()
+        cells[rule.column] = own.mask(follows, fixed.astype(own.dtype))
+
+
+def _compute_again(
+    schema: TableSchema, table: TypedTable, cells: dict[str, pd.Series[Any]]
+) -> None:
+    """Computes columns again by the formulas of the schema, in rows in which other columns of the
+    formula were replaced and which satisfied it before."""
+    known: Any = ChainMap(cells, table)  # type: ignore[arg-type]
+    formulas = {
+        rule.column: rule
+        for rule in schema.rules or ()
+        if isinstance(rule.form, Formula) and rule.form.relation == "==" and rule.keep != "off"
+    }
+    for name in TopologicalSorter(parents_of([*formulas.values()])).static_order():
+        rule = formulas.get(name)
+        replaced = [] if rule is None else [parent for parent in rule.parents if parent in cells]
+        if rule is None or not replaced:
+            continue
+        before = pd.DataFrame({column: table[column] for column in rule.columns})
+        after = pd.DataFrame({column: known[column] for column in rule.columns})
+        moved = [(after[parent] != before[parent]).fillna(False) for parent in replaced]
+        prediction = Prediction.of(rule, schema)
+        again = np.any(moved, axis=0) & prediction.keeps(before)[1]
+        predicted = prediction.predicted(after[again])
+        at = predicted.index[predicted.notna()]
+        if len(at):
+            own = after[name].copy()
+            own[at] = predicted[at].astype(own.dtype)
+            cells[name] = own
 
 
 def _learned(
@@ -253,7 +286,7 @@ def _learned(
     )
     rules = schema.rules and tuple(rule for rule in schema.rules if rule not in gone)
     schema = replace(schema, columns=tuple(columns.values()), rules=rules)
-    return LearnedTable(schema, with_levels(table, cells), withheld, gone)
+    return LearnedTable(schema, with_cells(table, cells), withheld, gone)
 
 
 def _has_words(column: Column) -> bool:

@@ -77,6 +77,7 @@ def level_functions(
         for rule in kept
     )
     found = _informative(counted, codec)
+    found += _implied(found, codec, rows)
     if keeps_rules(config):
         shapes = column_shapes(codec)
         order = order_with_rules(column_order(shapes), shapes, found)
@@ -86,6 +87,31 @@ def level_functions(
         )
         found += _informative(blanks, codec)
     return sharpest_last(found)
+
+
+def _implied(
+    functions: Sequence[LevelFunction], codec: TableCodec, rows: EncodedRows
+) -> list[LevelFunction]:
+    """Returns the dependencies without exceptions that follow from two others: plate -> category
+    from plate -> model and model -> category.
+
+    They prevent that a category is generated which no model of the plate has.
+    """
+    exact = {f.columns: f for f in functions if f.is_exact or f.is_hard}
+    found: dict[tuple[int, ...], LevelFunction] = {}
+    waiting = list(exact)
+    for columns in waiting:
+        *parents, column = columns
+        for then in exact:
+            joint = (*parents, then[-1])
+            if then[:-1] != (column,) or then[-1] in parents or joint in exact | found:
+                continue
+            has_missing = [codec.columns[j].has_missing for j in joint]
+            codes = _codes(rows, joint)
+            known = codes[(codes >= has_missing).all(axis=1)]
+            found[joint] = LevelFunction.fit(joint, known, has_missing=has_missing[-1])
+            waiting.append(joint)
+    return list(found.values())
 
 
 def _informative(functions: Iterable[LevelFunction], codec: TableCodec) -> list[LevelFunction]:

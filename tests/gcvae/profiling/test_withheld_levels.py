@@ -250,3 +250,54 @@ def test_digits_with_leading_zeros_keep_the_levels_that_words_keep(
         assert set(levels or ()) == set(counts.index[counts >= 5])
         assert len(levels or ()) == len(model.schema["word"].levels or ())
         assert set(model.sample(200, 1)["PLZ"]) <= set(levels or ())
+
+
+def sales(n: int = 1_500, n_products: int = 300) -> pd.DataFrame:
+    """Sales of products, many of them rare, which determine category, tax rate and price."""
+    random = np.random.default_rng(1)
+    category = random.integers(0, 4, n_products)
+    products = pd.DataFrame(
+        {
+            "sku": [f"{'ABCD'[c]}-{i:03d}" for i, c in enumerate(category)],
+            "category": np.array(["toys", "food", "books", "garden"])[category],
+            "tax_rate": np.array([0.19, 0.07, 0.07, 0.19])[category],
+            "price": (np.exp(random.normal(3, 1, n_products))).round(2),
+        }
+    )
+    popularity = 1 / np.arange(1, n_products + 1)
+    of = random.choice(n_products, n, p=popularity / popularity.sum())
+    frame = products.iloc[of].reset_index(drop=True)
+    frame["quantity"] = random.geometric(0.4, n)
+    frame["net"] = (frame["quantity"] * frame["price"]).round(2)
+    return frame
+
+
+@pytest.mark.parametrize("in_file", [False, True])
+def test_what_a_rare_product_determines_follows_its_replacement(
+    in_file: bool, tmp_path: Path
+) -> None:
+    frame: Any = sales()
+    of_products = frame.drop_duplicates("sku").set_index("sku")
+    if in_file:
+        frame.to_csv(tmp_path / "sales.csv", index=False)
+        frame = TableReader(tmp_path / "sales.csv")
+    with prepared_table(frame, None, configure("fast", SETTINGS)) as found:
+        learned = pd.DataFrame({name: found.learned[name] for name in of_products.columns})
+        learned["sku"] = found.learned["sku"]
+        replaced = (learned["sku"] != found.typed["sku"]).mean()
+    assert replaced > 0.1
+    for name in ("category", "tax_rate", "price"):
+        assert (learned["sku"].map(of_products[name]) == learned[name]).all(), name
+    assert ((learned["quantity"] * learned["price"]).round(2) - learned["net"]).abs().max() < 0.011
+
+
+def test_drawn_products_have_their_own_category_and_price() -> None:
+    frame = sales()
+    model = Synthesizer.fit(frame, preset="fast", settings=SETTINGS, seed=0)
+    drawn = model.sample(2_000, seed=1)
+    of_products = frame.drop_duplicates("sku").set_index("sku")
+    for name in ("category", "tax_rate", "price"):
+        assert (drawn["sku"].map(of_products[name]) == drawn[name]).all(), name
+    toys = model.sample(200, given={"category": "toys", "tax_rate": 0.19}, seed=2)
+    assert set(toys["category"]) == {"toys"}
+    assert (toys["sku"].str[0] == "A").all()
