@@ -40,8 +40,8 @@ paper (arXiv 2603.23016). The paper also has a model with independent columns, w
 """
 _HELD_OUT = """## Against held-out rows
 
-The figures of TabbyFlow (arXiv 2506.05940) and of *real rows, re-run* are not from a paper. They are
-from a public repetition of TabbyFlow's experiments.
+The figures of TabbyFlow (arXiv 2506.05940) and of *real rows, re-run* are from a public repetition
+of TabbyFlow's experiments, not from a paper.
 """
 _OTHERS = """## Columns and pairs
 
