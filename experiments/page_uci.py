@@ -21,10 +21,10 @@ _HEAD = "gain", "wins", "kernels, sum"
 _SHOWN = ("VAE", "GCVAE", "gcvae", "default")
 _ASKED = {
     "Auto": (
-        "We require an average gain of at least 0.15 nats per row, and a gain in at least eight "
-        "of ten splits."
+        "We say that it holds if the average gain is at least 0.15 nats per row, and if at least "
+        "eight of ten splits have a gain."
     ),
-    "SPECT": "We require a positive average gain.",
+    "SPECT": "We say that it holds if the average gain is positive.",
 }
 Groups = dict[tuple[str, int | None], list[dict[str, Any]]]
 """Results by model and dimension K of the latent vector."""

@@ -20,9 +20,9 @@ A *setting* is an option of a model or of its training. A *preset* is a named li
 every setting. To change a value of the preset, use `--set key=value` on the command line, a member
 of `training` in REST, or a member of `settings` in Python.
 
-Some settings have the value *rule* in a preset: a rule computes the value from the size of the
-table. The description of the setting contains the rule. You can select it by `null` (in Python,
-`None`). After training, the member `settings` of the training record lists all values.
+Some settings have the value *rule* in a preset: a rule, which the description of the setting
+states, computes the value from the size of the table. Give `null` (in Python, `None`) to use the
+rule in place of another value. After training, the training record of the model lists all values.
 
 `preset`, `seed` and `device` are separate arguments, not settings. The presets are listed here; the
 [glossary](glossary.md) explains the terms.
