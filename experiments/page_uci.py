@@ -94,8 +94,7 @@ def _uci_table(name: str, lines: list[dict[str, Any]]) -> str:
     head = (name, "K", "nats per row", *(["cells"] if has_numbers else []), *_HEAD)
     printed = ", ".join(f"{model} {figure}" for model, figure in _PAPER_UCI[name].items())
     paper = (
-        f"The paper prints {printed}, without K. These figures have the size of sums over the test "
-        "rows.\n"
+        f"The paper prints {printed}, without K. By their size, they are sums over the test rows.\n"
     )
     return "\n".join((table(head, rows), "", paper, _uci_verdict(name, groups)))
 
