@@ -36,7 +36,7 @@ def copula(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path) -> str
             table(("case", "a", "ω", "ρ", "correlation of samples"), rows),
             f"\n![samples]({at}/copula.png)\n",
             "*Verdict*: the claims about direction, noise and norm hold. The claim about "
-            f"stretching {word}: in the case *concordance*, it changes ρ between "
+            f"stretching {word}: in the case *concordance*, which stretches an entry, ρ is "
             f"{' and '.join(sorted(same))}.\n",
         ]
     )

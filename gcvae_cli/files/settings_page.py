@@ -24,8 +24,7 @@ Some settings have the value *rule* in a preset: a rule, which the description o
 states, computes the value from the size of the table. Give `null` (in Python, `None`) to use the
 rule in place of another value. After training, the training record of the model lists all values.
 
-`preset`, `seed` and `device` are separate arguments, not settings. The presets are listed here; the
-[glossary](glossary.md) explains the terms.
+`preset`, `seed` and `device` are separate arguments, not settings. The presets are:
 """
 
 _EXPERT = """\
