@@ -27,15 +27,16 @@ def copula(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path) -> str
     return "\n".join(
         [
             "## The copula's direction, noise and norm (appendix)\n",
-            "*Claim*: two columns are concordant if their entries of the direction a have equal "
-            "signs, discordant if the signs differ, and independent if an entry is zero. "
-            "Stretching one entry of a changes nothing. The noise ω weakens the dependence, and a "
-            "larger norm of a strengthens it.\n",
-            "*Run*: points are sampled from the copula of two columns with Ψ = ωI + aaᵀ, which has "
-            "the correlation ρ = a₁a₂ / √((ω + a₁²)(ω + a₂²)).\n",
+            "*Claim*: the direction a has an entry for each column. Two columns are concordant if "
+            "their entries have equal signs, discordant if the signs differ, and independent if an "
+            "entry is zero. A larger noise ω weakens the dependence, and a larger norm of a "
+            "strengthens it. Stretching a single entry of a does not change the dependence.\n",
+            "*Run*: points are sampled from the copula of two columns with Ψ = ωI + aaᵀ. Its "
+            "correlation is ρ = a₁a₂ / √((ω + a₁²)(ω + a₂²)).\n",
             table(("case", "a", "ω", "ρ", "correlation of samples"), rows),
             f"\n![samples]({at}/copula.png)\n",
-            "*Verdict*: the claims about direction, noise and norm hold. The claim that stretching "
-            f"an entry of a changes nothing {word}: ρ is {' and '.join(sorted(same))}.\n",
+            "*Verdict*: the claims about direction, noise and norm hold. The claim about "
+            f"stretching {word}: in the case *concordance*, which stretches an entry, ρ is "
+            f"{' and '.join(sorted(same))}.\n",
         ]
     )

@@ -265,7 +265,7 @@ def measured(table: str, model: str | None, *figures: str) -> list[float]:
 
 def test_every_setting_in_the_table_exists() -> None:
     """`.env.example` has them all: `tests/test_deployment.py`."""
-    table = re.findall(r"(?m)^\| (`.*?) \|", section("docs/operations.md", "Configuration"))
+    table = re.findall(r"(?m)^\|(`.*?)\|", section("docs/operations.md", "Configuration"))
     named = {name for cell in table for name in re.findall(r"`(\w+)`", cell)}
     fields = {**ServiceSettings.model_fields, **CatalogSettings.model_fields}
     assert len(named) > 20

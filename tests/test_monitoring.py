@@ -124,7 +124,7 @@ def test_the_panels_have_places_of_their_own() -> None:
 def test_the_page_of_operations_says_of_each_alert_what_to_do() -> None:
     page = (ROOT / "docs" / "operations.md").read_text()
     section = page.split("## Alerts", 1)[1].split("\n## ", 1)[0]
-    explained = re.findall(r"(?m)^\| `(\w+)` \|", section)
+    explained = re.findall(r"(?m)^\|`(\w+)`\|", section)
     assert explained == [rule["alert"] for rule in RULES]
 
 

@@ -34,23 +34,24 @@ TABBYFLOW = {
 """AUC against held-out rows of TabbyFlow (arXiv 2506.05940) and of real rows, in a re-run."""
 _TRAINING = """## Against training rows
 
-The figures of TabPC, TabDiff (arXiv 2410.20626) and TabSyn (arXiv 2310.09656) are those of TabPC's
-paper (arXiv 2603.23016). Its model without dependence, which corresponds to *permuted*, has 0.989
-to 1.000.
+The figures of TabPC, TabDiff (arXiv 2410.20626) and TabSyn (arXiv 2310.09656) are from TabPC's
+paper (arXiv 2603.23016). The paper also has a model with independent columns, whose AUC is 0.989 to
+1.000. It corresponds to *permuted*.
 """
 _HELD_OUT = """## Against held-out rows
 
-The figures of TabbyFlow (arXiv 2506.05940) and of *real rows, re-run* are those of a public re-run
-of its experiments; no paper has these figures.
+The figures of TabbyFlow (arXiv 2506.05940) and of *real rows, re-run* are from a public repetition
+of TabbyFlow's experiments, not from a paper.
 """
 _OTHERS = """## Columns and pairs
 
-Figures in parentheses are those of real halves, which have half as many rows.
+Higher is better. Figures in parentheses compare one half of the training rows with the other half;
+these tables have only half as many rows.
 """
 _UTILITY = """## Utility
 
-Figures in parentheses are those of training on real rows. For Beijing, `rmse_log` is the root mean
-squared error of log max(pm2.5, 1); lower is better.
+Figures in parentheses are from training on real rows. `auc` and `r2` are better if higher.
+`rmse_log` is the root mean squared error of log max(pm2.5, 1); lower is better.
 """
 _ROWS_HELD_OUT = "test rows|gcvae|TabbyFlow|real rows|real rows, re-run|permuted|gcvae: dependence"
 _PAIRS = "Shape|Trend|Trend, real bins|wNMI|wNMI of TabPC"

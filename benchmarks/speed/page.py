@@ -16,18 +16,18 @@ _HEAD = """# Performance
 
 After this page you know how long fits, samples and scores take.
 
-Times are CPU seconds on one thread: the median, with the smallest and largest measurement in
-parentheses. Other work on the machine changes them by a fifth or more, so compare only figures of
-one section. *Adult* is the training table of that data set, with 32,561 rows and 15 columns.
+Times are CPU seconds on one thread: the median of several measurements, with the smallest and the
+largest in parentheses. Other work on the machine changes times by a fifth or more, so compare only
+figures of one section. *Adult* is a public table with 32,561 training rows and 15 columns.
 `make bench-speed` writes this page.
 """
-_RATIO_HINT = """The table shows the generation of 1,000,000 rows into a CSV file. The *limit* is a
-lower bound: the time of the networks' matrix products (float32, by oneDNN), plus the time of the
-faster CSV writer of Arrow and polars.
+_RATIO_HINT = """The table shows the time to generate 1,000,000 rows of Adult into a CSV file.
+The *limit* is the time that no program for these networks can avoid: that of their matrix products
+(float32, by oneDNN), plus that of the faster of two CSV writers (Arrow and polars).
 
 """
-_INGESTED = """The table compares gcvae with Arrow's reader. Unlike it, gcvae also checks every
-cell, infers the schema and searches for rules.
+_INGESTED = """The table compares gcvae with Arrow's CSV reader. gcvae also checks every cell,
+infers the schema and searches for rules, which the reader does not.
 
 """
 _COLUMNS = """The first table shows how cost grows with the number of columns. Each fit takes 40
@@ -39,8 +39,9 @@ The second table shows how cost grows with the number of levels (distinct values
 These fits run to the end on 600,000 rows and 10 columns.
 
 """
-_BESIDE = """The ratios are times relative to MOSTLY AI's engine (TabularARGN with its defaults),
-which ran alternately with gcvae. gcvae's times include writing a CSV file, the engine's do not.
+_BESIDE = """A ratio is the time of a model divided by that of MOSTLY AI's engine (TabularARGN with
+its defaults). Both programs ran alternately on the same machine. The times of gcvae include writing
+a CSV file; those of the engine do not.
 
 """
 _NAMES = {

@@ -35,34 +35,36 @@ class TrainingConfig:
     """Decoder given z: `copula` (marginals that a Gaussian copula joins) or `principal-direction`
     (the VAE-ROC of the paper)."""
     numbers: str = "standardised"
-    """How numbers are encoded: `standardised`, by mean and standard deviation; `unit`, scaled to
-    [0, 1], for images, where the decoder's means pass through a sigmoid; or `quantile`: frequent
-    values are categories, other numbers are normal scores (standard normal quantiles of their
-    ranks)."""
+    """How numbers are encoded. `standardised`: by mean and standard deviation. `quantile`: values
+    that repeat often as categories, other numbers as standard normal quantiles of their ranks.
+    `unit`, for images: scaled to [0, 1]; a sigmoid bounds the decoder's means."""
     levels: str = "listed"
-    """How levels of categorical columns are encoded: `listed`, in the order of the schema; or
-    `learned`, in the order of a correspondence analysis, with rare levels in one category."""
+    """How levels (distinct values) of categorical columns are encoded. `listed`: in the order of
+    the schema. `learned`: in the order of a correspondence analysis, with rare levels in shared
+    categories."""
     copies: bool = False
     """Whether a column that equals another one in every row is copied from it, not modelled."""
     rules: Annotated[str, USUAL] = "none"
-    """`model` infers rules between columns and applies them to generated rows, with their
-    exceptions. `none` applies only hard rules and the rules in the user's schema."""
+    """Which rules between columns apply to generated rows. `model`: also those that are inferred
+    from the table, with their exceptions. `none`: only hard rules and rules in the user's
+    schema."""
     n_components: Annotated[int, USUAL] = 1
     """Number of Gaussian components in the marginal distribution of a numeric column."""
     refinement: bool = False
-    """Whether an autoregressive decoder generates each column given the earlier ones."""
+    """Whether the model has an autoregressive decoder, which generates each column given z and the
+    preceding columns."""
     d_sum: int | None = None
-    """Width of the vector in which the autoregressive decoder sums the earlier columns. Rule: 32
-    under 1,000 rows, 64 under 3,000 rows, else 128."""
+    """Width of the vector in which the autoregressive decoder sums the embeddings of the preceding
+    columns. Rule: 32 under 1,000 rows, 64 under 3,000 rows, else 128."""
     d_column: int | None = None
     """Width of the autoregressive decoder's layers for each column. Rule: 16 under 1,000 rows, 32
     under 3,000 rows, else 64."""
     prior: str = "normal"
-    """Prior of z: `normal`, N(0, I); `mixture`, a Gaussian mixture fitted after training; or
-    `autoregressive`, a mixture for each dimension given the earlier ones, trained with the
+    """Prior of z. `normal`: N(0, I). `mixture`: a Gaussian mixture, fitted after training.
+    `autoregressive`: a mixture for each dimension given the preceding ones, trained with the
     model."""
     kl_warm_up: float = 0.0
-    """Share of `max_steps` over which the weight of the KL divergence rises to one."""
+    """Share of `max_steps` over which the weight of the KL divergence in the loss rises to one."""
     column_dropout: float | None = 0.0
     """Mean dropout rate of the autoregressive decoder's input columns. Rule: 0.1 under 3,000 rows,
     else 0."""
@@ -80,13 +82,14 @@ class TrainingConfig:
     """Decay per update of a moving average of the weights. The model has the averaged weights; with
     0, the last ones."""
     annealing: float = 0.0
-    """Number of updates over which the learning rate falls to zero at the end of training, as a
-    multiple of the updates before; 0.4 of it after early stopping. 0 means no annealing."""
+    """Length of the last phase of training, in which the learning rate falls to zero, as a multiple
+    of the updates before. After early stopping, the phase has 0.4 of this length. With 0, there is
+    no such phase."""
     gradient_limit: float | None = None
     """Norm to which gradients are clipped; null means no clipping."""
     calibration: bool = False
-    """Whether margins and logits are corrected after training. Logits are shrunk where that raises
-    the held-out likelihood; then each column's distribution is matched to that of the table."""
+    """Whether two corrections follow training. First, logits are shrunk where this raises the
+    held-out likelihood. Then the distribution of each column is matched to that of the table."""
     rank: Annotated[int, USUAL] = 1
     """Rank of the matrix A in the copula's matrix I + A A^T. With 0, columns are
     independent given z, as in a usual VAE."""
@@ -102,8 +105,9 @@ class TrainingConfig:
     score_gradient: bool = False
     """Whether gradients of the copula also flow through the normal scores."""
     objective: str = "jitter"
-    """Likelihood of discrete columns in a copula: `jitter` is the continuous extension with one
-    sample per row, as in the paper; `exact` integrates, for rank 0 or 1."""
+    """Likelihood of discrete columns in a copula. `jitter`: each discrete cell becomes a random
+    point of its interval (continuous extension), as in the paper. `exact`: the likelihood is
+    integrated over the interval; requires rank 0 or 1."""
     locality_weight: float = 0.0
     """Weight of the locality regulariser, in nats per row: the squared norm of each column of A
     (see `rank`), or of the principal direction."""
@@ -117,41 +121,45 @@ class TrainingConfig:
     """Rows per minibatch. Rule: the power of two nearest to rows / 50, from 32 to 256; 512 from
     100,000 rows on."""
     max_steps: Annotated[int | None, USUAL] = 10_000
-    """Maximum number of updates before annealing, in which the learning rate falls to zero. Rule:
-    `max_passes` passes over the rows, at least 400 updates; from 30,000 rows on, the number of
-    passes falls with the square root of the rows."""
+    """Maximum number of updates before the learning rate falls (see `annealing`). Rule:
+    `max_passes` passes over the rows, at least 400 updates. From 30,000 rows on, the number of
+    passes decreases with the square root of the number of rows."""
     max_passes: Annotated[float, USUAL] = 11.0
-    """Maximum number of passes over the rows (epochs), for the rule of `max_steps`."""
+    """Maximum number of passes over the rows (epochs); the rule of `max_steps` uses it."""
     patience_steps: Annotated[int | None, USUAL] = 2_000
-    """Number of updates without an improvement of the held-out bound (on the held-out rows'
-    log-likelihood) after which annealing begins; without annealing, training ends. Rule: one pass
-    over the rows, at least 100."""
+    """Number of updates without an improvement after which annealing begins, or training ends if
+    there is no annealing. An improvement is a rise of the held-out bound, a lower bound on the
+    log-likelihood of the held-out rows. Rule: one pass over the rows, at least 100."""
     min_improvement: float = 0.0
     """Smallest rise of the held-out bound that counts as an improvement, in nats per row."""
     patience_from: int | None = 0
-    """First update at which patience can begin annealing. Rule: a third of that of `max_steps`."""
+    """Update before which annealing does not begin, even without improvements (see
+    `patience_steps`). Rule: a third of the value that the rule of `max_steps` gives."""
     evaluate_every_steps: int | None = 100
     """Number of updates between two evaluations of the held-out bound. Rule: half a pass over the
     rows, from 20 to 200."""
     gap_weight: float = 0.0
-    """Weight of the gap between the training and the held-out bound. Training keeps the weights
-    with the best held-out bound - gap_weight x gap. Larger values reduce memorisation."""
+    """Weight of the gap, which is the bound on training rows minus the held-out bound. Training
+    keeps the weights with the largest held-out bound - gap_weight x gap. Larger values reduce
+    memorisation."""
     held_out_share: float = 0.1
-    """Share of rows that determine when training stops, at most 10,000 rows. Under 10 rows, the
-    training rows determine it."""
+    """Share of rows that are held out to determine when training stops, at most 10,000 rows. In
+    tables with less than 10 rows, no rows are held out, and the training rows determine it."""
     rare_level_rows: Annotated[int, USUAL] = 1
-    """Number of rows that must share a value for the model to disclose it; 1 discloses all values.
-    A minimum or maximum of fewer rows is rounded outward. With `levels: learned`, a level of fewer
-    rows is replaced by more frequent ones, or by "(other)" if most cells of the column are rare. A
-    rounded number is a frequent value if this many rows, and at least five, have it."""
+    """Number of rows that must have a value before the model may contain it; with 1, it may contain
+    every value. A minimum or maximum of fewer rows is rounded outward. With `levels: learned`, a
+    level of fewer rows is replaced by more frequent ones, or by "(other)" if most cells of the
+    column are rare."""
     memory: Annotated[str, USUAL] = "normal"
     """How much the model may learn from single rows: `normal` or `low`. `low` sets `gap_weight` to
     1 and `rare_level_rows` to 12, unless they are given (docs/privacy.md)."""
     report_share: float = 0.0
-    """Share of rows that are set aside for a report, at most 20,000 rows."""
+    """Share of rows that training does not use at all, so that a report can compare the model with
+    them; at most 20,000 rows."""
     differential_privacy: Annotated[Mapping[str, Any], USUAL] = field(default_factory=dict)
-    """A bound on the influence of any one row, such as `{"epsilon": 3, "delta": 1e-6}`, optionally
-    with `target` and `discover` (docs/differential-privacy.md). An empty object gives no bound."""
+    """Privacy budget that bounds the influence of any one row, such as
+    `{"epsilon": 3, "delta": 1e-6}`, optionally with `target` and `discover`
+    (docs/differential-privacy.md). With an empty object, there is no bound."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,19 +16,19 @@ _HEAD = """\
 
 After this page you can change how a model is trained, and you know the defaults.
 
-A *preset* has a value for every setting. To override one, use `--set key=value` on the command
-line, a member of `training` over REST, or a member of `settings` in Python.
+A *setting* is an option of a model or of its training. A *preset* is a named list with a value for
+every setting. To change a value of the preset, use `--set key=value` on the command line, a member
+of `training` in REST, or a member of `settings` in Python.
 
-Where the preset has the value *rule*, or you give `null` (`None` in Python), the rule in the
-setting's description computes the value from the size of the table. The training record of a model
-lists the values that were used, under `settings`.
+Some settings have the value *rule* in a preset: a rule, which the description of the setting
+states, computes the value from the size of the table. Give `null` (in Python, `None`) to use the
+rule in place of another value. After training, the training record of the model lists all values.
 
-`preset`, `seed` and `device` are arguments of their own, not settings. The [glossary](glossary.md)
-explains the terms.
+`preset`, `seed` and `device` are separate arguments, not settings. The presets are:
 """
 
 _EXPERT = """\
-The values of these settings are tuned together. Change one only to measure its effect."""
+The values of these settings were chosen together. Change one only to measure its effect."""
 
 _FEW_CHANGES = 10
 

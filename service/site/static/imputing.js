@@ -85,7 +85,7 @@ function choices(file, blanks, start) {
   };
   enable();
   return h("form.card.stack", { onsubmit: submit }, h("fieldset.stack", {}, h("legend", {}, `Columns of ${file.name} to impute`), boxes.map(([, , label]) => label)),
-    h("p.tiny.soft", {}, "The other columns keep their missing values. If a column was also missing in training, its missing values count as known: the model imputes the other columns accordingly."),
+    h("p.tiny.soft", {}, "The other columns keep their missing values. If a column had missing values in training, too, the model uses the fact that its value is missing to impute the other columns."),
     h("div.row", {}, button, why));
 }
 

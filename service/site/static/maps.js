@@ -7,7 +7,7 @@ import { fill, h, s } from "./elements.js";
 import { capital, figure, short } from "./words.js";
 
 const KINDS = {
-  total: ["Synthetic rows", "Dependence between each pair of columns in synthetic rows, as Kendall's τ: 1 means that both rise together, −1 that one falls as the other rises, 0 that neither holds."],
+  total: ["Synthetic rows", "Dependence between each pair of columns in synthetic rows, as Kendall's τ: 1 means that both rise together, −1 that one falls as the other rises, 0 that there is no such relation."],
   data: ["Training rows", "Kendall's τ in the training rows. In small tables it has sampling noise."],
   difference: ["Difference", "Synthetic rows minus training rows: where the model makes a dependence stronger or weaker than it is in the table. Values near 0 are best."],
   expected: ["Copula", "The dependence that the decoder's copula adds, averaged over the latent space. Dependence through the latent vector is not included."],

@@ -51,7 +51,7 @@ function heading(model, go) {
   const button = h("button.danger", { type: "button", onclick: remove }, "Delete");
   const download = h("a.button", { href: `/v1/models/${model.id}/artifact`, download: "" }, `Download model (${bytes(model.artifact_bytes)})`);
   const minimal = h("a.button", { href: `/v1/models/${model.id}/artifact?minimal=true`, download: "",
-    title: "A copy for sharing. It leaves out everything that is recorded about the training table: training record, scores of held-out rows, data map, checksum and counts." }, "Download minimal model");
+    title: "A copy for sharing. It leaves out the scores of held-out rows, the map of the training table, its checksum, counts, and most of the training record." }, "Download minimal model");
   const crumbs = [["Models", "/models"]];
   if (model.dataset_id) crumbs.push(["Dataset", `/datasets/${model.dataset_id}`]);
   return h("div.stack", {}, head({ crumbs, title: model.name,

@@ -38,7 +38,7 @@ export function show({ place, model, signal }) {
     hint: model.kind === "database" ? "A ZIP file of the database's tables. Each row of a table without a parent is scored with all rows that refer to it, directly or indirectly; the most anomalous come first."
       : model.scoring === "flag"
       ? "A table with the model's columns. This model reports only whether each row is rare."
-      : "A table with the model's columns. Missing cells are integrated out: they count neither for nor against a row. The most anomalous rows come first." });
+      : "A table with the model's columns. Missing cells count neither for nor against a row. The most anomalous rows come first." });
   fill(top, drop());
   fill(place, top, found);
 }
