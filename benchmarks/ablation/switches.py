@@ -90,7 +90,7 @@ _ALL = (
     Switch(
         "calibration",
         Stage.FINISHING,
-        (Seam("gcvae.training.finishing:calibrate", always(None), lambda found: True),),
+        (Seam("gcvae.training.fitting:calibrate", always(None), lambda found: True),),
         (
             *(
                 f"gcvae.training.calibration:{name}"
@@ -114,7 +114,7 @@ _ALL = (
         Stage.FINISHING,
         (
             Seam(
-                "gcvae.training.finishing:shrink",
+                "gcvae.training.fitting:shrink",
                 lambda original, model, *args: [1.0] * len(model.marginals.columns),
                 lambda found: min(found) < 1.0,
             ),

@@ -27,7 +27,7 @@ from gcvae.files.typed_columns import TypedTable, row_chunks, typed_columns
 from gcvae.profiling.infer import complete_schema
 from gcvae.profiling.table_rules import search_notes, with_rules
 from gcvae.profiling.withheld_levels import LearnedTable, without_rare_levels
-from gcvae.progress import Report, report_to_nobody
+from gcvae.progress import Report
 from gcvae.sampling.hard_rules import HardRules
 from gcvae.schema.columns import TableSchema
 from gcvae.training.checkpoints import CheckpointStore
@@ -35,7 +35,7 @@ from gcvae.training.functions import kept_functions
 from gcvae.training.held_back import report_rows
 from gcvae.training.outer_limits import declared, with_outer_limits
 from gcvae.training.private_rows import private_rows
-from gcvae.training.progress.fit_progress import FitProgress, TableSize
+from gcvae.training.progress import FitProgress
 from gcvae.training.settings import TrainingConfig
 
 _READ, _INFERRED, _TYPED = 0.2, 0.6, 0.8
@@ -118,7 +118,8 @@ def prepared_table(
     Args:
         table: Data frame with parsed cells or text, or the path of a file.
         schema: What the user specifies about the columns; the rest is inferred.
-        progress: Progress of the fit; an exception that it raises ends the preparation.
+        progress: Progress of the fit, whose callback may raise an exception to end the preparation;
+            None for no reports.
         checkpoints: Store of the run's checkpoint; None saves none. Under differential privacy it
             also stores the private rows, so that a resumed run does not query the table again.
         context: Context of each row; None for an unconditional model.
@@ -129,14 +130,12 @@ def prepared_table(
         SchemaError: The schema contradicts the table, or rows violate a hard rule.
         OSError: The disk is full.
     """
+    progress = progress or FitProgress()
     private, checkpoints = private_rows(table, schema, config, progress, seed, checkpoints)
     if private is not None:
         table, schema = private.cells, private.document
     with source_columns(table, _step_report(progress, 0.0, _READ)) as whole:
         source = without_rows(whole, report_rows(len(whole), config.report_share, seed))
-        if progress is not None:
-            n_columns = len(source.names)
-            progress.plan(config, TableSize(len(source), n_columns, n_columns // 2))
         inferred = complete_schema(
             source, schema, _step_report(progress, _READ, _INFERRED), rules=False
         )
@@ -216,10 +215,8 @@ def _with_configured_rules(schema: TableSchema, config: TrainingConfig) -> Table
     return replace(schema, rules=tuple(given))
 
 
-def _step_report(progress: FitProgress | None, start: float, end: float) -> Report:
+def _step_report(progress: FitProgress, start: float, end: float) -> Report:
     """Returns a progress function for the fractions `start` to `end` of the preparation."""
-    if progress is None:
-        return report_to_nobody
     return lambda share: progress.preparing(start + (end - start) * share)
 
 
