@@ -96,10 +96,9 @@ _ALL = (
                 f"gcvae.training.calibration:{name}"
                 for name in (
                     "calibrate",
-                    "rows_drawn",
                     "_draw_in_chunks",
                     "_relative_time",
-                    "_most_rows",
+                    "_rows_drawn",
                     "_calibrate_biases",
                     "_shares",
                     "_calibrated_codes",

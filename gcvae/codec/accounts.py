@@ -10,7 +10,6 @@ import re
 from collections import Counter as Tally
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import compress
 from typing import Self
@@ -36,8 +35,6 @@ _PARTS = (
     ("l", "first"), ("first",), ("last",), ("f", "l"),
 )  # fmt: skip
 _SIGNS = "._-"
-_LEAST_ALIKE = 0.75
-_MOST_COMPARED = 500
 _LEAST_FORMED = 0.5
 """Minimum share of accounts that names in other columns must explain for patterns to be learned
 from those names."""
@@ -91,10 +88,9 @@ class AccountPatterns(Document):
         stems = [re.sub(r"\d+$", "", account.casefold()) for account in accounts]
         known = [(stem, owner) for stem, owner in zip(stems, owners, strict=True) if owner]
         found, umlauts = _patterns_of(known, names)
-        if sum(found.values()) < _LEAST_FORMED * len(known) or not known:
+        if found.total() < _LEAST_FORMED * len(known) or not known:
             found = Tally(_guessed_pattern(stem, names) for stem in stems)
-        total = max(sum(found.values()), 1)
-        shares = [pair for pair in found.most_common() if pair[1] >= _LEAST_SHARE * total]
+        shares = [pair for pair in found.most_common() if pair[1] >= _LEAST_SHARE * found.total()]
         usual = max(numbers, key=numbers.__getitem__, default=0)
         widths: tuple[int, ...] = (min(usual, 9),)
         if free_of is not None:
@@ -166,33 +162,17 @@ def _patterns_of(
 ) -> tuple[Tally[str], bool]:
     """Returns (number of accounts with each pattern, whether ä is transliterated as ae) for pairs
     of an account without final digits and its owner's first and last name."""
-    exact: dict[bool, Tally[str]] = {False: Tally(), True: Tally()}
-    rest = []
-    for stem, (first, last) in known:
-        letters, is_found = re.sub("[^a-z]", "", stem), False
-        for umlauts in exact:
-            parts = _parts_of(names.ascii(first, umlauts), names.ascii(last, umlauts))
+    found: dict[bool, Tally[str]] = {False: Tally(), True: Tally()}
+    for stem, owner in known:
+        letters = re.sub("[^a-z]", "", stem)
+        for umlauts, patterns in found.items():
+            first, last = (names.ascii(name, umlauts) for name in owner)
+            parts = {"first": first, "last": last, "f": first[0], "l": last[0]}
             pattern = next((p for p in _PARTS if "".join(parts[x] for x in p) == letters), None)
             if pattern:
-                exact[umlauts][_pattern(pattern, stem)] += 1
-                is_found = True
-        if not is_found:
-            rest.append((stem, letters, parts))
-    umlauts = sum(exact[True].values()) > sum(exact[False].values())
-    found = exact[umlauts]
-    for stem, letters, parts in rest[:_MOST_COMPARED]:  # similar, but spelled differently
-        alike = [
-            (SequenceMatcher(None, "".join(parts[x] for x in p), letters).ratio(), p)
-            for p in _PARTS[:4]
-        ]
-        share, pattern = max(alike)
-        if share >= _LEAST_ALIKE:
-            found[_pattern(pattern, stem)] += 1
-    return found, umlauts
-
-
-def _parts_of(first: str, last: str) -> dict[str, str]:
-    return {"first": first, "last": last, "f": first[0], "l": last[0]}
+                patterns[_pattern(pattern, stem)] += 1
+    umlauts = found[True].total() > found[False].total()
+    return found[umlauts], umlauts
 
 
 def _pattern(parts: Sequence[str], stem: str) -> str:
@@ -203,15 +183,14 @@ def _pattern(parts: Sequence[str], stem: str) -> str:
 def _guessed_pattern(stem: str, names: NameList) -> str:
     """Guesses the pattern of an account whose owner is unknown."""
     first_names, _ = names.ascii_names
-    words = [word for word in re.split(r"[._-]", stem) if word]
-    sign = next((c for c in stem[1:-1] if c in _SIGNS), "")
+    words = [word for word in re.split(f"[{_SIGNS}]", stem) if word]
     if len(words) < 2:
         is_name = re.sub("[^a-z]", "", stem) in first_names
-        return "{first}" if is_name else "{f}{last}"
-    parts = ["f" if len(words[0]) == 1 else "first", "l" if len(words[-1]) == 1 else "last"]
+        return _pattern(["first"] if is_name else ["f", "last"], "")
     if words[-1] in first_names and words[0] not in first_names:
-        parts = ["last", "first"]
-    return sign.join(f"{{{part}}}" for part in parts)
+        return _pattern(["last", "first"], stem)
+    parts = ["f" if len(words[0]) == 1 else "first", "l" if len(words[-1]) == 1 else "last"]
+    return _pattern(parts, stem)
 
 
 @lru_cache(maxsize=8)

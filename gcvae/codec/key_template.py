@@ -125,11 +125,13 @@ class KeyTemplate(Document):
         tiers: When the keys of a tier are used up, those of the next one, which are longer, follow.
         at: Position whose characters are repeated to make keys longer when all tiers are used up.
         step: Number of characters by which keys then grow each time.
+        rows: Number of rows out of `identifiers.CYCLE_ROWS` that have such a key.
     """
 
     tiers: tuple[KeyTier, ...]
     at: int
-    step: int = 1
+    step: int
+    rows: int
 
     @property
     def room(self) -> int:

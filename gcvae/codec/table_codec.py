@@ -215,13 +215,6 @@ class TableCodec:
         return "quantile" if by_quantile else "standardised"
 
     @property
-    def n_numbers(self) -> int:
-        """Number of encoded columns with real values: those of numbers or dates, unless all values
-        are frequent and have their own codes."""
-        real = [codec for codec in self.columns if codec.is_real]
-        return sum(not (isinstance(c, QuantileCodec) and c.is_discrete) for c in real)
-
-    @property
     def levels(self) -> str:
         """Order of the levels of categorical columns: `listed` or `learned`."""
         are_learned = any(isinstance(codec, GroupedLevelCodec) for codec in self.columns)
