@@ -145,7 +145,11 @@ def prepared_table(
             left_out = search_notes(configured)
             full, _ = with_rules(configured, typed, source.line_of)
             full = with_outer_limits(
-                full, typed, schema, config.rare_level_rows, with_atoms=config.numbers == "quantile"
+                full,
+                typed,
+                schema,
+                config.rare_level_rows,
+                with_atoms=config.encoding == "quantile",
             )
             has_entities = private is None and context is None
             learned, codec = _learned_table(full, typed, schema, config, has_entities)
@@ -187,17 +191,16 @@ def _learned_table(
     config: TrainingConfig,
     has_entities: bool,
 ) -> tuple[LearnedTable, TableCodec]:
-    """Returns the table with rare categories replaced, if `levels` is `learned`, and its codec."""
-    rows = config.rare_level_rows if config.levels == "learned" else 1
+    """Returns the table with rare categories replaced, if `encoding` is `quantile`, and its
+    codec."""
+    rows = config.rare_level_rows if config.encoding == "quantile" else 1
     functions = kept_functions(schema, config)
     declared_names = {name for name in schema.names if "levels" in (declared(name, given) or {})}
     learned = without_rare_levels(schema, typed, declared_names, rows, functions)
     codec = TableCodec.fit(
         learned.cells,
         learned.schema,
-        numbers=config.numbers,
-        levels=config.levels,
-        with_copies=config.copies,
+        encoding=config.encoding,
         with_rules=config.rules == "model",
         functions=kept_functions(learned.schema, config),
         rare_rows=config.rare_level_rows,

@@ -58,16 +58,12 @@ class TrainingConfig:
     decoder: Literal["copula", "principal-direction"] = "copula"
     """Decoder given z: `copula` (marginals that a Gaussian copula joins) or `principal-direction`
     (the VAE-ROC of the paper)."""
-    numbers: Literal["standardised", "unit", "quantile"] = "standardised"
-    """How numbers are encoded: `standardised`, by mean and standard deviation; `unit`, scaled to
-    [0, 1], for images, where the decoder's means pass through a sigmoid; or `quantile`: frequent
-    values are categories, other numbers are normal scores (standard normal quantiles of their
-    ranks)."""
-    levels: Literal["listed", "learned"] = "listed"
-    """How levels of categorical columns are encoded: `listed`, in the order of the schema; or
-    `learned`, in the order of a correspondence analysis, with rare levels in one category."""
-    copies: bool = False
-    """Whether a column that equals another one in every row is copied from it, not modelled."""
+    encoding: Literal["standardised", "unit", "quantile"] = "standardised"
+    """How cells are encoded: `standardised`, numbers by mean and standard deviation, levels in the
+    order of the schema; `unit`, numbers scaled to [0, 1], for images, where the decoder's means
+    pass through a sigmoid; or `quantile`: frequent numbers are categories, others are normal scores
+    (standard normal quantiles of their ranks), levels have the order of a correspondence analysis,
+    rare levels share categories, and a column that equals another one in every row is copied."""
     rules: Annotated[Literal["model", "none"], USUAL] = "none"
     """`model` infers rules between columns and applies them to generated rows, with their
     exceptions. `none` applies only hard rules and the rules in the user's schema."""
@@ -165,9 +161,9 @@ class TrainingConfig:
     training rows determine it."""
     rare_level_rows: Annotated[int, Range(0, 1_000_000), USUAL] = 1
     """Number of rows that must share a value for the model to disclose it; 1 discloses all values.
-    A minimum or maximum of fewer rows is rounded outward. With `levels: learned`, a level of fewer
-    rows is replaced by more frequent ones, or by "(other)" if most cells of the column are rare. A
-    rounded number is a frequent value if this many rows, and at least five, have it."""
+    A minimum or maximum of fewer rows is rounded outward. With `encoding: quantile`, a level of
+    fewer rows is replaced by more frequent ones, or by "(other)" if most cells of the column are
+    rare. A rounded number is a frequent value if this many rows, and at least five, have it."""
     memory: Annotated[Literal["normal", "low"], USUAL] = "normal"
     """How much the model may learn from single rows: `normal` or `low`. `low` sets `gap_weight` to
     1 and `rare_level_rows` to 12, unless they are given (docs/privacy.md)."""
@@ -218,9 +214,7 @@ class Preset:
 
 _BEYOND_THE_PAPER = TrainingConfig(
     rare_level_rows=5,
-    numbers="quantile",
-    levels="learned",
-    copies=True,
+    encoding="quantile",
     n_components=8,
     d_latent=8,
     d_hidden=128,
