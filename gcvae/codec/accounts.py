@@ -15,12 +15,11 @@ from itertools import compress
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from gcvae.arrays import Texts
 from gcvae.artifact.documents import Document
-from gcvae.codec.name_forms import Forms, formed
+from gcvae.codec.name_forms import Forms, formed, texts_of
 from gcvae.codec.name_lists import NameList, names_of
 from gcvae.codec.people import PersonRows
 from gcvae.numerics.permutations import Numbers, mixed
@@ -40,8 +39,6 @@ _LEAST_FORMED = 0.5
 from those names."""
 _LEAST_SHARE = 0.05
 _USUAL = "{first}.{last}"
-_BASE = 1_099_511_628_211
-"""Base of the polynomial hash. Source: the prime of the FNV hashes of 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -200,37 +197,16 @@ def _spelling_counts(locale: str, pattern: str, umlauts: bool) -> tuple[Numbers,
     names = names_of(locale)
     hashes = []
     for sex in names.sexes:
-        first, last = (
-            [names.ascii(text, umlauts) for text in texts] for texts in (sex.first, sex.last)
-        )
-        of_parts = {
-            "first": _hashes(first),
-            "last": _hashes(last),
-            "f": _hashes([text[0] for text in first]),
-            "l": _hashes([text[0] for text in last]),
-        }
-        shape = len(last), len(first)
-        total = np.zeros(shape, dtype=np.uint64)
-        for part in re.findall(r"\{(\w+)\}", pattern):
-            at = np.s_[:, None] if part in ("last", "l") else np.s_[None, :]
-            own, power = of_parts[part].T
-            total = total * power[at] + own[at]
-        hashes.append(total.ravel())
+        last = np.array([names.ascii(text, umlauts) for text in sex.last], dtype=object)
+        parts = {"last": last, "l": np.array([text[0] for text in last], dtype=object)}
+        of_first = []
+        for first in (names.ascii(text, umlauts) for text in sex.first):
+            form = pattern.replace("{first}", first).replace("{f}", first[0])
+            of_first.append(pd.util.hash_array(texts_of(form, parts), categorize=False))
+        hashes.append(np.stack(of_first, axis=1).ravel())
     every = np.concatenate(hashes)
-    texts = pd.Series(every)
-    grouped = texts.groupby(texts)
+    accounts = pd.Series(every)
+    grouped = accounts.groupby(accounts)
     before = grouped.cumcount().to_numpy().astype(np.uint64)
     sizes = grouped.transform("size").to_numpy().astype(np.uint64)
     return before, sizes, every
-
-
-def _hashes(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
-    """Returns a polynomial hash of each text, and the power by which the hash of an earlier part is
-    multiplied before both are added. Shape: (n, 2)."""
-    found = []
-    for text in texts:
-        number = 0
-        for letter in text:
-            number = (number * _BASE + ord(letter)) & 0xFFFFFFFFFFFFFFFF
-        found.append((number, pow(_BASE, len(text), 1 << 64)))
-    return np.array(found, dtype=np.uint64).reshape(len(texts), 2)

@@ -23,7 +23,7 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -120,14 +120,16 @@ class PersonalCodec(ColumnPart):
         places = np.where(at < self.blank, -1, np.arange(len(numbers)))
         return placed_values(pa.array(self.texts(rows), pa.string()), places, False)
 
-    @classmethod
-    def of_document(cls, column: Column, document: Mapping[str, Any], people: People) -> Self:
-        """Restores the codec from the JSON document that `to_json` returned.
+    @staticmethod
+    def of_document(column: Column, document: Mapping[str, Any], people: People) -> PersonalCodec:
+        """Restores the codec of a column from the JSON document that `to_json` returned.
 
         Raises:
             KeyError, TypeError, ValueError: The document is invalid.
         """
-        return cls._of_document(document, column=column, people=people)
+        assert isinstance(column.personal, PersonalKind)
+        codec = _CODECS[column.personal]
+        return codec._of_document(document, column=column, people=people)
 
 
 @dataclass(frozen=True)
@@ -380,7 +382,7 @@ def _street_writer(texts: Sequence[str]) -> Any:
     return lambda street: f"{street}{comma} {number}"
 
 
-PERSONAL_CODECS: dict[PersonalKind, type[PersonalCodec]] = {
+_CODECS: dict[PersonalKind, type[PersonalCodec]] = {
     PersonalKind.FIRST_NAME: NameCodec,
     PersonalKind.LAST_NAME: NameCodec,
     PersonalKind.NAME: NameCodec,
@@ -417,7 +419,7 @@ def fit_personal(
         len(texts) == n_texts > 0,
     )
     blank = CYCLE_ROWS * n_blank // max(len(table), 1) if column.missing.allowed else 0
-    codec = PERSONAL_CODECS[column.personal]
+    codec = _CODECS[column.personal]
     learned = codec.learned(originals)
     return codec(column, people, person, min(blank, CYCLE_ROWS - 1), *learned)
 
@@ -425,7 +427,7 @@ def fit_personal(
 def is_written(column: Column) -> bool:
     """Returns whether a `PersonalCodec` generates the column's cells. Phone numbers, for example,
     are generated as keys, and dates of birth learned by the model."""
-    return column.is_made_up and column.personal in PERSONAL_CODECS
+    return column.is_made_up and column.personal in _CODECS
 
 
 def _texts_with_owners(

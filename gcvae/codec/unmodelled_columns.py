@@ -15,7 +15,7 @@ from gcvae.cells.values import placed_values
 from gcvae.codec.column_codec import ColumnPart
 from gcvae.codec.identifiers import IdentifierCodec
 from gcvae.codec.people import People
-from gcvae.codec.personal import PERSONAL_CODECS, PersonalCodec, fit_personal, is_written
+from gcvae.codec.personal import PersonalCodec, fit_personal, is_written
 from gcvae.files.typed_columns import TypedTable, row_chunks
 from gcvae.numerics.permutations import Numbers
 from gcvae.schema.columns import Column, Missing
@@ -117,6 +117,6 @@ def unmodelled_of_json(
             return (IdentifierCodec if is_key else ConstantCodec).from_json(column, document)
         if of_rows is None:
             raise KeyError("people")
-        return PERSONAL_CODECS[column.personal].of_document(column, document, of_rows)
+        return PersonalCodec.of_document(column, document, of_rows)
 
     return tuple(read(column) for column in columns if not column.is_modelled)

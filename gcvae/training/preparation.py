@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -134,54 +134,46 @@ def prepared_table(
     private, checkpoints = private_rows(table, schema, config, progress, seed, checkpoints)
     if private is not None:
         table, schema = private.cells, private.document
-    with source_columns(table, _step_report(progress, 0.0, _READ)) as whole:
+    with ExitStack() as files:
+        whole = files.enter_context(source_columns(table, _step_report(progress, 0.0, _READ)))
         source = without_rows(whole, report_rows(len(whole), config.report_share, seed))
-        inferred = complete_schema(
-            source, schema, _step_report(progress, _READ, _INFERRED), rules=False
+        inferring = _step_report(progress, _READ, _INFERRED)
+        inferred = complete_schema(source, schema, inferring, rules=False)
+        full, typing = inferred.schema, _step_report(progress, _INFERRED, _TYPED)
+        typed = files.enter_context(typed_columns(source, full, typing))
+        configured = _with_configured_rules(full, config)
+        left_out = search_notes(configured)
+        full, _ = with_rules(configured, typed, source.line_of)
+        rare_rows, with_atoms = config.rare_level_rows, config.encoding == "quantile"
+        full = with_outer_limits(full, typed, schema, rare_rows, with_atoms=with_atoms)
+        has_entities = private is None and context is None
+        learned, codec = _learned_table(full, typed, schema, config, has_entities)
+        hard_rules = HardRules.fit(learned.cells, learned.schema)
+        in_memory = isinstance(typed, pd.DataFrame)
+        folder = None if in_memory else files.enter_context(temporary_files())
+        rows = encode_rows(codec, learned.cells, folder, _step_report(progress, _TYPED, 1.0))
+        notes = (() if private is None else private.notes) + inferred.warnings + left_out
+        record = learned.record()
+        if private is not None:
+            record["differential_privacy"] = private.record
+        context_codec = None
+        if context is not None:
+            context_codec = context.codec(rare_rows)
+            rows = replace(rows, context=context_codec.encode(context.cells))
+        if held_out is not None:
+            rows = replace(rows, held_out=torch.from_numpy(held_out))
+        yield PreparedTable(
+            schema=learned.schema,
+            codec=codec,
+            hard_rules=hard_rules,
+            context=context_codec,
+            typed=typed,
+            learned=learned.cells,
+            rows=rows,
+            notes=notes + learned.notes(rare_rows),
+            record=record,
+            checkpoints=checkpoints,
         )
-        full = inferred.schema
-        with typed_columns(source, full, _step_report(progress, _INFERRED, _TYPED)) as typed:
-            configured = _with_configured_rules(full, config)
-            left_out = search_notes(configured)
-            full, _ = with_rules(configured, typed, source.line_of)
-            full = with_outer_limits(
-                full,
-                typed,
-                schema,
-                config.rare_level_rows,
-                with_atoms=config.encoding == "quantile",
-            )
-            has_entities = private is None and context is None
-            learned, codec = _learned_table(full, typed, schema, config, has_entities)
-            full, cells = learned.schema, learned.cells
-            hard_rules = HardRules.fit(cells, full)
-            in_memory = isinstance(typed, pd.DataFrame)
-            with nullcontext() if in_memory else temporary_files() as folder:
-                rows = encode_rows(codec, cells, folder, _step_report(progress, _TYPED, 1.0))
-                notes = (() if private is None else private.notes) + inferred.warnings + left_out
-                notes += learned.notes(config.rare_level_rows)
-                record = learned.record()
-                if private is not None:
-                    record["differential_privacy"] = private.record
-                context_codec = None
-                if context is not None:
-                    context_codec = context.codec(config.rare_level_rows)
-                    encoded = context_codec.encode(context.cells)
-                    rows = replace(rows, context=encoded)
-                if held_out is not None:
-                    rows = replace(rows, held_out=torch.from_numpy(held_out))
-                yield PreparedTable(
-                    schema=full,
-                    codec=codec,
-                    hard_rules=hard_rules,
-                    context=context_codec,
-                    typed=typed,
-                    learned=cells,
-                    rows=rows,
-                    notes=notes,
-                    record=record,
-                    checkpoints=checkpoints,
-                )
 
 
 def _learned_table(

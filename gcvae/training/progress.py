@@ -70,7 +70,7 @@ class FitProgress:
     def __init__(self, callback: Callback | None = None) -> None:
         """Starts the clock and reports the fraction 0 to the callback; None for no reports."""
         self._callback, self._begun_at = callback, time.monotonic()
-        self._start = 0.0
+        self._start = self._skipped = 0.0
         self._last = Progress("preparing", 0.0)
         self._report(self._last, 0.0)
 
@@ -90,7 +90,11 @@ class FitProgress:
         self._step("preparing", replace(self._last, phase="preparing"), share)
 
     def training(self, progress: Progress) -> None:
-        """Reports the progress of training, whose finished share is `progress.fraction`."""
+        """Reports the progress of training, whose finished share is `progress.fraction`; a run that
+        is resumed begins with the share that an earlier one has finished."""
+        if self._last.phase != "training":
+            start, end = _RANGES["training"]
+            self._skipped = (1.0 - self._start) * (end - start) * progress.fraction
         self._step("training", progress, progress.fraction)
 
     @contextmanager
@@ -117,7 +121,8 @@ class FitProgress:
 
     def _report(self, progress: Progress, fraction: float) -> None:
         fraction = max(fraction, self._last.fraction)
-        left = self.seconds * (1.0 - fraction) / fraction if fraction else None
+        done = fraction - self._skipped
+        left = self.seconds * (1.0 - fraction) / done if done > 0.0 else None
         self._last = replace(progress, fraction=fraction, seconds_left=left)
         if self._callback is not None:
             self._callback(self._last)
