@@ -90,7 +90,7 @@ def test_the_seconds_left_are_the_time_so_far_for_each_part_that_is_left(
     line = FitProgress(told.append)
     for share in (0.5, 1.0):
         line.preparing(share)
-    for share in (0.25, 0.5, 1.0):
+    for share in (0.0, 0.25, 0.5, 1.0):
         line.training(Progress("training", share))
     for name in ("prior", "calibration", "acceptance", "scores", "map"):
         with line.finishing(name) as report:
@@ -100,6 +100,25 @@ def test_the_seconds_left_are_the_time_so_far_for_each_part_that_is_left(
     for seconds, progress in enumerate(told[1:], 1):
         fraction = progress.fraction
         assert progress.seconds_left == pytest.approx(seconds * (1.0 - fraction) / fraction)
+
+
+def test_the_seconds_left_of_a_resumed_run_leave_out_what_was_done_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SimpleNamespace(monotonic=partial(next, iter(np.arange(60.0))))
+    monkeypatch.setattr(training_progress, "time", clock)
+    left: list[float | None] = []
+    for first in (0.0, 0.5):
+        told: list[Progress] = []
+        clock.monotonic = partial(next, iter(np.arange(60.0)))
+        line = FitProgress(told.append)
+        line.preparing(1.0)
+        line.training(Progress("training", first))
+        line.training(Progress("training", 0.75))
+        left.append(told[-1].seconds_left)
+    assert left[0] is not None
+    assert left[1] is not None
+    assert left[1] > 2.0 * left[0]
 
 
 def test_the_finishing_moves_too_and_can_be_cancelled() -> None:
