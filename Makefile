@@ -53,7 +53,7 @@ CLIENT := -e ./gcvae_client
 OURS := gcvae gcvae-server gcvae-client
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: help setup demo serve docs notebooks secrets test test-all durations fitted wordings test-properties test-report test-faults test-api test-fuzz test-guided lint lock audit bench bench-protocols bench-rules bench-speed progress load known-truth experiments experiments-quick clean
+.PHONY: help setup demo serve docs notebooks secrets test test-all durations fitted wordings test-properties test-report test-faults test-api test-fuzz test-guided lint lock audit bench bench-protocols bench-rules bench-speed load known-truth experiments experiments-quick clean
 
 help:
 	@echo "make setup   make $(VENV) with gcvae on it: library, command, client and server"
@@ -84,7 +84,6 @@ help:
 	@echo "make bench-rules   how many drawn rows keep the rules of flights and of generated orders"
 	@echo "make experiments   the paper's tables and figures, hours, into docs/paper.md"
 	@echo "make experiments-quick   the same page of barely trained models, into $(QUICK_OUT)/"
-	@echo "make progress   how right the progress of whole fits is, from 20 % of their way on"
 	@echo "make load    210 clients for 5 minutes while a job trains, into benchmarks/results/"
 
 setup: $(VENV)/.installed
@@ -202,9 +201,6 @@ bench-rules: $(VENV)/.installed
 # MOSTLY AI's own figures are those of its dated results.
 bench-speed: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m benchmarks.speed $(BENCH_ARGS)
-
-progress: $(VENV)/.installed
-	OMP_NUM_THREADS=1 $(VENV)/bin/python -m benchmarks.progress $(BENCH_ARGS)
 
 load: $(VENV)/.installed
 	$(PIP) $(LIBRARY)'[load]'

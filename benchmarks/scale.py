@@ -33,7 +33,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from gcvae import Synthesizer, TableReader, infer_schema
-from gcvae.training.progress.training_progress import Progress
+from gcvae.training.progress import Progress
 from gcvae.training.settings import MOST_HELD_OUT_ROWS
 from gcvae_cli.assignments import parse_assignments
 

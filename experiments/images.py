@@ -1,7 +1,7 @@
 """Models of images as tables of grey levels: fitting, sampling, and scoring by kernels and
 likelihoods.
 
-A pixel is a column of numbers within [0, 1]; the setting `numbers: unit` leaves these unchanged,
+A pixel is a column of numbers within [0, 1]; the setting `encoding: unit` leaves these unchanged,
 and the decoder's means pass through a sigmoid, as in the paper.
 """
 
@@ -62,7 +62,7 @@ class Images:
             table,
             schema={"columns": columns},
             preset=preset,
-            settings={"numbers": "unit", "held_out_share": self._share, **settings},
+            settings={"encoding": "unit", "held_out_share": self._share, **settings},
             seed=seed,
             device="cpu",
         )

@@ -50,9 +50,7 @@ from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.fitting import fit_prepared
 from gcvae.training.model_file import ModelParts
 from gcvae.training.preparation import Context, prepared_table
-from gcvae.training.progress.fit_bar import reported
-from gcvae.training.progress.fit_progress import FitProgress
-from gcvae.training.progress.training_progress import Progress
+from gcvae.training.progress import FitProgress, Progress, reported
 from gcvae.training.settings import SettledConfig, configure
 
 
@@ -260,11 +258,11 @@ class Synthesizer:
         config = configure(preset, settings)
         place = device_named(device)
         with reported(progress) as report:
-            line = FitProgress(report, preset, on_cpu=place.type == "cpu")
-            asked = table, schema, config, line, seed, checkpoints, context, held_out
+            told = FitProgress(report)
+            asked = table, schema, config, told, seed, checkpoints, context, held_out
             with prepared_table(*asked) as prepared:
-                parts = fit_prepared(prepared, config, line, seed=seed, device=place)
-            line.end()
+                parts = fit_prepared(prepared, preset, config, told, seed=seed, device=place)
+            told.end()
         record = parts.training_record | {"frame": str(kind_of(table))}
         return self._take(replace(parts, training_record=record))
 

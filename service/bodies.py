@@ -383,9 +383,10 @@ class ProgressBody(BaseModel):
 class EstimateBody(BaseModel):
     """Estimated time and memory of a job, made before it starts."""
 
-    seconds: float = Field(description="on one CPU core; for training an upper estimate")
+    seconds: float = Field(
+        description="on one CPU core; right within a factor of three, unless training stops earlier"
+    )
     memory_bytes: int = Field(description="peak memory")
-    accuracy: str = Field(description="accuracy of the estimate; not in events")
 
 
 class JobBody(BaseModel):

@@ -90,16 +90,15 @@ _ALL = (
     Switch(
         "calibration",
         Stage.FINISHING,
-        (Seam("gcvae.training.finishing:calibrate", always(None), lambda found: True),),
+        (Seam("gcvae.training.fitting:calibrate", always(None), lambda found: True),),
         (
             *(
                 f"gcvae.training.calibration:{name}"
                 for name in (
                     "calibrate",
-                    "rows_drawn",
                     "_draw_in_chunks",
                     "_relative_time",
-                    "_most_rows",
+                    "_rows_drawn",
                     "_calibrate_biases",
                     "_shares",
                     "_calibrated_codes",
@@ -114,7 +113,7 @@ _ALL = (
         Stage.FINISHING,
         (
             Seam(
-                "gcvae.training.finishing:shrink",
+                "gcvae.training.fitting:shrink",
                 lambda original, model, *args: [1.0] * len(model.marginals.columns),
                 lambda found: min(found) < 1.0,
             ),

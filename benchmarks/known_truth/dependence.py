@@ -158,7 +158,7 @@ def show_parts(seed: int) -> None:
 
 ATOMS_RHO = 0.6
 COPULA_ALONE = LITTLE_USE_FOR_Z | {
-    "numbers": "quantile",
+    "encoding": "quantile",
     "n_components": 4,
     "learning_rate": 0.02,
     "batch_size": 256,

@@ -10,18 +10,16 @@ import re
 from collections import Counter as Tally
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import compress
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from gcvae.arrays import Texts
 from gcvae.artifact.documents import Document
-from gcvae.codec.name_forms import Forms, formed
+from gcvae.codec.name_forms import Forms, formed, texts_of
 from gcvae.codec.name_lists import NameList, names_of
 from gcvae.codec.people import PersonRows
 from gcvae.numerics.permutations import Numbers, mixed
@@ -36,15 +34,11 @@ _PARTS = (
     ("l", "first"), ("first",), ("last",), ("f", "l"),
 )  # fmt: skip
 _SIGNS = "._-"
-_LEAST_ALIKE = 0.75
-_MOST_COMPARED = 500
 _LEAST_FORMED = 0.5
 """Minimum share of accounts that names in other columns must explain for patterns to be learned
 from those names."""
 _LEAST_SHARE = 0.05
 _USUAL = "{first}.{last}"
-_BASE = 1_099_511_628_211
-"""Base of the polynomial hash. Source: the prime of the FNV hashes of 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +85,9 @@ class AccountPatterns(Document):
         stems = [re.sub(r"\d+$", "", account.casefold()) for account in accounts]
         known = [(stem, owner) for stem, owner in zip(stems, owners, strict=True) if owner]
         found, umlauts = _patterns_of(known, names)
-        if sum(found.values()) < _LEAST_FORMED * len(known) or not known:
+        if found.total() < _LEAST_FORMED * len(known) or not known:
             found = Tally(_guessed_pattern(stem, names) for stem in stems)
-        total = max(sum(found.values()), 1)
-        shares = [pair for pair in found.most_common() if pair[1] >= _LEAST_SHARE * total]
+        shares = [pair for pair in found.most_common() if pair[1] >= _LEAST_SHARE * found.total()]
         usual = max(numbers, key=numbers.__getitem__, default=0)
         widths: tuple[int, ...] = (min(usual, 9),)
         if free_of is not None:
@@ -166,33 +159,17 @@ def _patterns_of(
 ) -> tuple[Tally[str], bool]:
     """Returns (number of accounts with each pattern, whether ä is transliterated as ae) for pairs
     of an account without final digits and its owner's first and last name."""
-    exact: dict[bool, Tally[str]] = {False: Tally(), True: Tally()}
-    rest = []
-    for stem, (first, last) in known:
-        letters, is_found = re.sub("[^a-z]", "", stem), False
-        for umlauts in exact:
-            parts = _parts_of(names.ascii(first, umlauts), names.ascii(last, umlauts))
+    found: dict[bool, Tally[str]] = {False: Tally(), True: Tally()}
+    for stem, owner in known:
+        letters = re.sub("[^a-z]", "", stem)
+        for umlauts, patterns in found.items():
+            first, last = (names.ascii(name, umlauts) for name in owner)
+            parts = {"first": first, "last": last, "f": first[0], "l": last[0]}
             pattern = next((p for p in _PARTS if "".join(parts[x] for x in p) == letters), None)
             if pattern:
-                exact[umlauts][_pattern(pattern, stem)] += 1
-                is_found = True
-        if not is_found:
-            rest.append((stem, letters, parts))
-    umlauts = sum(exact[True].values()) > sum(exact[False].values())
-    found = exact[umlauts]
-    for stem, letters, parts in rest[:_MOST_COMPARED]:  # similar, but spelled differently
-        alike = [
-            (SequenceMatcher(None, "".join(parts[x] for x in p), letters).ratio(), p)
-            for p in _PARTS[:4]
-        ]
-        share, pattern = max(alike)
-        if share >= _LEAST_ALIKE:
-            found[_pattern(pattern, stem)] += 1
-    return found, umlauts
-
-
-def _parts_of(first: str, last: str) -> dict[str, str]:
-    return {"first": first, "last": last, "f": first[0], "l": last[0]}
+                patterns[_pattern(pattern, stem)] += 1
+    umlauts = found[True].total() > found[False].total()
+    return found[umlauts], umlauts
 
 
 def _pattern(parts: Sequence[str], stem: str) -> str:
@@ -203,15 +180,14 @@ def _pattern(parts: Sequence[str], stem: str) -> str:
 def _guessed_pattern(stem: str, names: NameList) -> str:
     """Guesses the pattern of an account whose owner is unknown."""
     first_names, _ = names.ascii_names
-    words = [word for word in re.split(r"[._-]", stem) if word]
-    sign = next((c for c in stem[1:-1] if c in _SIGNS), "")
+    words = [word for word in re.split(f"[{_SIGNS}]", stem) if word]
     if len(words) < 2:
         is_name = re.sub("[^a-z]", "", stem) in first_names
-        return "{first}" if is_name else "{f}{last}"
-    parts = ["f" if len(words[0]) == 1 else "first", "l" if len(words[-1]) == 1 else "last"]
+        return _pattern(["first"] if is_name else ["f", "last"], "")
     if words[-1] in first_names and words[0] not in first_names:
-        parts = ["last", "first"]
-    return sign.join(f"{{{part}}}" for part in parts)
+        return _pattern(["last", "first"], stem)
+    parts = ["f" if len(words[0]) == 1 else "first", "l" if len(words[-1]) == 1 else "last"]
+    return _pattern(parts, stem)
 
 
 @lru_cache(maxsize=8)
@@ -221,37 +197,16 @@ def _spelling_counts(locale: str, pattern: str, umlauts: bool) -> tuple[Numbers,
     names = names_of(locale)
     hashes = []
     for sex in names.sexes:
-        first, last = (
-            [names.ascii(text, umlauts) for text in texts] for texts in (sex.first, sex.last)
-        )
-        of_parts = {
-            "first": _hashes(first),
-            "last": _hashes(last),
-            "f": _hashes([text[0] for text in first]),
-            "l": _hashes([text[0] for text in last]),
-        }
-        shape = len(last), len(first)
-        total = np.zeros(shape, dtype=np.uint64)
-        for part in re.findall(r"\{(\w+)\}", pattern):
-            at = np.s_[:, None] if part in ("last", "l") else np.s_[None, :]
-            own, power = of_parts[part].T
-            total = total * power[at] + own[at]
-        hashes.append(total.ravel())
+        last = np.array([names.ascii(text, umlauts) for text in sex.last], dtype=object)
+        parts = {"last": last, "l": np.array([text[0] for text in last], dtype=object)}
+        of_first = []
+        for first in (names.ascii(text, umlauts) for text in sex.first):
+            form = pattern.replace("{first}", first).replace("{f}", first[0])
+            of_first.append(pd.util.hash_array(texts_of(form, parts), categorize=False))
+        hashes.append(np.stack(of_first, axis=1).ravel())
     every = np.concatenate(hashes)
-    texts = pd.Series(every)
-    grouped = texts.groupby(texts)
+    accounts = pd.Series(every)
+    grouped = accounts.groupby(accounts)
     before = grouped.cumcount().to_numpy().astype(np.uint64)
     sizes = grouped.transform("size").to_numpy().astype(np.uint64)
     return before, sizes, every
-
-
-def _hashes(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
-    """Returns a polynomial hash of each text, and the power by which the hash of an earlier part is
-    multiplied before both are added. Shape: (n, 2)."""
-    found = []
-    for text in texts:
-        number = 0
-        for letter in text:
-            number = (number * _BASE + ord(letter)) & 0xFFFFFFFFFFFFFFFF
-        found.append((number, pow(_BASE, len(text), 1 << 64)))
-    return np.array(found, dtype=np.uint64).reshape(len(texts), 2)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from stdnum import luhn
+from stdnum import iban, luhn
 from stdnum.iso7064 import mod_97_10
 
 from gcvae.schema.personal import PersonalKind
@@ -35,8 +35,7 @@ def with_check_digits(text: str, kind: object) -> str:
     '4111 1111 1111 1111'
     """
     if kind is PersonalKind.IBAN:
-        letters = _NO_SIGN.sub("", text)
-        return f"{text[:2]}{98 - mod_97_10.checksum(f'{letters[4:]}{letters[:2]}00'):02d}{text[4:]}"
+        return f"{text[:2]}{iban.calc_check_digits(_NO_SIGN.sub('', text))}{text[4:]}"
     if kind is not PersonalKind.CARD:
         return text
     rest = text[:-1]
@@ -47,7 +46,7 @@ def is_iban(text: str) -> bool:
     """Returns whether a string is a valid IBAN (ISO 13616)."""
     letters = _NO_SIGN.sub("", text).upper()
     has_form = re.fullmatch(r"[A-Z]{2}\d{2}[A-Z\d]{11,30}", letters, re.ASCII)
-    return bool(has_form) and mod_97_10.checksum(letters[4:] + letters[:4]) == 1
+    return bool(has_form) and mod_97_10.is_valid(letters[4:] + letters[:4])
 
 
 def is_card(text: str) -> bool:

@@ -18,8 +18,7 @@ from gcvae.schema.columns import Column
 _N_QUANTILE_BINS = 8
 _MOST_LEVELS = 16
 _MOST_COLUMNS = 64
-_MOST_ROWS = 200_000
-_MOST_COARSE_ROWS = 2_000_000
+_MOST_ROWS = 2_000_000
 """Maximum number of rows that are used; larger tables are sampled at a regular step."""
 _SHRINKAGE_ROWS = 5.0
 """Number of rows for which a level's coordinate is shrunk halfway to the origin."""
@@ -45,7 +44,7 @@ class CoarseColumn:
     @classmethod
     def of(cls, series: pd.Series[Any], column: Column) -> CoarseColumn:
         """Groups the parsed cells of a column into bins."""
-        step = max(1, -(-len(series) // _MOST_COARSE_ROWS))
+        step = max(1, -(-len(series) // _MOST_ROWS))
         series = series.iloc[::step]
         codes = np.zeros(len(series), dtype=np.int8)
         present = series.notna().to_numpy()
@@ -99,12 +98,11 @@ def level_axis(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> 
 
 def _cell_counts(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> Numbers:
     """Returns the number of rows by level and bin. Shape: (n_levels, sum of n_codes)."""
-    step = 1 if n_levels > _MOST_ROWS // 50 else -(-len(levels) // _MOST_ROWS)
-    known = levels[::step] >= 0
-    at = levels[::step][known]
+    known = levels >= 0
+    at = levels[known]
     counts = [
         np.bincount(
-            at * other.n_codes + other.codes[::step][known], minlength=n_levels * other.n_codes
+            at * other.n_codes + other.codes[known], minlength=n_levels * other.n_codes
         ).reshape(n_levels, other.n_codes)
         for other in others
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,25 +26,6 @@ from gcvae.files.typed_columns import TypedTable, row_chunks
 from gcvae.progress import Report, report_to_nobody
 
 _ZEROS = bytes(1 << 20)
-
-
-class TrainingRows(Protocol):
-    """Interface of an encoded table from which training takes rows by index."""
-
-    @property
-    def held_out(self) -> Tensor | None:
-        """Mask of the n rows that are held out from training; None to hold out a random share.
-        Shape: (n,)."""
-
-    @property
-    def device(self) -> torch.device:
-        """Device of the rows, and of the indices that `take` accepts."""
-
-    def __len__(self) -> int:
-        """Returns the number of rows."""
-
-    def take(self, rows: Tensor) -> EncodedTable:
-        """Returns the rows at these indices, in the order of the indices."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +88,10 @@ class EncodedRows:
         codes, values, with_values = moved
         context = None if self.context is None else self.context.to(device)
         return replace(self, codes=codes, values=values, with_values=with_values, context=context)
+
+
+TrainingRows = EncodedRows | EncodedTable
+"""Encoded rows from which training takes minibatches by index."""
 
 
 def encode_rows(

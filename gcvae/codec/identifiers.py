@@ -7,8 +7,8 @@ they do not depend on how the generation of a sample is divided.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -43,12 +43,11 @@ class IdentifierCodec(ColumnPart):
 
     Attributes:
         are_numbers: Whether the keys are whole numbers.
-        templates: Key formats, each with its number of rows out of CYCLE_ROWS; the key is missing
-            in the remaining rows.
+        templates: Key formats; the key is missing in the rows out of CYCLE_ROWS that have none.
     """
 
     are_numbers: bool
-    templates: tuple[tuple[KeyTemplate, int], ...]
+    templates: tuple[KeyTemplate, ...]
 
     @classmethod
     def fit(cls, chunks: Iterable[pd.Series[Any]], column: Column) -> Self:
@@ -62,15 +61,11 @@ class IdentifierCodec(ColumnPart):
         n_blank = sum(int(chunk.isna().sum()) for chunk in chunks) if column.missing.allowed else 0
         n_rows = max(sum(map(len, chunks)), 1)
         with_keys = CYCLE_ROWS - min(CYCLE_ROWS * n_blank // n_rows, CYCLE_ROWS - 1)
-        total = sum(rows for _, rows in found)
-        shares = [with_keys * rows // total for _, rows in found]
+        total = sum(template.rows for template in found)
+        shares = [with_keys * template.rows // total for template in found]
         shares[0] += with_keys - sum(shares)
-        templates = (template for template, _ in found)
-        return cls(
-            column,
-            are_numbers,
-            tuple((t, share) for t, share in zip(templates, shares, strict=True) if share),
-        )
+        templates = (replace(t, rows=rows) for t, rows in zip(found, shares, strict=True) if rows)
+        return cls(column, are_numbers, tuple(templates))
 
     def decode(self, rows: Numbers, seed: int) -> pd.Series[Any]:
         """Returns the keys of the n synthetic rows with these numbers; a key does not depend on the
@@ -80,13 +75,13 @@ class IdentifierCodec(ColumnPart):
         places = shuffled(cycle, CYCLE_ROWS, derived_seed(self._origin(seed, -1)))
         texts = np.full(len(rows), None, dtype=object)
         start = 0
-        for number, (template, share) in enumerate(self.templates):
-            are_own = (places >= start) & (places < start + share)
+        for number, template in enumerate(self.templates):
+            are_own = (places >= start) & (places < start + template.rows)
             before: npt.NDArray[np.uint64] = (np.cumsum(are_own) - are_own).astype(np.uint64)
             own = np.flatnonzero(are_own[at])
-            index = cycles[own] * np.uint64(share) + before[at[own]]
+            index = cycles[own] * np.uint64(template.rows) + before[at[own]]
             texts[own] = template.keys(index, rows[own], self._origin(seed, number))
-            start += share
+            start += template.rows
         if self.column.personal in CHECKED:
             texts[:] = [text and with_check_digits(text, self.column.personal) for text in texts]
         return self._typed(texts)
@@ -94,7 +89,7 @@ class IdentifierCodec(ColumnPart):
     def note(self, rows: int) -> str | None:
         """Returns a warning if a sample of this many rows needs keys with more characters than the
         table's; else None."""
-        fresh = min(template.room * CYCLE_ROWS // share for template, share in self.templates)
+        fresh = min(template.room * CYCLE_ROWS // template.rows for template in self.templates)
         if rows <= fresh:
             return None
         room = f"room for {fresh:,} rows with" if fresh else "no room for"
@@ -115,22 +110,11 @@ class IdentifierCodec(ColumnPart):
         values[~blank] = texts[~blank].astype("U20").astype(np.int64)
         return placed_values(values, places, self.column.missing.allowed)
 
-    def to_json(self) -> dict[str, Any]:
-        templates = [{"rows": share, **template.to_json()} for template, share in self.templates]
-        return {"are_numbers": self.are_numbers, "templates": templates}
-
-    @classmethod
-    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        templates = tuple(
-            (KeyTemplate.from_json(part), part["rows"]) for part in document["templates"]
-        )
-        return cls(column, document["are_numbers"], templates)
-
 
 def _learned(
     chunks: Iterable[pd.Series[Any]], column: Column, are_numbers: bool
-) -> list[tuple[KeyTemplate, int]]:
-    """Returns pairs of a key format and its number of rows."""
+) -> list[KeyTemplate]:
+    """Returns the key formats of a column; see `learn_templates`."""
 
     def texts() -> Iterator[Texts]:
         for chunk in chunks:

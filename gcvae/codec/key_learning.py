@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import accumulate, chain
 from math import ceil
+from typing import Any
 from unicodedata import category, decimal
 
 import numpy as np
@@ -61,9 +62,9 @@ def learn_templates(
     shunned: Sequence[str],
     largest: int | None,
     form: Callable[[str], str] | None = None,
-) -> list[tuple[KeyTemplate, int]]:
-    """Returns key templates, each with its number of rows in a sample of a column's keys. If the
-    keys have no common format, the template is a prefix and a number.
+) -> list[KeyTemplate]:
+    """Returns key templates, whose `rows` are those in a sample of a column's keys. If the keys
+    have no common format, the template is a prefix and a number.
 
     Args:
         chunks: Function that returns an iterator over the column's keys, in chunks of rows.
@@ -97,7 +98,7 @@ def learn_templates(
                 used.add_keys(characters)
     step = 1 if groups[0].number else len(groups)
     return [
-        (search.template(own, step), group.n_rows)
+        search.template(own, step, group.n_rows)
         for search, own, group in zip(searches, tiers, groups, strict=True)
     ]
 
@@ -149,10 +150,7 @@ def _of_forms(texts: list[str], form: Callable[[str], str]) -> list[_Group]:
     """Groups texts by the form that a function returns, for forms that enough rows have, or, if
     these cover too few texts, for the most frequent ones by classes of characters."""
     least = max(LEAST_SHARED_ROWS, ceil(len(texts) * LEAST_SHARED_SHARE))
-    found = defaultdict[str, list[str]](list)
-    for text in texts:
-        found[form(text)].append(text)
-    every = sorted((own for own in found.values() if 0 < len(own[0]) <= _MOST_CHARACTERS), key=len)
+    every = _by(form, texts)
     kept = [own for own in every if len(own) >= least]
     are_few = sum(map(len, kept)) < _LEAST_COVERED * len(texts)
     kept = every[-_MOST_FORMS:] if are_few else kept
@@ -160,12 +158,18 @@ def _of_forms(texts: list[str], form: Callable[[str], str]) -> list[_Group]:
     return sorted(groups, key=lambda group: -group.n_rows)
 
 
+def _by(key: Callable[[str], Any], texts: list[str]) -> list[list[str]]:
+    """Groups texts that are not too long by a function of the text, the rarest group first."""
+    found = defaultdict[Any, list[str]](list)
+    for text in texts:
+        if 0 < len(text) <= _MOST_CHARACTERS:
+            found[key(text)].append(text)
+    return sorted(found.values(), key=len)
+
+
 def _by_length(texts: list[str], least: int) -> list[_Group]:
     """Groups texts by length, for lengths that enough rows have, unless these are many."""
-    found = defaultdict[int, list[str]](list)
-    for text in texts:
-        found[len(text)].append(text)
-    kept = [own for n, own in found.items() if len(own) >= least and 0 < n <= _MOST_CHARACTERS]
+    kept = [own for own in _by(len, texts) if len(own) >= least]
     if len(kept) > _MOST_FORMS:
         return []
     return [_Group(_alphabets(own, _are_few(own, least)), None, len(own)) for own in kept]
@@ -301,13 +305,13 @@ class _Search:
         """Whether a few keys have one digit more than most, as in a table that counts to 1,000."""
         return self._is_number and self._longest == len(self._alphabets) + 1
 
-    def template(self, tiers: list[_UsedKeys], step: int) -> KeyTemplate:
-        """Returns the template of the keys not used in `tiers`; beyond them, keys grow by
-        `step`."""
+    def template(self, tiers: list[_UsedKeys], step: int, rows: int) -> KeyTemplate:
+        """Returns the template of the keys not used in `tiers`, which `rows` rows have; beyond
+        them, keys grow by `step`."""
         found = [KeyTier(**asdict(used.counter()), alphabets=used.alphabets) for used in tiers]
         if self._counts_on and found[0].room < self._n_rows:
             found = found[1:]
-        return KeyTemplate(tuple(found), self._first, step)
+        return KeyTemplate(tuple(found), self._first, step, rows)
 
     def _longer(self, length: int) -> Alphabets:
         """Returns the alphabets with more digits in the number, for keys of this length."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from math import ceil, prod
 from typing import Any, Self
 
@@ -29,7 +28,7 @@ MOST_COUNTED = 1 << 62
 """Maximum number of values in a counter."""
 _SCATTER = 0x5CA77E12
 """Key of the permutation before residues are taken."""
-_PARTS = 100  # parts of the range; the positions of originals are recorded only by part
+_PARTS = 100  # parts of the range; the largest original is recorded only by part
 _MOST_MODULUS, _LEAST_MODULUS = 1 << 24, 1 << 4
 _MOST_RESIDUES = 2048
 _RESIDUES_KEPT = 0.5  # share of the unused residues; storing all would disclose the used ones
@@ -77,29 +76,26 @@ class UsedNumbers:
 
     def __init__(self, size: int, n_rows: int) -> None:
         self._size = size
-        self._step = -(-size // _PARTS)
-        self._parts = np.zeros(-(-size // self._step), dtype=bool)
+        self._step, self._first_free = -(-size // _PARTS), 0
         modulus = min(max(1 << (2 * n_rows).bit_length(), _LEAST_MODULUS), _MOST_MODULUS)
         self._residues = np.zeros(min(modulus, 1 << (size.bit_length() - 1)), dtype=bool)
 
     def add(self, numbers: Numbers) -> None:
         """Marks the given numbers as used. Shape: (n,)."""
-        self._parts[numbers // np.uint64(self._step)] = True
+        if not len(numbers):
+            return
+        self._first_free = max(self._first_free, int(numbers.max()) // self._step + 1)
         residues = shuffled(numbers, self._size, _SCATTER) % np.uint64(len(self._residues))
         self._residues[residues] = True
 
     def counter(self) -> Counter:
         """Returns the largest of several candidate sets of unused numbers: those beyond all used
-        ones, a gap if it is more than twice as wide, and those with unused residues modulo powers
-        of two.
+        ones, and those with unused residues modulo powers of two.
 
         A large modulus has few numbers for each residue, a small one few unused residues.
         """
-        gaps = list(pairwise([-1, *np.flatnonzero(self._parts).tolist(), len(self._parts)]))
-        last = gaps[-1]
-        first, end = max(gaps, key=lambda gap: (gap[1] - gap[0] - 1) * (1 + (gap == last)))
-        low, high = (first + 1) * self._step, min(end * self._step, self._size)
-        found, used = [Counter(low, high - low)], self._residues
+        low = min(self._first_free * self._step, self._size)
+        found, used = [Counter(low, self._size - low)], self._residues
         while len(used):
             free = np.flatnonzero(~used)
             kept = free[: min(_MOST_RESIDUES, ceil(_RESIDUES_KEPT * len(free)))].tolist()
@@ -125,11 +121,13 @@ class KeyTemplate(Document):
         tiers: When the keys of a tier are used up, those of the next one, which are longer, follow.
         at: Position whose characters are repeated to make keys longer when all tiers are used up.
         step: Number of characters by which keys then grow each time.
+        rows: Number of rows out of `identifiers.CYCLE_ROWS` that have such a key.
     """
 
     tiers: tuple[KeyTier, ...]
     at: int
-    step: int = 1
+    step: int
+    rows: int
 
     @property
     def room(self) -> int:

@@ -10,7 +10,7 @@ import re
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -143,8 +143,13 @@ def formed(
     which = np.searchsorted(ends, u % np.uint64(ends[-1]), side="right")
     for number, (form, _) in enumerate(forms):
         own = which == number
-        texts: Any = ""
-        for literal, part in re.findall(r"([^{]*)(?:\{(\w+)\})?", form):
-            texts = texts + literal if literal else texts
-            texts = texts + parts[part][own] if part else texts
-        yield form, own, texts
+        yield form, own, texts_of(form, {name: part[own] for name, part in parts.items()})
+
+
+def texts_of(form: str, parts: Mapping[str, Texts]) -> Texts:
+    """Returns the texts of one form with these parts. Shape: (n,) each -> (n,)."""
+    texts: Texts = np.full(len(next(iter(parts.values()))), "", dtype=object)
+    for literal, part in re.findall(r"([^{]*)(?:\{(\w+)\})?", form):
+        texts = texts + literal
+        texts = texts + parts[part] if part else texts
+    return texts

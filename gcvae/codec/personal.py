@@ -18,19 +18,18 @@ from __future__ import annotations
 
 import random
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from gcvae.arrays import Texts
-from gcvae.artifact.documents import Document
 from gcvae.cells.values import placed_values
 from gcvae.codec.accounts import RESERVED_ENDINGS, AccountPatterns, free_domains
 from gcvae.codec.column_codec import ColumnPart
@@ -83,13 +82,25 @@ class Originals:
             yield from chunk[self.name].dropna().astype(str).unique()
 
 
-class Writer(Document, ABC):
-    """Generator of synthetic cells of a personal column in the format of the column's cells."""
+@dataclass(frozen=True)
+class PersonalCodec(ColumnPart):
+    """Generates the cells of a personal column, which the model does not learn.
 
-    @classmethod
+    Attributes:
+        people: Generator of names.
+        person: Index of the person whom the column describes among those in a row.
+        blank: Number of missing cells per CYCLE_ROWS rows.
+    """
+
+    _given = ("column", "people")
+    people: People
+    person: int
+    blank: int
+
+    @staticmethod
     @abstractmethod
-    def learned(cls, originals: Originals) -> Self:
-        """Learns the format of the column's cells.
+    def learned(originals: Originals) -> tuple[Any, ...]:
+        """Learns the format of the column's cells: returns the values of the codec's own fields.
 
         Raises:
             TableError: The column contains IP addresses in every reserved range, so that none is
@@ -100,9 +111,29 @@ class Writer(Document, ABC):
     def texts(self, rows: PersonRows) -> Texts:
         """Returns a synthetic cell for each of n rows. Shape: (n,)."""
 
+    def decode(self, numbers: Numbers, seed: int) -> pd.Series[Any]:
+        """Generates the cells of the n synthetic rows with these numbers; a cell does not depend on
+        the rest of the sample. Shape: (n,)."""
+        origin = f"{seed}\x1f{self.name}"
+        rows = PersonRows(numbers, seed, self.people, self.person, origin)
+        at = shuffled(numbers % np.uint64(CYCLE_ROWS), CYCLE_ROWS, derived_seed(origin))
+        places = np.where(at < self.blank, -1, np.arange(len(numbers)))
+        return placed_values(pa.array(self.texts(rows), pa.string()), places, False)
+
+    @staticmethod
+    def of_document(column: Column, document: Mapping[str, Any], people: People) -> PersonalCodec:
+        """Restores the codec of a column from the JSON document that `to_json` returned.
+
+        Raises:
+            KeyError, TypeError, ValueError: The document is invalid.
+        """
+        assert isinstance(column.personal, PersonalKind)
+        codec = _CODECS[column.personal]
+        return codec._of_document(document, column=column, people=people)
+
 
 @dataclass(frozen=True)
-class NameWriter(Writer):
+class NameCodec(PersonalCodec):
     """Generates names.
 
     Attributes:
@@ -113,13 +144,13 @@ class NameWriter(Writer):
     forms: Forms
     case: str
 
-    @classmethod
-    def learned(cls, originals: Originals) -> Self:
+    @staticmethod
+    def learned(originals: Originals) -> tuple[Any, ...]:
         case = case_of(originals.sample)
         if originals.kind is not PersonalKind.NAME:
             part = "first" if originals.kind is PersonalKind.FIRST_NAME else "last"
-            return cls(((f"{{{part}}}", 1),), case)
-        return cls(forms_of(originals.sample, originals.people.names), case)
+            return ((f"{{{part}}}", 1),), case
+        return forms_of(originals.sample, originals.people.names), case
 
     def texts(self, rows: PersonRows) -> Texts:
         of = rows.identities
@@ -136,7 +167,7 @@ class NameWriter(Writer):
 
 
 @dataclass(frozen=True)
-class AccountWriter(Writer):
+class AccountCodec(PersonalCodec):
     """Generates e-mail addresses and user names.
 
     Attributes:
@@ -147,8 +178,8 @@ class AccountWriter(Writer):
     accounts: AccountPatterns
     domains: tuple[str, ...]
 
-    @classmethod
-    def learned(cls, originals: Originals) -> Self:
+    @staticmethod
+    def learned(originals: Originals) -> tuple[Any, ...]:
         is_mail = originals.kind is PersonalKind.EMAIL
         accounts = AccountPatterns.learned(
             [text.partition("@")[0] for text in originals.sample],
@@ -158,7 +189,7 @@ class AccountWriter(Writer):
             free_of=None if is_mail else originals,
         )
         domains = free_domains(text.rpartition("@")[2] for text in originals) if is_mail else ()
-        return cls(accounts, domains)
+        return accounts, domains
 
     def texts(self, rows: PersonRows) -> Texts:
         found = self.accounts.accounts(rows)
@@ -169,7 +200,7 @@ class AccountWriter(Writer):
 
 
 @dataclass(frozen=True)
-class UrlWriter(Writer):
+class UrlCodec(PersonalCodec):
     """Generates URLs, with a last name as host and optionally a first name as path.
 
     Attributes:
@@ -186,8 +217,8 @@ class UrlWriter(Writer):
     path: str
     ending: str
 
-    @classmethod
-    def learned(cls, originals: Originals) -> Self:
+    @staticmethod
+    def learned(originals: Originals) -> tuple[Any, ...]:
         found = [match for text in originals.sample if (match := _HOST.match(text))]
         half = len(found) / 2
         schemes = Tally(
@@ -200,7 +231,7 @@ class UrlWriter(Writer):
         else:
             path = "/" if sum(match[3] == "/" for match in found) > half else ""
         numbered = (f"mail{n}.{RESERVED_ENDINGS[0]}" for n in range(1, len(found) + 2))
-        return cls(
+        return (
             AccountPatterns((("{last}", 1),), False, (0,), originals.are_unique),
             f"{schemes.most_common(1)[0][0]}://" if schemes else "",
             sum(match[1] is not None for match in found) > half,
@@ -218,7 +249,7 @@ class UrlWriter(Writer):
 
 
 @dataclass(frozen=True)
-class IpWriter(Writer):
+class IpCodec(PersonalCodec):
     """Generates IP addresses.
 
     Attributes:
@@ -231,8 +262,8 @@ class IpWriter(Writer):
     range6: str
     rows6: int
 
-    @classmethod
-    def learned(cls, originals: Originals) -> Self:
+    @staticmethod
+    def learned(originals: Originals) -> tuple[Any, ...]:
         found = {address for text in originals if (address := ip_of(text)) is not None}
         six = [address for address in found if isinstance(address, IPv6Address)]
         n_four = len(found) - len(six)
@@ -248,7 +279,7 @@ class IpWriter(Writer):
             raise TableError(f"{message}; drop it")
         some = [address for text in originals.sample if (address := ip_of(text)) is not None]
         n_six = sum(isinstance(address, IPv6Address) for address in some)
-        return cls(free[0], free6[0], round(CYCLE_ROWS * n_six / max(len(some), 1)))
+        return free[0], free6[0], round(CYCLE_ROWS * n_six / max(len(some), 1))
 
     def texts(self, rows: PersonRows) -> Texts:
         size = _size(self.ranges)
@@ -276,7 +307,7 @@ def _size(ranges: Iterable[str]) -> int:
 
 
 @dataclass(frozen=True)
-class PlaceWriter(Writer):
+class PlaceCodec(PersonalCodec):
     """Generates streets and postal addresses from those of the package Faker, with random digits.
 
     Attributes:
@@ -285,8 +316,8 @@ class PlaceWriter(Writer):
 
     places: tuple[str, ...]
 
-    @classmethod
-    def learned(cls, originals: Originals) -> Self:
+    @staticmethod
+    def learned(originals: Originals) -> tuple[Any, ...]:
         from faker import Faker
 
         fake = Faker(originals.people.locale)
@@ -307,29 +338,29 @@ class PlaceWriter(Writer):
             free = [
                 _DIGITS.sub(longer, p, count=1) if "0" in p else f"{p} {longer}" for p in places
             ]
-        return cls(tuple(free))
+        return (tuple(free),)
 
     def texts(self, rows: PersonRows) -> Texts:
-        which = rows.below(len(self.places), "place")
-        order = np.argsort(which, kind="stable")
-        ends = np.searchsorted(which[order], np.arange(len(self.places) + 1))
-        digits = [
-            rows.below(10, "digit", str(i)) for i in range(max(p.count("0") for p in self.places))
-        ]
-        found = np.empty(len(which), dtype=object)
-        for number, place in enumerate(self.places):
-            own = order[ends[number] : ends[number + 1]]
-            if not len(own):
-                continue
-            letters = np.tile(np.array([place]).view(np.uint32), (len(own), 1))
-            at = [i for i, letter in enumerate(place) if letter == "0"]
-            for i, column in enumerate(at):
-                is_first = i == 0 or at[i - 1] != column - 1
-                drawn = digits[i][own]
-                drawn = drawn % np.uint64(9) + np.uint64(1) if is_first else drawn
-                letters[:, column] = drawn + np.uint64(ord("0"))
-            found[own] = letters.view(f"U{len(place)}")[:, 0].astype(object)
-        return found
+        places = rows.below(len(self.places), "place").tolist()
+        numbers = rows.mixed("digits").tolist()
+        found = map(_with_digits, (self.places[i] for i in places), numbers)
+        return np.array(list(found), dtype=object)
+
+
+def _with_digits(place: str, number: int) -> str:
+    """Replaces the zeros of a place by digits of a random number; no run begins with 0.
+
+    >>> _with_digits("00 Main St, 0000 City", 123_456)
+    '76 Main St, 2371 City'
+    """
+
+    def digits(run: re.Match[str]) -> str:
+        nonlocal number
+        least = 10 ** (len(run[0]) - 1)
+        number, more = divmod(number, 9 * least)
+        return str(least + more)
+
+    return re.sub("0+", digits, place)
 
 
 def _without_digits(text: str) -> str:
@@ -351,92 +382,52 @@ def _street_writer(texts: Sequence[str]) -> Any:
     return lambda street: f"{street}{comma} {number}"
 
 
-_WRITERS: dict[PersonalKind, type[Writer]] = {
-    PersonalKind.FIRST_NAME: NameWriter,
-    PersonalKind.LAST_NAME: NameWriter,
-    PersonalKind.NAME: NameWriter,
-    PersonalKind.EMAIL: AccountWriter,
-    PersonalKind.USERNAME: AccountWriter,
-    PersonalKind.URL: UrlWriter,
-    PersonalKind.IP: IpWriter,
-    PersonalKind.STREET: PlaceWriter,
-    PersonalKind.POSTAL_ADDRESS: PlaceWriter,
+_CODECS: dict[PersonalKind, type[PersonalCodec]] = {
+    PersonalKind.FIRST_NAME: NameCodec,
+    PersonalKind.LAST_NAME: NameCodec,
+    PersonalKind.NAME: NameCodec,
+    PersonalKind.EMAIL: AccountCodec,
+    PersonalKind.USERNAME: AccountCodec,
+    PersonalKind.URL: UrlCodec,
+    PersonalKind.IP: IpCodec,
+    PersonalKind.STREET: PlaceCodec,
+    PersonalKind.POSTAL_ADDRESS: PlaceCodec,
 }
 
 
-@dataclass(frozen=True)
-class PersonalCodec(ColumnPart):
-    """Generates the cells of a personal column, which the model does not learn.
-
-    Attributes:
-        people: Generator of names.
-        person: Index of the person whom the column describes among those in a row.
-        writer: Generator of the cells.
-        blank: Number of missing cells per CYCLE_ROWS rows.
-    """
-
-    _given = ("column", "people", "writer")
-    people: People
-    person: int
-    writer: Writer
-    blank: int
-
-    @classmethod
-    def fit(
-        cls, table: TypedTable, column: Column, people: People, columns: Sequence[Column]
-    ) -> Self:
-        """Learns to generate the cells of one of a table's columns; `people` generates names."""
-        assert isinstance(column.personal, PersonalKind)
-        persons = columns_of_persons(columns)
-        person = next(i for i, own in enumerate(persons) if column.name in own.values())
-        n_blank, texts, n_texts = 0, set[int](), 0
-        for chunk in row_chunks(table, [column.name]):
-            present = chunk[column.name].dropna().astype(str)
-            n_blank += len(chunk) - len(present)
-            n_texts += len(present)
-            texts.update(pd.util.hash_array(present.to_numpy(dtype=object)).tolist())
-        rows = _texts_with_owners(table, column.name, persons[person], people)
-        originals = Originals(
-            table,
-            column.name,
-            column.personal,
-            people,
-            [text for text, _ in rows],
-            [owner for _, owner in rows],
-            len(texts) == n_texts > 0,
-        )
-        blank = CYCLE_ROWS * n_blank // max(len(table), 1) if column.missing.allowed else 0
-        writer = _WRITERS[column.personal].learned(originals)
-        return cls(column, people, person, writer, min(blank, CYCLE_ROWS - 1))
-
-    def decode(self, numbers: Numbers, seed: int) -> pd.Series[Any]:
-        """Generates the cells of the n synthetic rows with these numbers; a cell does not depend on
-        the rest of the sample. Shape: (n,)."""
-        origin = f"{seed}\x1f{self.name}"
-        rows = PersonRows(numbers, seed, self.people, self.person, origin)
-        at = shuffled(numbers % np.uint64(CYCLE_ROWS), CYCLE_ROWS, derived_seed(origin))
-        places = np.where(at < self.blank, -1, np.arange(len(numbers)))
-        return placed_values(pa.array(self.writer.texts(rows), pa.string()), places, False)
-
-    def to_json(self) -> dict[str, Any]:
-        return super().to_json() | self.writer.to_json()
-
-    @classmethod
-    def of_document(cls, column: Column, document: Mapping[str, Any], people: People) -> Self:
-        """Restores the codec from the JSON document that `to_json` returned.
-
-        Raises:
-            KeyError, TypeError, ValueError: The document is invalid.
-        """
-        assert isinstance(column.personal, PersonalKind)
-        writer = _WRITERS[column.personal].from_json(document)
-        return cls._of_document(document, column=column, people=people, writer=writer)
+def fit_personal(
+    table: TypedTable, column: Column, people: People, columns: Sequence[Column]
+) -> PersonalCodec:
+    """Learns to generate the cells of one of a table's columns; `people` generates names."""
+    assert isinstance(column.personal, PersonalKind)
+    persons = columns_of_persons(columns)
+    person = next(i for i, own in enumerate(persons) if column.name in own.values())
+    n_blank, texts, n_texts = 0, set[int](), 0
+    for chunk in row_chunks(table, [column.name]):
+        present = chunk[column.name].dropna().astype(str)
+        n_blank += len(chunk) - len(present)
+        n_texts += len(present)
+        texts.update(pd.util.hash_array(present.to_numpy(dtype=object)).tolist())
+    rows = _texts_with_owners(table, column.name, persons[person], people)
+    originals = Originals(
+        table,
+        column.name,
+        column.personal,
+        people,
+        [text for text, _ in rows],
+        [owner for _, owner in rows],
+        len(texts) == n_texts > 0,
+    )
+    blank = CYCLE_ROWS * n_blank // max(len(table), 1) if column.missing.allowed else 0
+    codec = _CODECS[column.personal]
+    learned = codec.learned(originals)
+    return codec(column, people, person, min(blank, CYCLE_ROWS - 1), *learned)
 
 
 def is_written(column: Column) -> bool:
     """Returns whether a `PersonalCodec` generates the column's cells. Phone numbers, for example,
     are generated as keys, and dates of birth learned by the model."""
-    return column.is_made_up and column.personal in _WRITERS
+    return column.is_made_up and column.personal in _CODECS
 
 
 def _texts_with_owners(

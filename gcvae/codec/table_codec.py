@@ -64,25 +64,24 @@ if TYPE_CHECKING:
 CODEC_VERSION = 1
 
 
-def _codec_of(kind: ColumnKind, numbers: str, levels: str) -> type[ColumnCodec]:
+def _codec_of(kind: ColumnKind, encoding: str) -> type[ColumnCodec]:
     """Returns the codec class for a modelled column of a kind."""
     if kind.is_real:
-        return QuantileCodec if numbers == "quantile" else LINES[kind]
-    is_learned = kind.outcomes is Outcomes.NOMINAL_LEVELS and levels == "learned"
-    return GroupedLevelCodec if is_learned else LevelCodec
+        return QuantileCodec if encoding == "quantile" else LINES[kind]
+    is_grouped = kind.outcomes is Outcomes.NOMINAL_LEVELS and encoding == "quantile"
+    return GroupedLevelCodec if is_grouped else LevelCodec
 
 
 def _fit_columns(
     table: TypedTable,
     columns: list[Column],
-    numbers: str,
-    levels: str,
+    encoding: str,
     functions: Sequence[Rule],
     rare_rows: int,
     withheld: Mapping[str, Mapping[Level, int]],
 ) -> tuple[ColumnCodec, ...]:
     """Returns the codecs of the modelled columns, fitted to the table."""
-    classes = [_codec_of(column.kind, numbers, levels) for column in columns]
+    classes = [_codec_of(column.kind, encoding) for column in columns]
     others = coarse_columns(table, columns) if GroupedLevelCodec in classes else []
 
     def fitted(column: Column, found: type[ColumnCodec]) -> ColumnCodec:
@@ -94,7 +93,7 @@ def _fit_columns(
         if found is QuantileCodec:
             least = 1 if any(column.name in rule.columns for rule in functions) else None
             return QuantileCodec.fit(series, column, atom_rows=least, rare_rows=rare_rows)
-        if numbers == "unit" and issubclass(found, RealCodec):
+        if encoding == "unit" and issubclass(found, RealCodec):
             return found.fit_to_range(series, column)
         return found.fit(series, column)
 
@@ -158,9 +157,7 @@ class TableCodec:
         table: TypedTable,
         schema: TableSchema,
         *,
-        numbers: str = "standardised",
-        levels: str = "listed",
-        with_copies: bool = False,
+        encoding: str = "standardised",
         with_rules: bool = False,
         functions: Sequence[Rule] = (),
         rare_rows: int = 1,
@@ -170,12 +167,10 @@ class TableCodec:
         """Fits the codec to a parsed table; columns that the schema drops are left out.
 
         Args:
-            numbers: Encoding of numbers: `standardised`; `unit`, scaled to [0, 1] by the column's
-                range; or `quantile`, with codes for frequent values and normal scores for others.
-            levels: Order of the levels of categorical columns: `listed`, as in the schema; or
-                `learned` by a correspondence analysis, with rare levels in groups.
-            with_copies: Whether a column that equals another in every row is copied instead of
-                modelled.
+            encoding: `standardised`; `unit`, numbers scaled to [0, 1] by the column's range; or
+                `quantile`: codes for frequent numbers and normal scores for others, levels in the
+                order of a correspondence analysis with rare ones in groups, and a column that
+                equals another in every row is copied instead of modelled.
             with_rules: Whether columns that the schema's rules derive are modelled as residuals,
                 and columns with several step sizes as several columns.
             functions: Functional dependencies that the model enforces.
@@ -187,7 +182,7 @@ class TableCodec:
         """
         entities = Entities.fit(table, schema) if with_entities else None
         candidates = [column for column in schema if column.is_modelled]
-        copies = find_copies(table, candidates) if with_copies else {}
+        copies = find_copies(table, candidates) if encoding == "quantile" else {}
         functions = coded_functions(table, schema, functions)
         whole = {name for rule in functions for name in rule.columns}
         reduction = Reduction(schema)
@@ -200,7 +195,7 @@ class TableCodec:
         reduced = reduction.reduced_table(table)
         kept = [column for column in reduction.reduced_schema if not column.drop]
         own = [column for column in kept if column.is_modelled and column.name not in copies]
-        modelled = _fit_columns(reduced, own, numbers, levels, functions, rare_rows, withheld or {})
+        modelled = _fit_columns(reduced, own, encoding, functions, rare_rows, withheld or {})
         return cls(schema, modelled, fit_unmodelled(table, kept), copies, reduction, entities)
 
     @property
@@ -209,23 +204,10 @@ class TableCodec:
         return tuple(c for c in self.schema if c.is_modelled and c.name not in self.copies)
 
     @property
-    def numbers(self) -> str:
-        """Encoding of numbers: `quantile`, or `standardised` for any linear encoding."""
-        by_quantile = any(isinstance(codec, QuantileCodec) for codec in self.columns)
-        return "quantile" if by_quantile else "standardised"
-
-    @property
-    def n_numbers(self) -> int:
-        """Number of encoded columns with real values: those of numbers or dates, unless all values
-        are frequent and have their own codes."""
-        real = [codec for codec in self.columns if codec.is_real]
-        return sum(not (isinstance(c, QuantileCodec) and c.is_discrete) for c in real)
-
-    @property
-    def levels(self) -> str:
-        """Order of the levels of categorical columns: `listed` or `learned`."""
-        are_learned = any(isinstance(codec, GroupedLevelCodec) for codec in self.columns)
-        return "learned" if are_learned else "listed"
+    def encoding(self) -> str:
+        """Encoding of cells: `quantile`, or `standardised` for any linear encoding."""
+        is_quantile = any(isinstance(c, QuantileCodec | GroupedLevelCodec) for c in self.columns)
+        return "quantile" if is_quantile else "standardised"
 
     def with_positions(
         self,
@@ -517,20 +499,15 @@ class TableCodec:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the codec as an exact JSON document, without any row of the table."""
-        entities = {} if self.entities is None else {"entities": self.entities.to_json()}
-        return (
-            entities
-            | {
-                "version": CODEC_VERSION,
-                "numbers": self.numbers,
-                "levels": self.levels,
-                "copies": self.copies,
-                "rules": self.reduction.to_json(),
-                "schema": self.schema.to_json(),
-                "columns": {codec.name: codec.to_json() for codec in (*self.columns, *self._rest)},
-            }
-            | people_document(self._rest)
-        )
+        return {
+            "version": CODEC_VERSION,
+            "encoding": self.encoding,
+            "copies": self.copies,
+            "rules": self.reduction.to_json(),
+            "entities": None if self.entities is None else self.entities.to_json(),
+            "schema": self.schema.to_json(),
+            "columns": {codec.name: codec.to_json() for codec in (*self.columns, *self._rest)},
+        } | people_document(self._rest)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> TableCodec:
@@ -544,15 +521,13 @@ class TableCodec:
         reduction = Reduction.from_json(document["rules"], schema)
         kept = [column for column in reduction.reduced_schema if not column.drop]
         modelled = tuple(
-            _codec_of(column.kind, document["numbers"], document["levels"]).from_json(
-                column, parts[column.name]
-            )
+            _codec_of(column.kind, document["encoding"]).from_json(column, parts[column.name])
             for column in kept
             if column.is_modelled and column.name not in document["copies"]
         )
         rest = unmodelled_of_json(kept, parts, document.get("people"))
         entities = None
-        if "entities" in document:
+        if document["entities"] is not None:
             entities = Entities.from_json(document["entities"])
             [schema[name] for name in (entities.key, *entities.determined)]  # or an error
         return cls(schema, modelled, rest, document["copies"], reduction, entities)

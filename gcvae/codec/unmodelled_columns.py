@@ -15,7 +15,7 @@ from gcvae.cells.values import placed_values
 from gcvae.codec.column_codec import ColumnPart
 from gcvae.codec.identifiers import IdentifierCodec
 from gcvae.codec.people import People
-from gcvae.codec.personal import PersonalCodec, is_written
+from gcvae.codec.personal import PersonalCodec, fit_personal, is_written
 from gcvae.files.typed_columns import TypedTable, row_chunks
 from gcvae.numerics.permutations import Numbers
 from gcvae.schema.columns import Column, Missing
@@ -85,7 +85,7 @@ def fit_unmodelled(table: TypedTable, columns: Sequence[Column]) -> tuple[Unmode
 
     def fitted(column: Column) -> Unmodelled:
         if people is not None and is_written(column):
-            return PersonalCodec.fit(table, column, people, columns)
+            return fit_personal(table, column, people, columns)
         if column.kind.outcomes is Outcomes.KEYS:
             return IdentifierCodec.fit(_CellChunks(table, column.name), column)
         return ConstantCodec(column)

@@ -40,9 +40,9 @@ _FARTHEST = 100.0
 """Largest absolute value of a component of z that users may specify."""
 
 _ORDER_NOTES = {
-    "listed": "categorical columns are ordered as the schema lists their levels; missing cells "
-    "rank lowest",
-    "learned": "categorical columns are ordered by the first axis of a correspondence analysis of "
+    "standardised": "categorical columns are ordered as the schema lists their levels; missing "
+    "cells rank lowest",
+    "quantile": "categorical columns are ordered by the first axis of a correspondence analysis of "
     "their levels, which determines the sign of tau; grouped rare levels are tied; missing cells "
     "rank lowest",
 }
@@ -259,4 +259,4 @@ def codec_notes(codec: TableCodec) -> tuple[str, ...]:
         for name, source in codec.copies.items()
     )
     nominal = (_NOMINAL_NOTE,) if nominal_columns(codec) else ()
-    return (*nominal, _ORDER_NOTES[codec.levels], *copies)
+    return (*nominal, _ORDER_NOTES[codec.encoding], *copies)

@@ -47,7 +47,7 @@ from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.rules import Formula
 from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.loop import split
-from gcvae.training.progress.training_progress import Progress
+from gcvae.training.progress import Progress
 from gcvae.training.settings import configure
 
 _SPELLING = (

@@ -25,7 +25,7 @@ from gcvae.numerics.seeds import derived_seed
 from gcvae.synthesizer import Synthesizer
 from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.preparation import Context
-from gcvae.training.progress.training_progress import Progress
+from gcvae.training.progress import Progress
 
 GAP = "gap"
 """Name of the column that contains the time since the previous row of a sequence."""

@@ -104,7 +104,7 @@ def _decoder(
     context: Sequence[ColumnShape],
 ) -> Decoder:
     layers = columns, config.d_latent, widths, config.activation
-    in_unit = config.numbers == "unit"
+    in_unit = config.encoding == "unit"
     if config.decoder == "principal-direction":
         return PrincipalDirectionDecoder(*layers, means_in_unit=in_unit)
     head = CopulaDecoder(

@@ -61,13 +61,6 @@ _DEVIATIONS, _LEAST_GAIN = 2.0, 0.005
 nats per row."""
 
 
-def rows_drawn(n_table: int) -> int:
-    """Returns the number of rows that calibration generates for a table of `n_table` rows: ten
-    times as many for a small table, so that their noise is small compared with the table's."""
-    n_rows = min(max(_ROWS_PER_ROW * n_table, _LEAST_ROWS), _MANY_ROWS)
-    return min(max(n_table, n_rows), _MOST_ROWS)
-
-
 def calibrate(
     model: GenerativeModel,
     code_counts: Sequence[Tensor],
@@ -82,7 +75,7 @@ def calibrate(
     """
     generator = generator_for(seed, "calibration")
     n_table = int(code_counts[0].sum())
-    n_rows = min(rows_drawn(n_table), _most_rows(model))
+    n_rows = _rows_drawn(n_table, model)
     with torch.no_grad():
         z = model.latents(n_rows, generator)
         if not model.is_autoregressive:
@@ -123,11 +116,15 @@ def _relative_time(column: ColumnShape) -> float:
     return 1.0 if column.point_code is None else _TIME_OF_NUMBERS
 
 
-def _most_rows(model: GenerativeModel) -> int:
-    """Returns the number of rows whose network outputs together are at most `_MOST_OUTPUTS`."""
+def _rows_drawn(n_table: int, model: GenerativeModel) -> int:
+    """Returns the number of generated rows for a table of `n_table` rows: ten times as many for a
+    small table, so that their noise is small compared with the table's; fewer if their network
+    outputs together are more than `_MOST_OUTPUTS`."""
+    n_rows = min(max(_ROWS_PER_ROW * n_table, _LEAST_ROWS), _MANY_ROWS)
+    n_rows = min(max(n_table, n_rows), _MOST_ROWS)
     width = sum(column.n_codes for column in model.marginals.columns)
     width += 3 * model.marginals.n_components * len(model.marginals.columns)
-    return max(_MOST_OUTPUTS // width, 1000)
+    return min(n_rows, max(_MOST_OUTPUTS // width, 1000))
 
 
 def _calibrate_biases(
@@ -306,7 +303,7 @@ def _network_terms(network: AutoregressiveNetwork, j: int) -> tuple[Tensor, Tens
     return network.to_logits[g][at], network.shifts[g][at]
 
 
-PRIOR_ROWS = 20_000
+_PRIOR_ROWS = 20_000
 """Maximum number of rows to whose latent vectors the prior is fitted."""
 _COMPONENTS = (1, 8, 24, 48)
 _LEAST_DIVERGENCE = 0.01
@@ -335,7 +332,7 @@ def mixture_prior(
     is_held_out = torch.zeros(len(rows), dtype=torch.bool)
     is_held_out[held_out] = len(held_out) < len(rows)
     training = (~is_held_out).nonzero()[:, 0]
-    chosen = training[torch.randperm(len(training), generator=generator)[:PRIOR_ROWS]]
+    chosen = training[torch.randperm(len(training), generator=generator)[:_PRIOR_ROWS]]
     with torch.no_grad():
         eta, log_tau = model.encoder(rows.take(torch.cat([chosen, held_out])))
     z = eta + log_tau.exp() * normal(tuple(eta.shape), generator)

@@ -1,30 +1,48 @@
-"""The steps of a fit, from a prepared table to the parts of a synthesizer."""
+"""The steps of a fit after preparation: train, fit the prior, calibrate, and measure the model."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
+from gcvae.arrays import Numbers
+from gcvae.codec.encoded_rows import EncodedRows
 from gcvae.dependence.map_kinds import map_of_data
-from gcvae.sampling.constrained import ConstrainedModel
+from gcvae.evaluation.moved_columns import moved_columns
+from gcvae.files.typed_columns import rows_at
+from gcvae.model.bounds import iwae_bound
+from gcvae.model.decoders import GenerativeModel
+from gcvae.numerics.generators import generator_for
+from gcvae.numerics.row_noise import RowNoise
+from gcvae.rules.search import measured
+from gcvae.sampling.constrained import Acceptance, ConstrainedModel, measure_acceptance
+from gcvae.sampling.samplers import SAMPLE_BLOCK_ROWS
+from gcvae.scoring.blank_references import mid_ranks
+from gcvae.scoring.row_scores import REFERENCE_ROWS, reference_scores
 from gcvae.training.assembly import build_model, column_shapes, context_shapes
+from gcvae.training.calibration import calibrate, mixture_prior, shrink
 from gcvae.training.change_points import find_change_points
-from gcvae.training.finishing import adjust, kept_rules, measure, memory_gap
 from gcvae.training.functions import level_functions
-from gcvae.training.loop import split, train
+from gcvae.training.loop import TrainingResult, split, train
 from gcvae.training.model_file import ModelParts
 from gcvae.training.preparation import PreparedTable, table_digest
-from gcvae.training.progress.fit_progress import FitProgress, TableSize
-from gcvae.training.progress.training_progress import TrainingResult
+from gcvae.training.progress import FitProgress
 from gcvae.training.settings import SettledConfig, TrainingConfig, settle
 
+_GAP_ROWS, _GAP_DRAWS = 2_000, 4
+_RULE_ROWS = 4_096
+"""Number of generated rows in which the shares of rows that satisfy rules are measured."""
 _log = logging.getLogger(__name__)
 
 
 def fit_prepared(
     prepared: PreparedTable,
+    preset: str,
     config: TrainingConfig,
     progress: FitProgress,
     *,
@@ -34,6 +52,7 @@ def fit_prepared(
     """Trains a model on a prepared table, calibrates it and measures it.
 
     Args:
+        preset: Name of the preset from which the settings come.
         device: Device on which the model is trained; the result is on the CPU.
 
     Raises:
@@ -43,19 +62,11 @@ def fit_prepared(
         CancelledError: Raised by the callback of `progress`.
     """
     codec, rows = prepared.codec, prepared.rows
-    settled = _resolve_settings(prepared, config, progress)
-    functions = level_functions(codec, rows, prepared.schema.rules or (), settled)
-    shapes = column_shapes(codec)
-    change_points = []
-    if settled.refinement:
-        training, _ = split(len(rows), settled.held_out_share, seed, rows.held_out)
-        change_points = find_change_points(shapes, rows, training, functions, seed)
-    context = context_shapes(prepared.context)
-    model = build_model(settled, shapes, seed, functions, change_points, context)
-    model.marginals.start_at(rows.code_counts)
-    model = model.to(device)
+    settled = settle(config, n_rows=len(rows), n_columns=len(codec.columns))
+    _log.info("training %s on %s rows, %s columns", preset, len(rows), len(codec.columns))
+    model = _untrained(prepared, settled, seed)
     result = train(
-        model,
+        model.to(device),
         rows.to(device),
         settled,
         seed=seed,
@@ -64,20 +75,24 @@ def fit_prepared(
         checkpoints=prepared.checkpoints,
     )
     _log_training(result)
-    progress.trained(result)
     model = model.cpu()
     model.contexts = rows.context
-    adjusted = adjust(model, settled, prepared, result, seed, progress)
-    acceptance, measured = measure(model, prepared, result, seed, progress)
+    factors = _adjust(model, settled, prepared, result, seed, progress)
+    acceptance, measures = _measure(model, prepared, result, seed, progress)
     with progress.finishing("map"):
         data_map = map_of_data(codec, prepared.learned, rows, seed)
     constrained = ConstrainedModel(model.eval(), codec, prepared.hard_rules, acceptance)
     record = result.record(settled, seed) | {
-        **measured,
+        **measures,
         "memory_gap": memory_gap(model, rows, result, seed),
         "device": str(device),
-        **adjusted,
-        **_record(prepared, constrained, progress, seed),
+        "logit_factors": factors,
+        "preset": preset,
+        "rows": len(rows),
+        "table_sha256": table_digest(prepared.typed),
+        "seconds": round(progress.seconds, 3),
+        **prepared.record,
+        "rules": _kept_rules(constrained, seed),
     }
     model.contexts = None
     _log.info("fitted in %.1f s", progress.seconds)
@@ -86,7 +101,7 @@ def fit_prepared(
         codec,
         model,
         settled,
-        progress.preset,
+        preset,
         record,
         data_map,
         prepared.hard_rules,
@@ -95,28 +110,19 @@ def fit_prepared(
     )
 
 
-def _resolve_settings(
-    prepared: PreparedTable, config: TrainingConfig, progress: FitProgress
-) -> SettledConfig:
-    """Returns the settings resolved for the table's size, and estimates the time of the fit."""
-    size = TableSize(len(prepared.rows), len(prepared.codec.columns), prepared.codec.n_numbers)
-    progress.plan(config, size, has_hard_rules=len(prepared.hard_rules) > 0)
-    _log.info("training %s on %s rows, %s columns", progress.preset, size.rows, size.columns)
-    return settle(config, n_rows=size.rows, n_columns=size.columns)
-
-
-def _record(
-    prepared: PreparedTable, constrained: ConstrainedModel, progress: FitProgress, seed: int
-) -> dict[str, Any]:
-    """Returns the entries of the training record that describe the table and the rules."""
-    return {
-        "preset": progress.preset,
-        "rows": len(prepared.rows),
-        "table_sha256": table_digest(prepared.typed),
-        "seconds": round(progress.seconds, 3),
-        **prepared.record,
-        "rules": kept_rules(constrained, seed),
-    }
+def _untrained(prepared: PreparedTable, settled: SettledConfig, seed: int) -> GenerativeModel:
+    """Returns the untrained model of a prepared table, with the functional dependencies and change
+    points that are found in its rows."""
+    codec, rows = prepared.codec, prepared.rows
+    functions = level_functions(codec, rows, prepared.schema.rules or (), settled)
+    shapes, change_points = column_shapes(codec), []
+    if settled.refinement:
+        training, _ = split(len(rows), settled.held_out_share, seed, rows.held_out)
+        change_points = find_change_points(shapes, rows, training, functions, seed)
+    context = context_shapes(prepared.context)
+    model = build_model(settled, shapes, seed, functions, change_points, context)
+    model.marginals.start_at(rows.code_counts)
+    return model
 
 
 def _log_training(result: TrainingResult) -> None:
@@ -135,3 +141,112 @@ def _log_training(result: TrainingResult) -> None:
         result.best.step,
         result.best.bound_held_out,
     )
+
+
+def _adjust(
+    model: GenerativeModel,
+    config: SettledConfig,
+    prepared: PreparedTable,
+    result: TrainingResult,
+    seed: int,
+    progress: FitProgress,
+) -> dict[str, float]:
+    """Fits the prior, shrinks overfitted logits and calibrates the marginals of a model, in place,
+    as the settings select. Returns the factor of each column whose logits were shrunk."""
+    rows, factors = prepared.rows, list[float]()
+    if config.prior == "mixture":
+        with progress.finishing("prior") as report:
+            model.prior = mixture_prior(model, rows, result.held_out, seed, report)
+    if config.calibration:
+        factors = shrink(model, rows, result.held_out, seed)
+        with progress.finishing("calibration") as report:
+            calibrate(model, rows.code_counts, seed, report)
+    names = [column.name for column in prepared.codec.columns]
+    return {names[j]: factor for j, factor in enumerate(factors) if factor < 1.0}
+
+
+def _measure(
+    model: GenerativeModel,
+    prepared: PreparedTable,
+    result: TrainingResult,
+    seed: int,
+    progress: FitProgress,
+) -> tuple[Acceptance, dict[str, Any]]:
+    """Measures a model: the share of generated rows that satisfy the hard rules (acceptance), and
+    the scores of held-out rows.
+
+    Returns:
+        The acceptance, and entries for the training record: `held_out_scores` and, if there are
+        hard rules, `hard_rule_acceptance`, whose member `moved` lists the columns whose
+        distribution rejection changes.
+    """
+    codec, hard_rules = prepared.codec, prepared.hard_rules
+    with progress.finishing("acceptance") as report:
+        acceptance, rows, is_kept = measure_acceptance(
+            model, codec, hard_rules, seed, SAMPLE_BLOCK_ROWS, report
+        )
+    record: dict[str, Any] = {}
+    if len(hard_rules):
+        moved = moved_columns(rows, is_kept, codec.schema)
+        document = acceptance.to_json(hard_rules.pointers) | {"moved": moved}
+        record["hard_rule_acceptance"] = document
+    chosen = result.held_out[:REFERENCE_ROWS]
+    held_out = prepared.rows.take(chosen)
+    if prepared.learned is not prepared.typed:  # encoded like rows that users score
+        encoded = codec.encode(rows_at(prepared.typed, chosen.cpu().numpy()))
+        held_out = replace(encoded, context=held_out.context)
+    with progress.finishing("scores") as report:
+        counts = prepared.rows.code_counts
+        scores = reference_scores(model, codec, held_out, acceptance, seed, report, counts)
+    return acceptance, record | {"held_out_scores": scores}
+
+
+def memory_gap(
+    model: GenerativeModel, rows: EncodedRows, result: TrainingResult, seed: int
+) -> dict[str, float]:
+    """Measures memorisation: how much higher the log-likelihood of training rows is than that of
+    held-out rows, which decided when to stop and so have a small influence on the model.
+
+    Returns:
+        `nats`, the mean difference in nats per row; `standard_error` of this difference; `area`,
+        the share of pairs in which the training row is likelier (0.5 without memorisation); and
+        `rows`, the number of held-out rows.
+    """
+    held_out = result.held_out.cpu()
+    is_trained = torch.ones(len(rows), dtype=torch.bool).index_fill(0, held_out, False)
+    trained = is_trained.nonzero()[:, 0] if is_trained.any() else held_out
+    likely, others = (_some_bounds(model, rows, of_sort, seed) for of_sort in (trained, held_out))
+    squared = [float(np.var(found)) / len(found) for found in (likely, others)]
+    return {
+        "nats": round(float(likely.mean() - others.mean()), 3),
+        "standard_error": round(sum(squared) ** 0.5, 3),
+        "area": round(float(mid_ranks(np.sort(others), likely).mean() / 100), 3),
+        "rows": len(others),
+    }
+
+
+def _some_bounds(model: GenerativeModel, rows: EncodedRows, of_sort: Tensor, seed: int) -> Numbers:
+    """Returns bounds of a random sample of at most `_GAP_ROWS` rows, in nats, for the table's
+    units."""
+    generator = generator_for(seed, "memory gap")
+    chosen = of_sort[torch.randperm(len(of_sort), generator=generator)[:_GAP_ROWS]].sort().values
+    noise = RowNoise.numbered(seed, "memory gap", chosen.tolist())
+    with torch.no_grad():
+        bounds = iwae_bound(model, rows.take(chosen), noise, n_draws=_GAP_DRAWS).bound
+    in_units: Numbers = (bounds - rows.log_units[chosen]).double().numpy()
+    return in_units
+
+
+def _kept_rules(constrained: ConstrainedModel, seed: int) -> list[dict[str, Any]]:
+    """Returns the model's rules as dicts, each with `share_of_drawn`, the share of generated rows
+    that satisfy it."""
+    schema = constrained.codec.schema
+    rules = [rule for rule in schema.rules or () if rule.keep != "off"]
+    if not rules:
+        return []
+    generator = generator_for(seed, "kept rules")
+    rows = constrained.decode(constrained.draw(_RULE_ROWS, _RULE_ROWS, generator), 0, seed)
+    return [
+        rule.to_json() | {"formula": str(rule), "share_of_drawn": finding.rule.share}
+        for rule, finding in zip(rules, measured(rules, rows, schema), strict=True)
+    ]

@@ -6,12 +6,12 @@ of a run that is resumed from a checkpoint equal those of an uninterrupted run t
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,16 +30,11 @@ from gcvae.numerics.generators import generator_for
 from gcvae.paper.regularisers import locality_penalty, rank_penalty
 from gcvae.training.augmentation import AugmentationSampler
 from gcvae.training.checkpoints import CheckpointStore
-from gcvae.training.progress.training_progress import (
-    Divergence,
-    Evaluation,
-    Progress,
-    Reporter,
-    TrainingResult,
-)
-from gcvae.training.schedule import Schedule
+from gcvae.training.progress import Progress
+from gcvae.training.schedule import Evaluation, Schedule
 from gcvae.training.settings import MOST_HELD_OUT_ROWS, SettledConfig
 
+_REPORT_EVERY_SECONDS = 0.5
 _HELD_OUT_DRAWS = 1
 _HELD_OUT_CHUNK_ROWS = 512
 _LEAST_ROWS_TO_HOLD_OUT = 10
@@ -55,6 +50,49 @@ _DIGESTED_ROWS = 1 << 16
 _ALGORITHM_VERSION = 4
 """Version of the training algorithm. Raise it if a seed gives other steps or results, or if the
 tensors of a checkpoint change."""
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """Step at which training diverged, and the learning rate that is made smaller after it."""
+
+    step: int
+    learning_rate: float
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """Result of training, without the weights.
+
+    Attributes:
+        history: All evaluations, in order.
+        best: Evaluation of the weights that became the model.
+        n_steps: Number of updates.
+        n_epochs: Number of complete passes over the training rows.
+        held_out: Indices of the rows that decided when to stop. Shape: (n_held_out,).
+        divergences: Divergences, after each of which training was restarted.
+    """
+
+    history: tuple[Evaluation, ...]
+    best: Evaluation
+    n_steps: int
+    n_epochs: int
+    held_out: Tensor
+    divergences: tuple[Divergence, ...]
+
+    def record(self, config: SettledConfig, seed: int) -> dict[str, Any]:
+        """Returns the result, settings and seed as entries of the model file's training record."""
+        return {
+            "seed": seed,
+            "settings": asdict(config),
+            "steps": self.n_steps,
+            "best_step": self.best.step,
+            "bound_train": self.best.bound_train,
+            "bound_held_out": self.best.bound_held_out,
+            "held_out_rows": len(self.held_out),
+            "divergences": [asdict(divergence) for divergence in self.divergences],
+            "history": [asdict(evaluation) for evaluation in self.history],
+        }
 
 
 def split(
@@ -95,7 +133,7 @@ def train(
         log_scale: Log Jacobian of the encoding of each row, on the CPU; None stands for 0. It is
             subtracted from reported bounds, so that densities are per unit of the table, but not
             from the loss. Shape: (n,).
-        progress: Function that is called with the progress of the run.
+        progress: Function that is called with the progress of the run, at most every half second.
         checkpoints: Store of the run's checkpoint; None to save nothing. A stored checkpoint of the
             same run is resumed; one of another version, configuration, seed or table is ignored.
 
@@ -107,19 +145,23 @@ def train(
     """
     keep_freed_memory()
     run = _Run(model, rows, config, seed, log_scale)
-    reporter = Reporter(run, progress)
     fingerprint = "" if checkpoints is None else run.fingerprint()
     if checkpoints is not None and (data := checkpoints.load()) is not None:
         checkpoints.restored(is_continued=run.continue_from(data, fingerprint))
-    reporter.start()
-    saved_at = time.monotonic()
+    begun_at = reported_at = saved_at = time.monotonic()
+    n_updates = 0
+    if progress is not None:
+        progress(run.progress(None))
     while not run.is_over:
         run.advance()
-        reporter.stepped()
-        if checkpoints is None or time.monotonic() - saved_at < checkpoints.interval_seconds:
-            continue
-        checkpoints.save(run.to_bytes(fingerprint))
-        saved_at = time.monotonic()
+        n_updates += 1
+        now = time.monotonic()
+        if progress is not None and (run.is_over or now - reported_at >= _REPORT_EVERY_SECONDS):
+            progress(run.progress(n_updates * run.batch_size / (now - begun_at)))
+            reported_at = now
+        if checkpoints is not None and now - saved_at >= checkpoints.interval_seconds:
+            checkpoints.save(run.to_bytes(fingerprint))
+            saved_at = time.monotonic()
     model.load_state_dict(run.best_weights)
     return TrainingResult(
         tuple(run.history),
@@ -214,20 +256,25 @@ class _Run:
         return self.step // self.steps_per_epoch
 
     @property
-    def n_epochs(self) -> int:
-        return -(-self.last_step // self.steps_per_epoch)
-
-    @property
-    def last_step(self) -> int:
-        return self.schedule.last_step
-
-    @property
-    def steps_left(self) -> float:
-        return self.schedule.steps_left
-
-    @property
     def is_over(self) -> bool:
         return self.schedule.is_over
+
+    def progress(self, rows_per_second: float | None) -> Progress:
+        """Returns a report on the run: the finished share of the expected steps, and the bounds of
+        the last evaluation or, at the end, of the best one."""
+        schedule, known = self.schedule, self.history[-1] if self.history else None
+        if schedule.is_over:
+            known = self.best
+        left = 0.0 if schedule.is_over else schedule.steps_left
+        return Progress(
+            phase="training",
+            fraction=self.step / max(self.step + left, 1.0),
+            epoch=self.epoch,
+            epochs=-(-schedule.last_step // self.steps_per_epoch),
+            bound_train=None if known is None else known.bound_train,
+            bound_held_out=None if known is None else known.bound_held_out,
+            rows_per_second=rows_per_second,
+        )
 
     def advance(self) -> None:
         """Updates the weights once, and evaluates them if due; restarts the run if it diverged."""
@@ -377,7 +424,7 @@ class _Run:
         """Returns a digest of versions, settings, seed, weight shapes and rows; the version of the
         model format determines the meaning of codes."""
         shapes = {name: [*weights.shape] for name, weights in self.model.state_dict().items()}
-        same = [VERSION, _ALGORITHM_VERSION, dataclasses.asdict(self.config), self.seed, shapes]
+        same = [VERSION, _ALGORITHM_VERSION, asdict(self.config), self.seed, shapes]
         digest = hashlib.sha256(json.dumps(same).encode())
         for index in torch.arange(len(self.rows), device=self.rows.device).split(_DIGESTED_ROWS):
             part = self.rows.take(index)
@@ -392,14 +439,14 @@ class _Run:
         tensors |= {f"averaged/{name}": t for name, t in self.averaged.items()}
         moments = self.optimiser.to_tensors()
         tensors |= {f"optimiser/{name}": t for name, t in moments.items()}
-        history = [dataclasses.astuple(evaluation) for evaluation in self.history]
+        history = [astuple(evaluation) for evaluation in self.history]
         state = {
             "fingerprint": fingerprint,
             "step": self.step,
             "history": history,
             "loss_sum": self.loss_sum,
             "annealing_from": self.annealing_from,
-            "divergences": [dataclasses.astuple(divergence) for divergence in self.divergences],
+            "divergences": [astuple(divergence) for divergence in self.divergences],
         }
         return pack_tensors(tensors, state)
 

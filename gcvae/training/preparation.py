@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from gcvae.files.typed_columns import TypedTable, row_chunks, typed_columns
 from gcvae.profiling.infer import complete_schema
 from gcvae.profiling.table_rules import search_notes, with_rules
 from gcvae.profiling.withheld_levels import LearnedTable, without_rare_levels
-from gcvae.progress import Report, report_to_nobody
+from gcvae.progress import Report
 from gcvae.sampling.hard_rules import HardRules
 from gcvae.schema.columns import TableSchema
 from gcvae.training.checkpoints import CheckpointStore
@@ -35,7 +35,7 @@ from gcvae.training.functions import kept_functions
 from gcvae.training.held_back import report_rows
 from gcvae.training.outer_limits import declared, with_outer_limits
 from gcvae.training.private_rows import private_rows
-from gcvae.training.progress.fit_progress import FitProgress, TableSize
+from gcvae.training.progress import FitProgress
 from gcvae.training.settings import TrainingConfig
 
 _READ, _INFERRED, _TYPED = 0.2, 0.6, 0.8
@@ -118,7 +118,8 @@ def prepared_table(
     Args:
         table: Data frame with parsed cells or text, or the path of a file.
         schema: What the user specifies about the columns; the rest is inferred.
-        progress: Progress of the fit; an exception that it raises ends the preparation.
+        progress: Progress of the fit, whose callback may raise an exception to end the preparation;
+            None for no reports.
         checkpoints: Store of the run's checkpoint; None saves none. Under differential privacy it
             also stores the private rows, so that a resumed run does not query the table again.
         context: Context of each row; None for an unconditional model.
@@ -129,56 +130,50 @@ def prepared_table(
         SchemaError: The schema contradicts the table, or rows violate a hard rule.
         OSError: The disk is full.
     """
+    progress = progress or FitProgress()
     private, checkpoints = private_rows(table, schema, config, progress, seed, checkpoints)
     if private is not None:
         table, schema = private.cells, private.document
-    with source_columns(table, _step_report(progress, 0.0, _READ)) as whole:
+    with ExitStack() as files:
+        whole = files.enter_context(source_columns(table, _step_report(progress, 0.0, _READ)))
         source = without_rows(whole, report_rows(len(whole), config.report_share, seed))
-        if progress is not None:
-            n_columns = len(source.names)
-            progress.plan(config, TableSize(len(source), n_columns, n_columns // 2))
-        inferred = complete_schema(
-            source, schema, _step_report(progress, _READ, _INFERRED), rules=False
+        inferring = _step_report(progress, _READ, _INFERRED)
+        inferred = complete_schema(source, schema, inferring, rules=False)
+        full, typing = inferred.schema, _step_report(progress, _INFERRED, _TYPED)
+        typed = files.enter_context(typed_columns(source, full, typing))
+        configured = _with_configured_rules(full, config)
+        left_out = search_notes(configured)
+        full, _ = with_rules(configured, typed, source.line_of)
+        rare_rows, with_atoms = config.rare_level_rows, config.encoding == "quantile"
+        full = with_outer_limits(full, typed, schema, rare_rows, with_atoms=with_atoms)
+        has_entities = private is None and context is None
+        learned, codec = _learned_table(full, typed, schema, config, has_entities)
+        hard_rules = HardRules.fit(learned.cells, learned.schema)
+        in_memory = isinstance(typed, pd.DataFrame)
+        folder = None if in_memory else files.enter_context(temporary_files())
+        rows = encode_rows(codec, learned.cells, folder, _step_report(progress, _TYPED, 1.0))
+        notes = (() if private is None else private.notes) + inferred.warnings + left_out
+        record = learned.record()
+        if private is not None:
+            record["differential_privacy"] = private.record
+        context_codec = None
+        if context is not None:
+            context_codec = context.codec(rare_rows)
+            rows = replace(rows, context=context_codec.encode(context.cells))
+        if held_out is not None:
+            rows = replace(rows, held_out=torch.from_numpy(held_out))
+        yield PreparedTable(
+            schema=learned.schema,
+            codec=codec,
+            hard_rules=hard_rules,
+            context=context_codec,
+            typed=typed,
+            learned=learned.cells,
+            rows=rows,
+            notes=notes + learned.notes(rare_rows),
+            record=record,
+            checkpoints=checkpoints,
         )
-        full = inferred.schema
-        with typed_columns(source, full, _step_report(progress, _INFERRED, _TYPED)) as typed:
-            configured = _with_configured_rules(full, config)
-            left_out = search_notes(configured)
-            full, _ = with_rules(configured, typed, source.line_of)
-            full = with_outer_limits(
-                full, typed, schema, config.rare_level_rows, with_atoms=config.numbers == "quantile"
-            )
-            has_entities = private is None and context is None
-            learned, codec = _learned_table(full, typed, schema, config, has_entities)
-            full, cells = learned.schema, learned.cells
-            hard_rules = HardRules.fit(cells, full)
-            in_memory = isinstance(typed, pd.DataFrame)
-            with nullcontext() if in_memory else temporary_files() as folder:
-                rows = encode_rows(codec, cells, folder, _step_report(progress, _TYPED, 1.0))
-                notes = (() if private is None else private.notes) + inferred.warnings + left_out
-                notes += learned.notes(config.rare_level_rows)
-                record = learned.record()
-                if private is not None:
-                    record["differential_privacy"] = private.record
-                context_codec = None
-                if context is not None:
-                    context_codec = context.codec(config.rare_level_rows)
-                    encoded = context_codec.encode(context.cells)
-                    rows = replace(rows, context=encoded)
-                if held_out is not None:
-                    rows = replace(rows, held_out=torch.from_numpy(held_out))
-                yield PreparedTable(
-                    schema=full,
-                    codec=codec,
-                    hard_rules=hard_rules,
-                    context=context_codec,
-                    typed=typed,
-                    learned=cells,
-                    rows=rows,
-                    notes=notes,
-                    record=record,
-                    checkpoints=checkpoints,
-                )
 
 
 def _learned_table(
@@ -188,17 +183,16 @@ def _learned_table(
     config: TrainingConfig,
     has_entities: bool,
 ) -> tuple[LearnedTable, TableCodec]:
-    """Returns the table with rare categories replaced, if `levels` is `learned`, and its codec."""
-    rows = config.rare_level_rows if config.levels == "learned" else 1
+    """Returns the table with rare categories replaced, if `encoding` is `quantile`, and its
+    codec."""
+    rows = config.rare_level_rows if config.encoding == "quantile" else 1
     functions = kept_functions(schema, config)
     declared_names = {name for name in schema.names if "levels" in (declared(name, given) or {})}
     learned = without_rare_levels(schema, typed, declared_names, rows, functions)
     codec = TableCodec.fit(
         learned.cells,
         learned.schema,
-        numbers=config.numbers,
-        levels=config.levels,
-        with_copies=config.copies,
+        encoding=config.encoding,
         with_rules=config.rules == "model",
         functions=kept_functions(learned.schema, config),
         rare_rows=config.rare_level_rows,
@@ -216,10 +210,8 @@ def _with_configured_rules(schema: TableSchema, config: TrainingConfig) -> Table
     return replace(schema, rules=tuple(given))
 
 
-def _step_report(progress: FitProgress | None, start: float, end: float) -> Report:
+def _step_report(progress: FitProgress, start: float, end: float) -> Report:
     """Returns a progress function for the fractions `start` to `end` of the preparation."""
-    if progress is None:
-        return report_to_nobody
     return lambda share: progress.preparing(start + (end - start) * share)
 
 

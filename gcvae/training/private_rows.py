@@ -25,7 +25,7 @@ from gcvae.training.differential_privacy.private_table import (
     PrivateTable,
     private_table,
 )
-from gcvae.training.progress.fit_progress import FitProgress
+from gcvae.training.progress import FitProgress
 from gcvae.training.settings import TrainingConfig
 
 _LENGTH_BYTES = 8
@@ -35,7 +35,7 @@ def private_rows(
     table: Rows,
     schema: TableSchema | Mapping[str, Any] | None,
     config: TrainingConfig,
-    progress: FitProgress | None,
+    progress: FitProgress,
     seed: int,
     checkpoints: CheckpointStore | None,
 ) -> tuple[PrivateTable | None, CheckpointStore | None]:
@@ -45,7 +45,7 @@ def private_rows(
     Args:
         table: The real table.
         schema: What the user specifies about the columns.
-        progress: Progress of the fit; None for no reports.
+        progress: Progress of the fit.
         checkpoints: Store from which private rows are restored; None to store nothing.
 
     Raises:
@@ -57,20 +57,15 @@ def private_rows(
     budget = Budget.of(config.differential_privacy)
     if budget is None:
         return None, checkpoints
-
-    def report(phase: str, share: float) -> None:
-        if progress is not None:
-            progress.private(phase, share)
-
     if checkpoints is None:
-        return private_table(table, schema, budget, seed, report), None
+        return private_table(table, schema, budget, seed, progress.private), None
     document = schema.to_json() if isinstance(schema, TableSchema) else dict(schema or {})
     run = [asdict(budget), document, seed, _digest(table)]
     key = hashlib.sha256(json.dumps(run, sort_keys=True, default=str).encode()).hexdigest()
     store = PrivateCheckpoints(checkpoints, key)
     if store.rows is None:
         begins = checkpoints.counting
-        store.keep(private_table(table, schema, budget, seed, report, begins))
+        store.keep(private_table(table, schema, budget, seed, progress.private, begins))
     assert store.rows is not None
     return store.rows, store
 

@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gcvae.training.progress.training_progress import Evaluation
 from gcvae.training.settings import SettledConfig
 
 _EVALUATIONS_IN_ANNEALING = 6
@@ -20,6 +19,24 @@ _ANNEALING_AFTER_PATIENCE = 0.4
 """Factor on the annealing steps after early stopping. On Shoppers, bank, orders and Adult, quality
 with 0.4 was as good as with 1. If `max_steps` ends the constant phase, full annealing is better
 (Magic: .037 and .009 of C2ST, .07 nats, two seeds)."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Evidence lower bounds at one step of training, in nats per row.
+
+    Attributes:
+        step: Number of updates so far.
+        bound_train: Mean bound of training minibatches since the last evaluation, with dropout.
+        bound_held_out: Mean bound of held-out rows.
+        gap: Mean bound of training rows minus that of held-out rows, with the same weights; None if
+            the setting `gap_weight` is 0.
+    """
+
+    step: int
+    bound_train: float
+    bound_held_out: float
+    gap: float | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from gcvae.errors import Problem, SettingError
 from gcvae.schema.suggestions import nearest, unknown_name
@@ -19,6 +19,30 @@ from gcvae.training.foreign_names import BESIDE_SETTINGS, EXPLAINED, FOREIGN_NAM
 
 USUAL = "usual"
 """Annotation of the settings that are for all users; settings without it are for experts."""
+
+
+class Range(NamedTuple):
+    """Annotation of a number: its minimum and maximum; with `is_open`, the minimum is excluded.
+
+    A maximum is more than any table needs, and little enough for a machine's memory.
+    """
+
+    least: float
+    most: float | None = None
+    is_open: bool = False
+
+    def expected(self, value: float) -> str | None:
+        """Returns what would be right if the value is not in the range; None if it is."""
+        most = math.inf if self.most is None else self.most
+        if not math.isfinite(value):
+            return "a finite number"
+        if self.is_open and not self.least < value <= most:
+            return f"above {self.least}, at most {most}"
+        if value < self.least:
+            return f"at least {self.least}"
+        return f"at most {most}" if value > most else None
+
+
 MOST_HELD_OUT_ROWS = 10_000
 """Maximum number of held-out rows."""
 
@@ -31,129 +55,126 @@ class TrainingConfig:
     size.
     """
 
-    decoder: str = "copula"
+    decoder: Literal["copula", "principal-direction"] = "copula"
     """Decoder given z: `copula` (marginals that a Gaussian copula joins) or `principal-direction`
     (the VAE-ROC of the paper)."""
-    numbers: str = "standardised"
-    """How numbers are encoded. `standardised`: by mean and standard deviation. `quantile`: values
-    that repeat often as categories, other numbers as standard normal quantiles of their ranks.
-    `unit`, for images: scaled to [0, 1]; a sigmoid bounds the decoder's means."""
-    levels: str = "listed"
-    """How levels (distinct values) of categorical columns are encoded. `listed`: in the order of
-    the schema. `learned`: in the order of a correspondence analysis, with rare levels in shared
-    categories."""
-    copies: bool = False
-    """Whether a column that equals another one in every row is copied from it, not modelled."""
-    rules: Annotated[str, USUAL] = "none"
+    encoding: Literal["standardised", "unit", "quantile"] = "standardised"
+    """How cells are encoded. `standardised`: numbers by mean and standard deviation, levels in the
+    order of the schema. `unit`, for images: numbers scaled to [0, 1]; a sigmoid bounds the
+    decoder's means. `quantile`: numbers that repeat often as categories, others as standard normal quantiles
+    of their ranks; levels in the order of a correspondence analysis, with rare levels in shared
+    categories; and a column that equals another one in every row is copied."""
+    rules: Annotated[Literal["model", "none"], USUAL] = "none"
     """Which rules between columns apply to generated rows. `model`: also those that are inferred
     from the table, with their exceptions. `none`: only hard rules and rules in the user's
     schema."""
-    n_components: Annotated[int, USUAL] = 1
+    n_components: Annotated[int, Range(1, 128), USUAL] = 1
     """Number of Gaussian components in the marginal distribution of a numeric column."""
     refinement: bool = False
     """Whether the model has an autoregressive decoder, which generates each column given z and the
     preceding columns."""
-    d_sum: int | None = None
+    d_sum: Annotated[int | None, Range(1, 4096)] = None
     """Width of the vector in which the autoregressive decoder sums the embeddings of the preceding
     columns. Rule: 32 under 1,000 rows, 64 under 3,000 rows, else 128."""
-    d_column: int | None = None
+    d_column: Annotated[int | None, Range(1, 4096)] = None
     """Width of the autoregressive decoder's layers for each column. Rule: 16 under 1,000 rows, 32
     under 3,000 rows, else 64."""
-    prior: str = "normal"
+    prior: Literal["normal", "mixture", "autoregressive"] = "normal"
     """Prior of z. `normal`: N(0, I). `mixture`: a Gaussian mixture, fitted after training.
     `autoregressive`: a mixture for each dimension given the preceding ones, trained with the
     model."""
-    kl_warm_up: float = 0.0
+    kl_warm_up: Annotated[float, Range(0, 1)] = 0.0
     """Share of `max_steps` over which the weight of the KL divergence in the loss rises to one."""
-    column_dropout: float | None = 0.0
+    column_dropout: Annotated[float | None, Range(0, 0.99)] = 0.0
     """Mean dropout rate of the autoregressive decoder's input columns. Rule: 0.1 under 3,000 rows,
     else 0."""
-    hidden_dropout: Annotated[float | None, USUAL] = 0.0
+    hidden_dropout: Annotated[float | None, Range(0, 0.99), USUAL] = 0.0
     """Dropout rate of the autoregressive decoder's hidden units. Rule: 0.3 under 3,000 rows, else
     0.2."""
-    weight_decay: Annotated[float | None, USUAL] = 0.0
+    weight_decay: Annotated[float | None, Range(0), USUAL] = 0.0
     """Decoupled weight decay (AdamW). Rule: 0.1 under 3,000 rows, else 0.2."""
-    imagined_rows: float | None = 0.0
+    imagined_rows: Annotated[float | None, Range(0, 10_000)] = 0.0
     """Total weight, in rows, of augmentation rows, which come from a Gaussian copula fitted to the
     table. Rule: 75 under 1,000 rows, else 0."""
-    gradient_memory: float = 0.999
+    gradient_memory: Annotated[float, Range(0, 0.99999)] = 0.999
     """Decay per update of Adam's average of squared gradients (beta_2)."""
-    averaging: float = 0.0
+    averaging: Annotated[float, Range(0, 0.99999)] = 0.0
     """Decay per update of a moving average of the weights. The model has the averaged weights; with
     0, the last ones."""
-    annealing: float = 0.0
+    annealing: Annotated[float, Range(0)] = 0.0
     """Length of the last phase of training, in which the learning rate falls to zero, as a multiple
     of the updates before. After early stopping, the phase has 0.4 of this length. With 0, there is
     no such phase."""
-    gradient_limit: float | None = None
+    gradient_limit: Annotated[float | None, Range(0)] = None
     """Norm to which gradients are clipped; null means no clipping."""
     calibration: bool = False
     """Whether two corrections follow training. First, logits are shrunk where this raises the
     held-out likelihood. Then the distribution of each column is matched to that of the table."""
-    rank: Annotated[int, USUAL] = 1
+    rank: Annotated[int, Range(0, 64), USUAL] = 1
     """Rank of the matrix A in the copula's matrix I + A A^T. With 0, columns are
     independent given z, as in a usual VAE."""
-    d_latent: Annotated[int | None, USUAL] = None
+    d_latent: Annotated[int | None, Range(1, 512), USUAL] = None
     """Dimensions of the latent vector z. Rule: half the number of modelled columns, from 2 to
     16."""
-    d_hidden: Annotated[int | None, USUAL] = None
+    d_hidden: Annotated[int | None, Range(1, 8192), USUAL] = None
     """Units in each hidden layer. Rule: 50 under 1,000 rows, else 100."""
-    n_hidden_layers: Annotated[int, USUAL] = 1
+    n_hidden_layers: Annotated[int, Range(1, 32), USUAL] = 1
     """Number of hidden layers of the encoder, and of the decoder."""
-    activation: str = "tanh"
+    activation: Literal["tanh", "relu", "silu"] = "tanh"
     """Activation function of hidden units: `tanh`, `relu` or `silu`."""
     score_gradient: bool = False
     """Whether gradients of the copula also flow through the normal scores."""
-    objective: str = "jitter"
+    objective: Literal["jitter", "exact"] = "jitter"
     """Likelihood of discrete columns in a copula. `jitter`: each discrete cell becomes a random
     point of its interval (continuous extension), as in the paper. `exact`: the likelihood is
     integrated over the interval; requires rank 0 or 1."""
-    locality_weight: float = 0.0
+    locality_weight: Annotated[float, Range(0)] = 0.0
     """Weight of the locality regulariser, in nats per row: the squared norm of each column of A
     (see `rank`), or of the principal direction."""
-    locality_norm: int = 2
+    locality_norm: Literal[1, 2] = 2
     """Norm in the locality regulariser: 1 (sum of absolute values) or 2 (Euclidean)."""
-    rank_weight: float = 0.0
+    rank_weight: Annotated[float, Range(0)] = 0.0
     """Weight of the rank regulariser, which pulls z towards N(0, I), in nats per row."""
-    learning_rate: Annotated[float | None, USUAL] = 1e-3
+    learning_rate: Annotated[float | None, Range(0, 1, is_open=True), USUAL] = 1e-3
     """Step size of Adam. Rule: 0.002 under 3,000 rows, else 0.006."""
-    batch_size: Annotated[int | None, USUAL] = None
+    batch_size: Annotated[int | None, Range(1, 1_000_000), USUAL] = None
     """Rows per minibatch. Rule: the power of two nearest to rows / 50, from 32 to 256; 512 from
     100,000 rows on."""
-    max_steps: Annotated[int | None, USUAL] = 10_000
+    max_steps: Annotated[int | None, Range(1, 100_000_000), USUAL] = 10_000
     """Maximum number of updates before the learning rate falls (see `annealing`). Rule:
     `max_passes` passes over the rows, at least 400 updates. From 30,000 rows on, the number of
     passes decreases with the square root of the number of rows."""
-    max_passes: Annotated[float, USUAL] = 11.0
+    max_passes: Annotated[float, Range(0.1), USUAL] = 11.0
     """Maximum number of passes over the rows (epochs); the rule of `max_steps` uses it."""
-    patience_steps: Annotated[int | None, USUAL] = 2_000
+    patience_steps: Annotated[int | None, Range(1, 100_000_000), USUAL] = 2_000
     """Number of updates without an improvement after which annealing begins, or training ends if
     there is no annealing. An improvement is a rise of the held-out bound, a lower bound on the
     log-likelihood of the held-out rows. Rule: one pass over the rows, at least 100."""
-    min_improvement: float = 0.0
+    min_improvement: Annotated[float, Range(0, 100)] = 0.0
     """Smallest rise of the held-out bound that counts as an improvement, in nats per row."""
-    patience_from: int | None = 0
+    patience_from: Annotated[int | None, Range(0, 100_000_000)] = 0
     """Update before which annealing does not begin, even without improvements (see
     `patience_steps`). Rule: a third of the value that the rule of `max_steps` gives."""
-    evaluate_every_steps: int | None = 100
+    evaluate_every_steps: Annotated[int | None, Range(1, 100_000_000)] = 100
     """Number of updates between two evaluations of the held-out bound. Rule: half a pass over the
     rows, from 20 to 200."""
-    gap_weight: float = 0.0
+    gap_weight: Annotated[float, Range(0, 100)] = 0.0
     """Weight of the gap, which is the bound on training rows minus the held-out bound. Training
     keeps the weights with the largest held-out bound - gap_weight x gap. Larger values reduce
     memorisation."""
-    held_out_share: float = 0.1
+    held_out_share: Annotated[float, Range(0, 0.5, is_open=True)] = 0.1
     """Share of rows that are held out to determine when training stops, at most 10,000 rows. In
     tables with less than 10 rows, no rows are held out, and the training rows determine it."""
-    rare_level_rows: Annotated[int, USUAL] = 1
+    rare_level_rows: Annotated[int, Range(0, 1_000_000), USUAL] = 1
     """Number of rows that must have a value before the model may contain it; with 1, it may contain
-    every value. A minimum or maximum of fewer rows is rounded outward. With `levels: learned`, a
+    every value. A minimum or maximum of fewer rows is rounded outward. With `encoding: quantile`, a
     level of fewer rows is replaced by more frequent ones, or by "(other)" if most cells of the
-    column are rare."""
-    memory: Annotated[str, USUAL] = "normal"
+    column are rare. A rounded number is a frequent value if this many rows, and at least five, have
+    it."""
+    memory: Annotated[Literal["normal", "low"], USUAL] = "normal"
     """How much the model may learn from single rows: `normal` or `low`. `low` sets `gap_weight` to
     1 and `rare_level_rows` to 12, unless they are given (docs/privacy.md)."""
-    report_share: float = 0.0
+    report_share: Annotated[float, Range(0, 0.5)] = 0.0
     """Share of rows that training does not use at all, so that a report can compare the model with
     them; at most 20,000 rows."""
     differential_privacy: Annotated[Mapping[str, Any], USUAL] = field(default_factory=dict)
@@ -202,9 +223,7 @@ class Preset:
 
 _BEYOND_THE_PAPER = TrainingConfig(
     rare_level_rows=5,
-    numbers="quantile",
-    levels="learned",
-    copies=True,
+    encoding="quantile",
     n_components=8,
     d_latent=8,
     d_hidden=128,
@@ -292,51 +311,6 @@ PRESETS: dict[str, Preset] = {
 }
 
 
-CHOICES: dict[str, tuple[object, ...]] = {
-    "numbers": ("standardised", "unit", "quantile"),
-    "levels": ("listed", "learned"),
-    "rules": ("model", "none"),
-    "prior": ("normal", "mixture", "autoregressive"),
-    "decoder": ("copula", "principal-direction"),
-    "activation": ("tanh", "relu", "silu"),
-    "memory": ("normal", "low"),
-    "objective": ("jitter", "exact"),
-    "locality_norm": (1, 2),
-}
-"""Valid values of settings that are a choice."""
-LIMITS: dict[str, tuple[float, float | None]] = {
-    "n_components": (1, 128),
-    "d_sum": (1, 4096),
-    "d_column": (1, 4096),
-    "kl_warm_up": (0, 1),
-    "column_dropout": (0, 0.99),
-    "hidden_dropout": (0, 0.99),
-    "weight_decay": (0, None),
-    "imagined_rows": (0, 10_000),
-    "gradient_memory": (0, 0.99999),
-    "averaging": (0, 0.99999),
-    "annealing": (0, None),
-    "gradient_limit": (0, None),
-    "rank": (0, 64),
-    "d_latent": (1, 512),
-    "d_hidden": (1, 8192),
-    "n_hidden_layers": (1, 32),
-    "locality_weight": (0, None),
-    "rank_weight": (0, None),
-    "batch_size": (1, 1_000_000),
-    "max_steps": (1, 100_000_000),
-    "max_passes": (0.1, None),
-    "patience_steps": (1, 100_000_000),
-    "min_improvement": (0, 100),
-    "patience_from": (0, 100_000_000),
-    "evaluate_every_steps": (1, 100_000_000),
-    "gap_weight": (0, 100),
-    "rare_level_rows": (0, 1_000_000),
-    "report_share": (0, 0.5),
-}
-"""Minimum and maximum of settings that are numbers. A maximum is more than any table needs, and
-little enough for a machine's memory; rates are under 1."""
-
 _LOW_MEMORY: dict[str, Any] = {"gap_weight": 1.0, "rare_level_rows": 12}
 """Settings that `memory: low` changes."""
 
@@ -418,39 +392,32 @@ def _plain(settings: Mapping[str, object]) -> dict[str, Any]:
 
 def _problem_of(key: str, value: object) -> Problem | None:
     """Returns the problem of one setting: unknown, of a wrong type or out of range; or None."""
-    hints = get_type_hints(TrainingConfig)
-    pointer = f"/{key}"
+    hints = get_type_hints(TrainingConfig, include_extras=True)
     if key not in hints:
         return _unknown_setting(key, [*hints])
-    is_mapping = get_origin(hints[key]) is Mapping
-    types = (Mapping,) if is_mapping else get_args(hints[key]) or (hints[key],)
-    if not _is_a(value, types):
-        names = " or ".join(_TYPE_NAMES.get(t, t.__name__) for t in types)
-        return Problem(f"setting {key} is {value!r}", pointer=pointer, expected=names)
-    if key in CHOICES and value not in CHOICES[key]:
-        expected = f"one of {', '.join(map(str, CHOICES[key]))}"
-        return Problem(f"setting {key} is {value!r}", pointer=pointer, expected=expected)
-    return _range_problem(key, value)
+    kinds, choices, limits = _allowed(hints[key])
+    expected = None
+    if not _is_a(value, kinds):
+        expected = " or ".join(_TYPE_NAMES.get(kind, kind.__name__) for kind in kinds)
+    elif choices and value not in choices:
+        expected = f"one of {', '.join(map(str, choices))}"
+    elif limits and isinstance(value, int | float):
+        expected = limits.expected(value)
+    if expected is None:
+        return None
+    return Problem(f"setting {key} is {value!r}", f"/{key}", expected=expected)
 
 
-def _range_problem(key: str, value: object) -> Problem | None:
-    """Returns the problem of a number that is not finite or not in its range, or None."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return None
-    least, most = LIMITS.get(key, (None, None))
-    if not math.isfinite(value):
-        expected = "a finite number"
-    elif least is not None and value < least:
-        expected = f"at least {least}"
-    elif most is not None and value > most:
-        expected = f"at most {most}"
-    elif key == "learning_rate" and not 0 < value <= 1:
-        expected = "between 0 and 1"
-    elif key == "held_out_share" and not 0 < value <= 0.5:
-        expected = "above 0, at most 0.5"
-    else:
-        return None
-    return Problem(f"setting {key} is {value}", pointer=f"/{key}", expected=expected)
+def _allowed(hint: Any) -> tuple[tuple[type, ...], tuple[object, ...], Range | None]:
+    """Returns (types, choices, range) of a setting's type hint."""
+    if get_origin(hint) is Annotated:
+        kinds, choices, _ = _allowed(hint.__origin__)
+        return kinds, choices, next((x for x in hint.__metadata__ if isinstance(x, Range)), None)
+    if get_origin(hint) is Literal:
+        return (type(get_args(hint)[0]),), get_args(hint), None
+    if get_origin(hint) is Mapping:
+        return (Mapping,), (), None
+    return get_args(hint) or (hint,), (), None
 
 
 _TYPE_NAMES = {type(None): "null", Mapping: "an object"}

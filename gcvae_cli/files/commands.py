@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from gcvae.files.table_reader import TableReader
     from gcvae.schema.columns import TableSchema
     from gcvae.synthesizer import Synthesizer
-    from gcvae.training.progress.training_progress import Progress
+    from gcvae.training.progress import Progress
 
 
 def schema(

@@ -142,8 +142,7 @@ async def _follow(resources: Resources, job: Job, seen: int) -> AsyncIterator[by
     sent_at = time.monotonic()
     while not resources.closing.is_set():
         if job.version > seen:
-            # The sentence `estimate.accuracy` is left out, because it does not change.
-            data = job_body(job).model_dump_json(by_alias=True, exclude={"estimate": {"accuracy"}})
+            data = job_body(job).model_dump_json(by_alias=True)
             yield format_sse_event(data_str=data, event="job", id=str(job.version))
             seen, sent_at = job.version, time.monotonic()
         if job.status.is_final:

@@ -16,7 +16,7 @@ from catalog.job_kinds import TrainSpec
 from catalog.pages import Order
 from catalog.records import DataKind, Dataset, Document, Model, ModelStatus, Scoring
 from gcvae.errors import SettingError
-from gcvae.training.costs import Cost, reporting_cost, training_cost
+from gcvae.training.costs import Cost, Work, cost, passes_of
 from gcvae.training.settings import configure, settle
 from service.access import Workspace
 from service.bodies import (
@@ -258,10 +258,9 @@ def training_estimate(training: Document, dataset: Dataset) -> Document:
     for table in dataset.tables or (vars(dataset),):
         rows, columns = table["rows"], table["columns"]
         settled = settle(config, n_rows=max(rows, 1), n_columns=columns)
-        levels = sum(len(column.get("levels") or ()) for column in table["schema"]["columns"])
-        costs.append(training_cost(training["preset"], settled, rows, columns, levels))
-    seconds = round(sum(cost.seconds for cost in costs), 1)
-    return Cost(seconds, max(cost.memory_bytes for cost in costs)).to_json()
+        costs.append(cost(Work.TRAIN, rows, columns, passes_of(settled, rows)))
+    seconds = sum(each.seconds for each in costs)
+    return Cost(seconds, max(each.memory_bytes for each in costs)).to_json()
 
 
 def report_estimate(training: Document, dataset: Dataset) -> Document | None:
@@ -270,11 +269,9 @@ def report_estimate(training: Document, dataset: Dataset) -> Document | None:
     Args:
         training: Training options, as `checked_training` returns them.
     """
-    share = _report_share(training, dataset)
-    if not share:
+    if not _report_share(training, dataset):
         return None
-    size = dataset.rows, dataset.columns, round(share * dataset.rows)
-    return reporting_cost(training["preset"], *size).to_json()
+    return cost(Work.REPORT, dataset.rows, dataset.columns).to_json()
 
 
 def _report_share(training: Document, dataset: Dataset) -> float | None:

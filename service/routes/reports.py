@@ -17,7 +17,7 @@ from catalog.records import DataKind, Dataset, Document, JobStatus, Model, Model
 from gcvae.errors import Problem, json_pointer
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.suggestions import unknown_name, unknown_names
-from gcvae.training.costs import reporting_cost
+from gcvae.training.costs import Work
 from service.access import Workspace
 from service.bodies import PRIORITY, Priority, RequestBody, ResultBody, Seed
 from service.database_samples import drawn_tables
@@ -223,9 +223,7 @@ def enqueue_report(
     _check_columns(model, body)
     cost = None
     if model.kind is DataKind.TABLE:
-        share = (model.record or {}).get("settings", {}).get("report_share", 0.0)
-        unseen = round(share * real.rows) if holdout is None else holdout.rows
-        cost = estimate(model, partial(reporting_cost, rows=real.rows, unseen=unseen))
+        cost = estimate(model, Work.REPORT, real.rows)
     require_room(resources, workspace)
     spec = ReportSpec(real.id, body.seed, body.holdout_dataset_id, body.columns)
     return enqueue(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from fastapi import APIRouter, Request, Response
@@ -14,8 +14,7 @@ from catalog.records import DataKind, Document, Job, JobStatus, Model, Result, S
 from gcvae.errors import Problem, ScoringError
 from gcvae.files.shards import SHARD_UNIT_ROWS
 from gcvae.schema.suggestions import unknown_name
-from gcvae.training.costs import Cost
-from gcvae.training.settings import PRESETS
+from gcvae.training.costs import Work, cost
 from service.access import Workspace
 from service.bodies import ResultBody, result_body
 from service.errors import RequestError
@@ -69,24 +68,16 @@ def enqueue(
     return result_body(job, None, content_path(job))
 
 
-def estimate(model: Model, cost: Callable[..., Cost]) -> Document | None:
-    """Returns the estimated cost of a job as JSON.
-
-    Returns None if the model was trained with a preset that this version does not have.
-
-    Args:
-        cost: Function that is called as `cost(preset, columns=n_columns)` and returns time and
-            memory.
-    """
-    record = model.record or {}
-    preset = record.get("preset")
-    if preset not in PRESETS:
-        return None
+def estimate(model: Model, work: Work, rows: int, passes: float = 1.0) -> Document:
+    """Returns the estimated cost of work on `rows` rows of a model's columns, as JSON; of a
+    database model's mean number of columns."""
     if model.kind is DataKind.DATABASE:
-        sizes = [(table["rows"], table["columns"]) for table in record["tables"].values()]
-        n_cells, n_rows = sum(rows * columns for rows, columns in sizes), sum(n for n, _ in sizes)
-        return cost(preset, columns=round(n_cells / max(n_rows, 1))).to_json()
-    return cost(preset, columns=len((model.schema or {"columns": []})["columns"])).to_json()
+        tables = (model.record or {})["tables"].values()
+        n_cells = sum(table["rows"] * table["columns"] for table in tables)
+        columns = round(n_cells / max(sum(table["rows"] for table in tables), 1))
+    else:
+        columns = len((model.schema or {"columns": []})["columns"])
+    return cost(work, rows, columns, passes).to_json()
 
 
 def cut_rows(rows: int, shard_rows: int) -> list[range]:

@@ -16,7 +16,7 @@ from catalog.workspace import Workspace as OpenedWorkspace
 from gcvae.errors import Problem
 from gcvae.files.row_documents import rows_to_csv
 from gcvae.numerics.seeds import derived_seed, fresh_seed
-from gcvae.training.costs import sampling_cost
+from gcvae.training.costs import Work
 from service.access import Workspace
 from service.bodies import (
     PRIORITY,
@@ -181,13 +181,12 @@ def enqueue_sample(
     require_room(resources, workspace)
     n_rows = expected_rows(model, spec) if spec.rows is None else spec.rows
     shard_rows = resources.settings.sample_shard_rows
-    cost = partial(sampling_cost, rows=n_rows)
     return enqueue(
         *(resources, workspace, JobKind.SAMPLE, model, spec),
         shards=() if spec.rows is None else cut_rows(n_rows, shard_rows),
         priority=priority,
         # The cost of conditions is unknown.
-        estimate=None if spec.is_conditional else estimate(model, cost),
+        estimate=None if spec.is_conditional else estimate(model, Work.SAMPLE, n_rows),
     )
 
 

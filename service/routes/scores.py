@@ -17,7 +17,7 @@ from gcvae.numerics.seeds import MAX_SEED
 from gcvae.scoring.score_options import ScoreOptions
 from gcvae.scoring.score_stream import MEDIA_TYPES
 from gcvae.scoring.served_scores import require_plain, require_scores
-from gcvae.training.costs import scoring_cost
+from gcvae.training.costs import Work
 from service.bodies import ResultBody, RowsBody, Seed, Whole
 from service.errors import RequestError, TableLimitError
 from service.http.negotiation import LIST_CONTENT, ListFormat
@@ -136,13 +136,12 @@ async def score_rows(
             filename = f"{rows.model.name}-scores.csv" if rows.form == "csv" else None
             return await rows.answer(work, filename)
 
-        cost = partial(scoring_cost, rows=found.rows, draws=options.typical_draws)
         return await rows.enqueue(
             JobKind.SCORE,
             options.to_json(),
             fingerprinted=options.to_json().values(),
             shards=cut_rows(found.rows, settings.score_shard_rows),
-            estimate=estimate(rows.model, cost),
+            estimate=estimate(rows.model, Work.SCORE, found.rows, options.typical_draws),
         )
 
 

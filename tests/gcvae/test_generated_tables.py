@@ -196,7 +196,7 @@ def test_every_table_is_learned_sampled_scored_mapped_saved_and_loaded(
 def test_every_table_decodes_to_what_it_was(table: Table) -> None:
     schema = table.schema
     typed = parse_table(table.frame, schema)
-    codec = TableCodec.fit(typed, schema, numbers="quantile", levels="learned")
+    codec = TableCodec.fit(typed, schema, encoding="quantile")
     back = codec.decode(codec.encode(typed))
     for part in codec.columns:
         same(part.column, back[part.name], typed[part.name])

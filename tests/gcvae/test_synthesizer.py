@@ -144,11 +144,11 @@ def test_a_model_of_the_unit_interval_is_saved_with_its_means_within_it(
     frame = pd.DataFrame(greys, columns=list("abcde"))
     columns = [{"name": n, "kind": "continuous", "minimum": 0, "maximum": 1} for n in frame]
     fitted = Synthesizer.fit(
-        frame, schema={"columns": columns}, preset=preset, settings=QUICK | {"numbers": "unit"}
+        frame, schema={"columns": columns}, preset=preset, settings=QUICK | {"encoding": "unit"}
     )
     fitted.save(tmp_path / "m.gcvae")
     loaded = Synthesizer.load(tmp_path / "m.gcvae")
-    assert loaded.config.numbers == "unit"
+    assert loaded.config.encoding == "unit"
     pd.testing.assert_frame_equal(fitted.sample(300, seed=2), loaded.sample(300, seed=2))
     scores = loaded.log_likelihood(frame, draws=20)
     pd.testing.assert_frame_equal(fitted.log_likelihood(frame, draws=20), scores)

@@ -8,7 +8,7 @@ from catalog import Produced
 from catalog.errors import NotFoundError
 from catalog.job_kinds import JobKind, ReportSpec, TrainSpec
 from catalog.records import DataKind, Dataset, Document
-from gcvae.training.costs import reporting_cost
+from gcvae.training.costs import Work, cost
 from models_store.errors import MissingObjectError
 from worker.errors import DeletedTableError
 from worker.work.attempt import Attempt
@@ -57,10 +57,9 @@ def next_report(trained: TrainSpec, dataset: Dataset) -> Document | None:
     """Returns the report job to queue after a training; None without rows set aside for it."""
     if not trained.holds_back:
         return None
-    spec, preset = ReportSpec(dataset.id, trained.training["seed"]), trained.training["preset"]
-    unseen = round(trained.training["report_share"] * dataset.rows)
-    cost = reporting_cost(preset, dataset.rows, dataset.columns, unseen)
-    return {"kind": JobKind.REPORT.value, "spec": spec.to_json(), "estimate": cost.to_json()}
+    spec = ReportSpec(dataset.id, trained.training["seed"])
+    estimate = cost(Work.REPORT, dataset.rows, dataset.columns).to_json()
+    return {"kind": JobKind.REPORT.value, "spec": spec.to_json(), "estimate": estimate}
 
 
 def _dataset(attempt: Attempt, dataset_id: str, name: str) -> TableReader:

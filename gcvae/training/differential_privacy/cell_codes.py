@@ -16,12 +16,13 @@ from gcvae.arrays import Codes, Mask
 from gcvae.cells.distinct_cells import Cells, TextColumn, cells_of
 from gcvae.cells.levels import read_levels
 from gcvae.cells.values import are_missing
+from gcvae.codec.rare_levels import OTHER
 from gcvae.files.source_columns import SourceColumns
 from gcvae.schema.columns import Column
 from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.date_text import read_dates
 from gcvae.spelling.number_text import are_numbers, numbers_of
-from gcvae.training.differential_privacy.declared import OTHER, ValueLine
+from gcvae.training.differential_privacy.declared import ValueLine
 
 MISSING, UNFIT = -1, -2
 """Codes of a missing cell, and of a cell that does not fit the schema."""

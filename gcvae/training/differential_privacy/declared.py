@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gcvae.codec.rare_levels import OTHER
 from gcvae.errors import Problem, SchemaError, SettingError
 from gcvae.rules.grids import Grid
 from gcvae.schema.columns import Column, Draft, TableSchema, read_document
@@ -20,8 +21,6 @@ from gcvae.schema.steps import duration, exact
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, unknown_name
 from gcvae.training.differential_privacy.budget import Budget
 
-OTHER = "(other)"
-"""Level that stands for all rare levels of a column whose levels are discovered."""
 _TARGET = "/differential_privacy/target"
 
 
@@ -118,8 +117,8 @@ def _undeclared(draft: Draft, pointer: str, is_discovered: bool) -> list[Problem
         return []
     name, kind = draft["name"], draft.get("kind")
     if kind is None:
-        lines = {"kind": f'"kind": one of {", ".join(ColumnKind)}'}
-        return [_missing("kind", name, f"{pointer}/{key}", line) for key, line in lines.items()]
+        line = f'"kind": one of {", ".join(ColumnKind)}'
+        return [_missing("kind", name, f"{pointer}/kind", line)]
     lines = _LINES[kind.outcomes]
     if kind.outcomes is Outcomes.LINE:
         lines = lines | _lines_of_grid(kind)

@@ -124,7 +124,7 @@ def _rare_rows(record: Mapping[str, Any], share: float) -> int:
     settings = record.get("settings")
     if settings is None:
         return max(int(LEAST_SHARED_ROWS * share), 1)
-    return int(settings["rare_level_rows"]) if settings["levels"] == "learned" else 1
+    return int(settings["rare_level_rows"]) if settings["encoding"] == "quantile" else 1
 
 
 def _inferred(real: Rows) -> TableSchema:

@@ -27,7 +27,7 @@ from tests.lengths import first_of, tries
 def fitted(frame: pd.DataFrame) -> tuple[pd.DataFrame, TableCodec]:
     schema = infer_schema(frame).schema
     typed = parse_table(frame, schema)
-    return typed, TableCodec.fit(typed, schema, numbers="quantile")
+    return typed, TableCodec.fit(typed, schema, encoding="quantile")
 
 
 def skewed(n: int = 3000) -> pd.DataFrame:
@@ -161,7 +161,7 @@ def test_tables_of_a_few_rows_have_a_codec(n: int) -> None:
     frame = pd.DataFrame({"x": np.arange(n) * 1.5 + 0.1, "y": np.arange(n) % 2})
     schema = infer_schema(frame, {"columns": [{"name": "x", "kind": "continuous"}]}).schema
     typed = parse_table(frame, schema)
-    codec = TableCodec.fit(typed, schema, numbers="quantile")
+    codec = TableCodec.fit(typed, schema, encoding="quantile")
     pd.testing.assert_series_equal(codec.decode(codec.encode(typed))["x"], typed["x"])
 
 

@@ -25,7 +25,7 @@ def fitted(frame: pd.DataFrame, **kinds: str) -> tuple[pd.DataFrame, TableCodec]
     given = {"columns": [{"name": name, "kind": kind} for name, kind in kinds.items()]}
     schema = infer_schema(frame, given).schema
     typed = parse_table(frame, schema)
-    return typed, TableCodec.fit(typed, schema, numbers="quantile", levels="learned")
+    return typed, TableCodec.fit(typed, schema, encoding="quantile")
 
 
 def cities(n: int = 4000) -> pd.DataFrame:

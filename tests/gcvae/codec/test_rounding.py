@@ -55,7 +55,7 @@ def drawn(numbers: Any, kind: str = "quantile", rows: int = 20_000) -> pd.Series
     margins draws them."""
     frame = pd.DataFrame({"x": numbers, "other": ["a", "b"] * (len(numbers) // 2)})
     schema = infer_schema(frame, {"columns": [{"name": "x", "kind": "continuous"}]}).schema
-    codec = TableCodec.fit(parse_table(frame, schema), schema, numbers=kind)
+    codec = TableCodec.fit(parse_table(frame, schema), schema, encoding=kind)
     codec = TableCodec.from_json(json.loads(json.dumps(codec.to_json())))
     values = normal((rows, 2), generator_for(0, "values")).double()
     encoded = codec.encode(parse_table(frame, schema)).codes

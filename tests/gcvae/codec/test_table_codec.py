@@ -259,7 +259,7 @@ def test_a_column_that_equals_another_in_every_row_is_copied_and_not_modelled() 
     frame = frame.assign(c=frame["a"], d=frame["b"], e=frame["b"].where(frame.index > 0, 2))
     schema = infer_schema(frame).schema
     table = parse_table(frame, schema)
-    codec = TableCodec.fit(table, schema, with_copies=True)
+    codec = TableCodec.fit(table, schema, encoding="quantile")
     assert codec.copies == {"c": "a", "d": "b"}
     assert [column.name for column in codec.columns] == ["a", "b", "e"]
     pd.testing.assert_frame_equal(codec.decode(codec.encode(table)), table)
@@ -270,7 +270,7 @@ def test_rare_flags_that_agree_by_chance_are_no_copies() -> None:
     flag = [True, True] + [False] * 98
     frame = pd.DataFrame({"a": flag, "b": flag})
     schema = infer_schema(frame).schema
-    assert TableCodec.fit(parse_table(frame, schema), schema, with_copies=True).copies == {}
+    assert TableCodec.fit(parse_table(frame, schema), schema, encoding="quantile").copies == {}
 
 
 def test_a_fresh_whole_number_reads_back_as_one() -> None:
@@ -296,7 +296,7 @@ def test_only_columns_that_may_hold_the_same_are_copies() -> None:
     cells = [str(i) for i in range(60)]
     frame = pd.DataFrame({"a": cells, "b": cells}, dtype=object)
     schema = infer_schema(frame, {"columns": [{"name": "a", "maximum": 99}]}).schema
-    assert TableCodec.fit(parse_table(frame, schema), schema, with_copies=True).copies == {}
+    assert TableCodec.fit(parse_table(frame, schema), schema, encoding="quantile").copies == {}
 
 
 def test_on_the_unit_interval_numbers_lie_by_the_range_of_their_column() -> None:
@@ -315,7 +315,7 @@ def test_on_the_unit_interval_numbers_lie_by_the_range_of_their_column() -> None
     ]}  # fmt: skip
     schema = infer_schema(frame, given).schema
     values = parse_table(frame, schema)
-    codec = TableCodec.fit(values, schema, numbers="unit")
+    codec = TableCodec.fit(values, schema, encoding="unit")
     found = codec.encode(values).values
     expected = [[0.25, 0.5, 0.75, 0.4], [0, 1, 0.5, 0.75], [0, 1, 0.5, 0.25], [0.5] * 4]
     np.testing.assert_allclose(found.numpy(), np.array(expected).T, atol=1e-12)

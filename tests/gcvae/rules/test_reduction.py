@@ -176,7 +176,7 @@ def test_rules_are_undone_in_the_order_of_their_parents_whatever_that_of_the_col
     ]
     schema = schema_of(frame, rules)
     typed = parse_table(frame, schema)
-    codec = TableCodec.fit(typed, schema, numbers="quantile", with_rules=True)
+    codec = TableCodec.fit(typed, schema, encoding="quantile", with_rules=True)
     assert [rewriting.column for rewriting in codec.reduction.rewritings] == ["b", "c"]
     pd.testing.assert_frame_equal(codec.decode(codec.encode(typed)), typed)
 

@@ -15,8 +15,8 @@ from gcvae.model.decoders import GenerativeModel
 from gcvae.numerics.generators import generator_for
 from gcvae.training import loop as training
 from gcvae.training.assembly import build_model
-from gcvae.training.loop import split, train
-from gcvae.training.progress.training_progress import Progress, TrainingResult
+from gcvae.training.loop import TrainingResult, split, train
+from gcvae.training.progress import Progress
 from gcvae.training.settings import (
     SettledConfig,
     TrainingConfig,
@@ -199,7 +199,7 @@ def test_progress_runs_from_zero_to_one_and_knows_the_bounds() -> None:
     seen: list[Progress] = []
     _, result = fit(config(), progress=seen.append)
     assert [seen[0].fraction, seen[-1].fraction] == [0.0, 1.0]
-    assert seen[-1].bound_held_out == result.history[-1].bound_held_out
+    assert seen[-1].bound_held_out == result.best.bound_held_out
     assert seen[-1].rows_per_second is not None
 
 

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gcvae.training.progress.training_progress import Evaluation
-from gcvae.training.schedule import Schedule
+from gcvae.training.schedule import Evaluation, Schedule
 from gcvae.training.settings import SettledConfig, configure, settle
 
 SETTINGS = {

@@ -5,16 +5,15 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
 from gcvae.errors import SettingError
 from gcvae.training.settings import (
-    CHOICES,
-    LIMITS,
     MOST_HELD_OUT_ROWS,
     PRESETS,
+    Range,
     SettledConfig,
     TrainingConfig,
     configure,
@@ -26,8 +25,15 @@ from tests.wordings import refuses
 NAMES = [field.name for field in dataclasses.fields(TrainingConfig)]
 TYPES = get_type_hints(TrainingConfig)
 NUMBERS = [name for name in NAMES if {int, float} & {TYPES[name], *get_args(TYPES[name])}]
-MINIMA = {name: least for name, (least, _) in LIMITS.items()}
-MAXIMA = {name: most for name, (_, most) in LIMITS.items() if most is not None}
+RANGES = {
+    name: limits
+    for name, hint in get_type_hints(TrainingConfig, include_extras=True).items()
+    for limits in getattr(hint, "__metadata__", ())
+    if isinstance(limits, Range)
+}
+MINIMA = {name: limits.least for name, limits in RANGES.items() if not limits.is_open}
+MAXIMA = {name: limits.most for name, limits in RANGES.items() if limits.most is not None}
+CHOICES = {name: get_args(hint) for name, hint in TYPES.items() if get_origin(hint) is Literal}
 SIZES = (1, 9, 10, 294, 999, 1000, 2999, 3000, 29_999, 30_000, 99_999, 100_000, 2_000_000)
 
 
@@ -174,10 +180,9 @@ def test_low_memory_sets_what_is_not_given() -> None:
 # Limits
 
 
-def test_every_number_has_a_least_value() -> None:
-    by_interval = {"learning_rate", "held_out_share", "locality_norm"}
-    assert set(NUMBERS) - set(MINIMA) == by_interval
-    assert set(MAXIMA) <= set(NUMBERS)
+def test_every_number_has_a_range() -> None:
+    assert set(NUMBERS) == set(RANGES)
+    assert set(RANGES) - set(MINIMA) == {"learning_rate", "held_out_share"}
 
 
 @pytest.mark.parametrize("name", sorted(MINIMA))
@@ -194,6 +199,12 @@ def test_the_most_is_taken_and_what_is_above_it_refused(name: str) -> None:
     assert getattr(configure("default", {name: most}), name) == most
     with refuses(SettingError, f"/{name}", names=f"at most {most}"):
         configure("default", {name: most + 1})
+
+
+@pytest.mark.parametrize("name", sorted(set(RANGES) - set(MINIMA)))
+def test_an_open_range_leaves_out_its_minimum(name: str) -> None:
+    with refuses(SettingError, f"/{name}", names="above 0, at most"):
+        configure("default", {name: RANGES[name].least})
 
 
 @pytest.mark.parametrize("name", sorted(CHOICES))

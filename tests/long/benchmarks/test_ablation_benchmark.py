@@ -93,7 +93,7 @@ def test_switches_take_mechanisms_away(table) -> None:
 
 
 def test_a_decorated_library_is_whole_again(table) -> None:
-    owner, name = found_at("gcvae.training.finishing:calibrate")
+    owner, name = found_at("gcvae.training.fitting:calibrate")
     before = getattr(owner, name)
     with switched_off(SWITCHES["calibration"].seams):
         assert getattr(owner, name) is not before

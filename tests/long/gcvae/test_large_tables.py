@@ -24,7 +24,7 @@ from gcvae.profiling import infer
 from gcvae.schema.columns import TableSchema
 from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.preparation import PreparedTable, prepared_table, table_digest
-from gcvae.training.progress.training_progress import Progress
+from gcvae.training.progress import Progress
 from gcvae.training.settings import configure
 from tests.gcvae.conditioned_tables import table as conditioned_table
 from tests.gcvae.test_generated_tables import Table, tables

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp
 
+from gcvae.codec.rare_levels import OTHER
 from gcvae.files.source_columns import frame_columns
 from gcvae.schema.columns import Column, Missing
 from gcvae.schema.kinds import ColumnKind
@@ -27,7 +28,7 @@ from gcvae.training.differential_privacy.bins import (
 from gcvae.training.differential_privacy.budget import Budget
 from gcvae.training.differential_privacy.cell_codes import MISSING, UNFIT, column_codes
 from gcvae.training.differential_privacy.counts import BinnedRows, candidate_pairs
-from gcvae.training.differential_privacy.declared import OTHER, declared_table
+from gcvae.training.differential_privacy.declared import declared_table
 from gcvae.training.differential_privacy.discovery import LEAST_ROWS, discovered_levels, threshold
 from gcvae.training.differential_privacy.ledger import Ledger
 from gcvae.training.differential_privacy.selection import round_scores

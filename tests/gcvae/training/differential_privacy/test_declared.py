@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from gcvae.codec.rare_levels import OTHER
 from gcvae.errors import SchemaError, SettingError
 from gcvae.training.differential_privacy.budget import Budget
-from gcvae.training.differential_privacy.declared import OTHER, declared_table
+from gcvae.training.differential_privacy.declared import declared_table
 from gcvae.training.settings import configure
 from tests.gcvae.training.differential_privacy.tables import (
     declared_document,

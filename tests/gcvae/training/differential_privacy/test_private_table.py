@@ -18,7 +18,7 @@ from gcvae.errors import BudgetError, CancelledError, SchemaError, TableError
 from gcvae.training.differential_privacy.budget import Budget
 from gcvae.training.differential_privacy.private_table import private_table
 from gcvae.training.preparation import table_digest
-from gcvae.training.progress.training_progress import Progress
+from gcvae.training.progress import Progress
 from tests.gcvae.training.differential_privacy.tables import (
     N_ROWS,
     declared_document,

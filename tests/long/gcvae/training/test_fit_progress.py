@@ -1,10 +1,12 @@
-"""A fit's progress is one line: it only grows, is 1 at the end, and knows about when that is."""
+"""A fit's progress is one line: it only grows, and is 1 at the end."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,17 +15,11 @@ import pytest
 
 from gcvae import Synthesizer, TableReader
 from gcvae.errors import CancelledError
+from gcvae.training import progress as training_progress
 from gcvae.training.checkpoints import CheckpointStore
-from gcvae.training.progress import fit_progress, training_progress
-from gcvae.training.progress.fit_progress import (
-    FitProgress,
-    TableSize,
-    finishing_seconds,
-    step_seconds,
-)
-from gcvae.training.progress.training_progress import Evaluation, Progress, Reporter
-from gcvae.training.schedule import Schedule
-from gcvae.training.settings import TrainingConfig, configure, settle
+from gcvae.training.progress import FitProgress, Progress
+from gcvae.training.schedule import Evaluation, Schedule
+from gcvae.training.settings import configure, settle
 
 RUNS = json.loads((Path(__file__).parents[1] / "training_runs.json").read_text())
 """Runs of default settings on four real tables: where they looked at the held-out bound, and what
@@ -82,95 +78,47 @@ def test_the_fraction_of_a_fit_only_grows(name: str) -> None:
     settings = {"max_steps": 150, "patience_steps": 150, "annealing": 0.3}
     told = told_by(rows, schema=schema, settings=settings)
     is_one_line(told)
-    left = [progress.seconds_left for progress in told if progress.seconds_left is not None]
-    assert left[-1] == 0.0 <= min(left) < 0.5 * max(left)
+    assert told[-1].seconds_left == 0.0
 
 
-class _Clock:
-    """Seconds that pass as a simulated fit says, whatever the machine does."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def pass_seconds(self, seconds: float) -> None:
-        self.now += seconds
-
-
-@dataclass
-class _Run:
-    """A training run of so many steps, which has no bounds."""
-
-    last_step: int
-    batch_size: int
-    step: int = 0
-    epoch: int = 0
-    n_epochs: int = 1
-    history: tuple[Evaluation, ...] = ()
-
-    @property
-    def is_over(self) -> bool:
-        return self.step == self.last_step
-
-    @property
-    def steps_left(self) -> float:
-        return float(self.last_step - self.step)
-
-
-def simulated(clock: _Clock, *, training: float, finishing: float) -> list[tuple[float, Progress]]:
-    """What a fit tells, and when, whose steps and finishing take these times the planned seconds.
-
-    The plan is that of the preset for a table of 6,000 rows and 12 columns.
-    """
-    told: list[tuple[float, Progress]] = []
-    config, size = TrainingConfig(max_steps=400, annealing=0.0), TableSize(6_000, 12, 6)
-    settled = settle(config, n_rows=size.rows, n_columns=size.columns)
-    line = FitProgress(lambda progress: told.append((clock.now, progress)), "fast")
-    for share in np.linspace(0.0, 1.0, 6):
-        line.preparing(float(share))
-        clock.pass_seconds(0.1)
-        if share == 0.0:
-            line.plan(config, size)
-    run = _Run(last_step=settled.max_steps, batch_size=settled.batch_size)
-    reporter = Reporter(run, line.training)
-    reporter.start()
-    while not run.is_over:
-        clock.pass_seconds(training * step_seconds("fast", settled, size))
-        run.step += 1
-        reporter.stepped()
-    parts = finishing_seconds("fast", settled, size, has_hard_rules=False)
-    for name, seconds in parts.items():
-        with line.finishing(name) as report:
-            for share in np.linspace(0.1, 1.0, 10):
-                clock.pass_seconds(0.1 * finishing * seconds)
-                report(float(share))
-    line.end()
-    return told
-
-
-@pytest.mark.parametrize("speeds", [(1.0, 1.0), (3.0, 3.0), (0.6, 0.6), (1.0, 1.4), (1.4, 1.0)])
-def test_the_seconds_left_are_about_right(
-    speeds: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+def test_the_seconds_left_are_the_time_so_far_for_each_part_that_is_left(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clock = _Clock()
-    for module in (fit_progress, training_progress):
-        monkeypatch.setattr(module, "clock", clock)
-    told = simulated(clock, training=speeds[0], finishing=speeds[1])
-    is_one_line([progress for _, progress in told])
-    end = told[-1][0]
-    said, real = np.array(
-        [
-            (progress.seconds_left, end - at)
-            for at, progress in told
-            if 0.2 * end <= at < end and progress.seconds_left is not None
-        ]
-    ).T
-    assert len(said) > 10
-    are_long = real > 0.02 * end
-    ratios = said[are_long] / real[are_long]
-    assert 0.7 <= np.median(ratios) <= 1.5
-    assert 0.5 <= ratios.min() <= ratios.max() <= 2.0
+    clock = SimpleNamespace(monotonic=partial(next, iter(np.arange(60.0))))
+    monkeypatch.setattr(training_progress, "time", clock)
+    told: list[Progress] = []
+    line = FitProgress(told.append)
+    for share in (0.5, 1.0):
+        line.preparing(share)
+    for share in (0.0, 0.25, 0.5, 1.0):
+        line.training(Progress("training", share))
+    for name in ("prior", "calibration", "acceptance", "scores", "map"):
+        with line.finishing(name) as report:
+            report(0.5)
+    line.end()
+    is_one_line(told)
+    for seconds, progress in enumerate(told[1:], 1):
+        fraction = progress.fraction
+        assert progress.seconds_left == pytest.approx(seconds * (1.0 - fraction) / fraction)
+
+
+def test_the_seconds_left_of_a_resumed_run_leave_out_what_was_done_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SimpleNamespace(monotonic=partial(next, iter(np.arange(60.0))))
+    monkeypatch.setattr(training_progress, "time", clock)
+    left: list[float | None] = []
+    for first in (0.0, 0.5):
+        told: list[Progress] = []
+        clock.monotonic = partial(next, iter(np.arange(60.0)))
+        line = FitProgress(told.append)
+        line.preparing(1.0)
+        line.training(Progress("training", first))
+        line.training(Progress("training", 0.75))
+        left.append(told[-1].seconds_left)
+    assert left[0] is not None
+    assert left[1] is not None
+    assert left[1] > 2.0 * left[0]
 
 
 def test_the_finishing_moves_too_and_can_be_cancelled() -> None:

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from gcvae import Synthesizer
-from gcvae.training.finishing import memory_gap
+from gcvae.training.fitting import memory_gap
+from gcvae.training.loop import TrainingResult
 from gcvae.training.preparation import prepared_table
-from gcvae.training.progress.fit_progress import FitProgress
-from gcvae.training.progress.training_progress import Evaluation, TrainingResult
+from gcvae.training.schedule import Evaluation
 from gcvae.training.settings import configure
 
 
@@ -65,7 +65,7 @@ def test_the_gap_is_that_of_rows_of_training_to_rows_held_out(
 ) -> None:
     """As if the rows that the model finds least likely, or most, had been held out."""
     config = configure("fast")
-    with prepared_table(noise(160), None, config, FitProgress(None, "fast"), 0, None) as prepared:
+    with prepared_table(noise(160), None, config) as prepared:
         scores = model.log_likelihood(noise(160), draws=20)["log_likelihood"].to_numpy()
         order = np.argsort(scores if are_unlikely else -scores)
         held_out = torch.from_numpy(order[:40].copy())
