@@ -586,8 +586,7 @@ class Synthesizer:
         Args:
             kind: `total` (dependence in synthetic rows), `data` (in the training table),
                 `difference` (total minus data), `expected` (the decoder's copula averaged over z),
-                `local` (the decoder's copula for one row or z), or `within` and `between` (parts of
-                the correlation: given z, and through z). See docs/dependencies.md.
+                or `local` (the decoder's copula for one row or z). See docs/dependencies.md.
             seed: Seed of the random generator; equal seeds give equal maps.
             row: Cells by column, for the `local` map, which is computed at this row's posterior.
                 Columns that are absent or None are integrated out.

@@ -531,8 +531,8 @@ class Client(Connections):
 
         Args:
             kind: `total` (dependence in synthetic rows), `data` (in the training table),
-                `difference` (total minus data), `expected` (the decoder's copula averaged over z),
-                or `within` and `between` (parts of the correlation: given z, and through z).
+                `difference` (total minus data), or `expected` (the decoder's copula averaged over
+                z).
             row: Cells by column, for the map at this row's posterior; `kind` is then ignored.
             z: Latent vector, for the map at this vector; an alternative to `row`.
             seed: Seed of the map.
