@@ -511,7 +511,6 @@ class Synthesizer:
         tolerance: float | None = None,
         measure: str = "density",
         score_missingness: bool = False,
-        jitters: int = 0,
     ) -> Any:
         """Returns the score of each row: an importance-weighted lower bound on log p(row), in nats.
 
@@ -536,8 +535,6 @@ class Synthesizer:
                 `rounding_cell` or of the quantile bin (`pmf`).
             score_missingness: Whether a missing cell contributes its probability of being missing
                 instead of being integrated out.
-            jitters: Number of random jitters of a copula's discrete cells for each draw; 0
-                integrates over them exactly.
 
         Returns:
             One row per row of `frame`, in a frame of the same library: `log_likelihood`, its
@@ -552,7 +549,7 @@ class Synthesizer:
             SettingError: An option is out of range, or not allowed if `scoring` is `flag`.
             ScoringError: `scoring` is `off`.
         """
-        options = ScoreOptions(draws, seed, jitters, measure, score_missingness, tolerance)
+        options = ScoreOptions(draws, seed, measure, score_missingness, tolerance)
         blocks = list(with_index_of(self.scorer.blocks(frame, options), frame))
         scores = pd.concat(blocks) if blocks else self.scorer.empty()
         return of_kind(scores, kind_of(frame))

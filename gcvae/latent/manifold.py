@@ -50,7 +50,7 @@ class Manifold:
         z_2: Grid values of the second dimension of z. Shape: (S,).
         log_density: Log prior density log p(z), nats. Shape: (S, S).
         columns: Quantiles or level probabilities of each column.
-        loadings: Loadings of the copula given z, for D columns and rank r; None without a copula.
+        loadings: Loadings of the copula given z, for D columns; None without a copula.
             Shape: (S, S, D, r).
         notes: Statements for users on the meaning of the numbers.
     """

@@ -10,7 +10,7 @@ from torch import Tensor
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.errors import Problem, TableError
 from gcvae.model.decoders import GenerativeModel
-from gcvae.numerics.generators import normal
+from gcvae.numerics.generators import normal, uniform
 from gcvae.numerics.normal import log_normal_density
 
 
@@ -35,7 +35,8 @@ def posterior_draws(
         eps = normal((n_draws, 1, eta.shape[-1]), generator).to(eta.dtype)
         z = eta + log_tau.exp() * eps
         log_q = (log_normal_density(eps) - log_tau).sum(-1)
-        log_prob = model.conditional(z).log_exact(row, generator)
+        noise = uniform((n_draws, *row.codes.shape), generator, torch.float64)
+        log_prob = model.decoder.row_likelihoods()(row, z, noise)[..., -1]
         log_joint = log_prob + model.prior.log_prob(z)
     log_weight = (log_joint - log_q).double()[:, 0]
     if bool(torch.isneginf(log_weight).all()):

@@ -127,8 +127,8 @@ class ConstrainedModel:
             source: Function that draws the rows before rejection; None draws them from the model.
 
         Raises:
-            HardRuleError: The rows need more than _MOST_DRAWS draws per row of the block, or none of
-                MEASURED_ROWS is accepted.
+            HardRuleError: The rows need more than `_MOST_DRAWS` draws per row of the block, or none
+                of MEASURED_ROWS is accepted.
         """
         kept: list[EncodedTable] = []
         n_kept, n_drawn, size = 0, 0, block_rows

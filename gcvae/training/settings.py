@@ -88,8 +88,8 @@ class TrainingConfig:
     """Whether margins and logits are corrected after training. Logits are shrunk where that raises
     the held-out likelihood; then each column's distribution is matched to that of the table."""
     rank: Annotated[int, USUAL] = 1
-    """Rank of the matrix A in the copula's matrix I + A A^T. With 0, columns are
-    independent given z, as in a usual VAE."""
+    """Rank of the copula: 1 for the matrix I + a a^T; 0 for columns independent given z, as
+    in a usual VAE."""
     d_latent: Annotated[int | None, USUAL] = None
     """Dimensions of the latent vector z. Rule: half the number of modelled columns, from 2 to
     16."""
@@ -103,10 +103,10 @@ class TrainingConfig:
     """Whether gradients of the copula also flow through the normal scores."""
     objective: str = "jitter"
     """Likelihood of discrete columns in a copula: `jitter` is the continuous extension with one
-    sample per row, as in the paper; `exact` integrates, for rank 0 or 1."""
+    sample per row, as in the paper; `exact` integrates."""
     locality_weight: float = 0.0
-    """Weight of the locality regulariser, in nats per row: the squared norm of each column of A
-    (see `rank`), or of the principal direction."""
+    """Weight of the locality regulariser, in nats per row: the squared norm of a (see `rank`), or
+    of the principal direction."""
     locality_norm: int = 2
     """Norm in the locality regulariser: 1 (sum of absolute values) or 2 (Euclidean)."""
     rank_weight: float = 0.0
@@ -309,7 +309,7 @@ LIMITS: dict[str, tuple[float, float | None]] = {
     "averaging": (0, 0.99999),
     "annealing": (0, None),
     "gradient_limit": (0, None),
-    "rank": (0, 64),
+    "rank": (0, 1),
     "d_latent": (1, 512),
     "d_hidden": (1, 8192),
     "n_hidden_layers": (1, 32),
@@ -375,14 +375,6 @@ def configure(preset: str, settings: Mapping[str, object] | None = None) -> Trai
     if config.memory == "low":
         own = {name: value for name, value in _LOW_MEMORY.items() if name not in (settings or {})}
         config = dataclasses.replace(config, **own)
-    if config.objective == "exact" and config.rank > 1 and config.decoder == "copula":
-        raise SettingError(
-            Problem(
-                f"the exact objective has no quadrature for rank {config.rank}",
-                pointer="/objective",
-                expected="rank 0 or 1, or objective jitter",
-            )
-        )
     return config
 
 

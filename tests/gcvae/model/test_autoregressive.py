@@ -96,7 +96,7 @@ def test_walking_column_by_column_gives_the_same_probability() -> None:
     model, rows = autoregressive_model(MIXED), mixed_rows()
     noise = uniform((1, 40, len(MIXED)), generator_for(0, "noise"), torch.float64)
     walked = model.decoder.row_likelihoods()(rows, latents(40)[None], noise)[0]
-    expected = model.conditional(latents(40)).log_prefixes(rows, None)
+    expected = model.conditional(latents(40)).log_prefixes(rows)
     torch.testing.assert_close(walked.float(), expected.float(), atol=1e-6, rtol=0)
 
 
