@@ -155,4 +155,5 @@ class AutoregressiveConditional(Conditional):
         return codes.view(shape), values.view(shape)
 
     def walk(self, factor: Tensor | None = None) -> AutoregressiveWalk:
-        return AutoregressiveWalk(self.marginals, self.network, self.outputs, self.context)
+        context = self.context.flatten(0, -2)
+        return AutoregressiveWalk(self.network, self.marginals, context)
