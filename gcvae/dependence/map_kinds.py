@@ -21,6 +21,7 @@ from gcvae.errors import InputError, LeftOutError, Problem, SettingError
 from gcvae.files.typed_columns import TypedTable, rows_at
 from gcvae.model.posterior import posterior_draws
 from gcvae.numerics.generators import generator_for
+from gcvae.numerics.row_noise import RowNoise
 from gcvae.sampling.constrained import ConstrainedModel
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.suggestions import unknown_name
@@ -126,14 +127,15 @@ class DependencyMaps:
             TableError: The row has probability zero under the model.
         """
         names = [column.name for column in self.model.codec.columns]
-        generator = generator_for(seed, "local dependencies")
-        z, weight = posterior_draws(self.model.model, row, self._n_draws(), names, generator)
+        noise = RowNoise.numbered(seed, "local dependencies", [0])
+        z, weight = posterior_draws(self.model.model, row, self._n_draws(), names, noise)
         effective = float(1.0 / weight.square().sum())
         note = (
-            f"averaged over the posterior of the row: {len(z):,} importance-weighted draws of "
-            f"q(z|x), effective sample size {effective:,.0f}"
+            f"averaged over the posterior of the row: {len(z):,} importance-weighted draws, "
+            f"effective sample size {effective:,.0f}"
         )
         few = ("too few for an accurate map",) if effective < _FEW_EFFECTIVE_DRAWS else ()
+        generator = generator_for(seed, "local dependencies")
         return self._of_copula("local", z, weight, (note, *few), generator)
 
     def at_latent(self, z: Sequence[float]) -> DependencyMap:
