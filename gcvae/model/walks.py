@@ -1,10 +1,10 @@
 """Passes that visit the columns of a decoder one by one, for N rows, each with its latent vector.
 
     autoregressive decoder   p_j(x_j | x_<j, z)
-    Gaussian copula          q_j = (b_j . f + e_j) / psi_j,  f ~ N(0, I_r)
+    Gaussian copula          q_j = (b_j f + e_j) / psi_j,  f ~ N(0, 1)
     principal direction      x_j = mu_j + a_j f + sqrt(omega) e_j,  f ~ N(0, 1)
 
-Given z and the factors f of the copula or principal direction, the columns are independent; those
+Given z and the factor f of the copula or principal direction, the columns are independent; those
 of an autoregressive decoder depend on earlier columns.
 """
 
@@ -49,8 +49,8 @@ class IndependentWalk:
     Attributes:
         marginals: Output layers of the decoder.
         parameters: Parameters of the marginals given z.
-        pull: B f, with B the copula's loadings; None without a copula. Shape: (N, D).
-        scale: Standard deviations of B f + e; None without a copula. Shape: (N, D).
+        pull: b f, with b the copula's loadings; None without a copula. Shape: (N, D).
+        scale: Standard deviations of b f + e; None without a copula. Shape: (N, D).
     """
 
     marginals: Marginals

@@ -140,11 +140,6 @@ class ScoreOptions:
         return min(MOST_DRAWS, max(FIRST_DRAWS, needed))
 
     @property
-    def most_draws(self) -> int:
-        """Maximum number of draws of z for a row."""
-        return MOST_DRAWS if self.draws is None else self.draws
-
-    @property
     def has_percentiles(self) -> bool:
         """Whether scores can be ranked among those of held-out rows: True if the measure is
         `density`, with which held-out rows were scored."""
