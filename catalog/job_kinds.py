@@ -168,7 +168,6 @@ class ScoreSpec(TableSpec):
         format: Format of the scores: csv or json.
         draws: Number of latent vectors sampled for each row; None to continue until `tolerance` is
             reached.
-        jitters: Number of random jitters of discrete cells for each draw; 0 integrates exactly.
         measure: Measure of continuous values: `density`, `rounding_cell` or `pmf`.
         score_missingness: Whether a missing cell contributes its probability of being missing.
         tolerance: Target standard error of a score, in nats; None for the default.
@@ -179,7 +178,6 @@ class ScoreSpec(TableSpec):
     seed: int
     format: str
     draws: int | None = None
-    jitters: int = 0
     measure: str = "density"
     score_missingness: bool = False
     tolerance: float | None = None

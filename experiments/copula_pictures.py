@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from scipy.special import ndtr
 
-from gcvae.model.copula import LowRankCopula
+from gcvae.model.copula import RankOneCopula
 from gcvae.numerics.generators import generator_for
 
 N_POINTS = 600
@@ -48,8 +48,8 @@ def draw_scores(
     Returns:
         The scores, shape (n, 2), and their correlation by the formula.
     """
-    loadings = torch.tensor(a)[None, :, None].expand(n, 2, 1)
-    copula = LowRankCopula(loadings, torch.full((n,), omega))
+    loadings = torch.tensor(a).expand(n, 2)
+    copula = RankOneCopula(loadings, torch.full((n,), omega))
     scores = copula.sample(generator_for(0, f"picture {a} {omega}"))
     return scores.double().numpy(), float(copula.correlation()[0, 0, 1])
 

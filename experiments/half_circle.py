@@ -155,7 +155,7 @@ def norm_of_a(fitted: Synthesizer) -> float:
     z = fitted.model.prior.sample(1_000, generator_for(0, "norm of a"))
     with torch.no_grad():
         loadings = fitted.model.conditional(z).loadings
-    return 0.0 if loadings is None else float(loadings.norm(dim=(-2, -1)).mean())
+    return 0.0 if loadings is None else float(loadings.norm(dim=-1).mean())
 
 
 def truth(sets: Sets, points: Points) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def gaussians(fitted: Synthesizer, n_steps: int) -> tuple[Points, Points]:
         loadings = conditional.loadings
     covariance = np.apply_along_axis(np.diag, -1, np.exp(2.0 * log_sigma))
     if loadings is not None and fitted.preset == "paper-vae-roc":
-        a = loadings[..., 0].double().numpy()
+        a = loadings.double().numpy()
         covariance += a[:, :, None] * a[:, None, :] * ~np.eye(2, dtype=bool)
     codecs = [codec for codec in fitted.codec.columns if isinstance(codec, RealCodec)]
     scale = np.array([codec.scale for codec in codecs])

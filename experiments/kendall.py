@@ -17,7 +17,7 @@ from experiments.uci import AUTO, UciTable
 from gcvae import Synthesizer
 from gcvae.dependence.maps import DependencyMap
 
-KINDS = ("total", "within", "between", "expected", "local")
+KINDS = ("total", "expected", "local")
 """Kinds of dependency map that are compared with that of the data."""
 GRADIENTS: dict[str, dict[str, object]] = {
     "constant scores": {},

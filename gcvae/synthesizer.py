@@ -509,7 +509,6 @@ class Synthesizer:
         tolerance: float | None = None,
         measure: str = "density",
         score_missingness: bool = False,
-        jitters: int = 0,
     ) -> Any:
         """Returns the score of each row: an importance-weighted lower bound on log p(row), in nats.
 
@@ -534,8 +533,6 @@ class Synthesizer:
                 `rounding_cell` or of the quantile bin (`pmf`).
             score_missingness: Whether a missing cell contributes its probability of being missing
                 instead of being integrated out.
-            jitters: Number of random jitters of a copula's discrete cells for each draw; 0
-                integrates over them exactly.
 
         Returns:
             One row per row of `frame`, in a frame of the same library: `log_likelihood`, its
@@ -550,7 +547,7 @@ class Synthesizer:
             SettingError: An option is out of range, or not allowed if `scoring` is `flag`.
             ScoringError: `scoring` is `off`.
         """
-        options = ScoreOptions(draws, seed, jitters, measure, score_missingness, tolerance)
+        options = ScoreOptions(draws, seed, measure, score_missingness, tolerance)
         blocks = list(with_index_of(self.scorer.blocks(frame, options), frame))
         scores = pd.concat(blocks) if blocks else self.scorer.empty()
         return of_kind(scores, kind_of(frame))
@@ -584,8 +581,7 @@ class Synthesizer:
         Args:
             kind: `total` (dependence in synthetic rows), `data` (in the training table),
                 `difference` (total minus data), `expected` (the decoder's copula averaged over z),
-                `local` (the decoder's copula for one row or z), or `within` and `between` (parts of
-                the correlation: given z, and through z). See docs/dependencies.md.
+                or `local` (the decoder's copula for one row or z). See docs/dependencies.md.
             seed: Seed of the random generator; equal seeds give equal maps.
             row: Cells by column, for the `local` map, which is computed at this row's posterior.
                 Columns that are absent or None are integrated out.

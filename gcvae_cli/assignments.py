@@ -16,8 +16,8 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, object]:
     """Returns the settings in a list of `key=value` strings, with values parsed and dotted keys
     nested.
 
-    >>> parse_assignments(["rank=2", "learning_rate=1e-3", "objective=exact", "d_latent=null"])
-    {'rank': 2, 'learning_rate': 0.001, 'objective': 'exact', 'd_latent': None}
+    >>> parse_assignments(["rank=0", "learning_rate=1e-3", "objective=exact", "d_latent=null"])
+    {'rank': 0, 'learning_rate': 0.001, 'objective': 'exact', 'd_latent': None}
 
     >>> parse_assignments(["differential_privacy.epsilon=3", "differential_privacy.delta=1e-6"])
     {'differential_privacy': {'epsilon': 3, 'delta': 1e-06}}

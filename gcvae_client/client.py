@@ -411,7 +411,6 @@ class Client(Connections):
         draws: int | None = None,
         tolerance: float | None = None,
         seed: int = 0,
-        jitters: int = 0,
         measure: str = "density",
         score_missingness: bool = False,
         encoding: str | None = None,
@@ -433,8 +432,6 @@ class Client(Connections):
                 `tolerance` requires.
             tolerance: Target standard error of a score, in nats. Default: 0.1 without `draws`.
             seed: Seed of the draws.
-            jitters: Number of random jitters of a copula's discrete cells for each draw; 0
-                integrates over them exactly.
             measure: What is scored of a continuous value: its density per unit (`density`), or the
                 probability of the interval that is rounded to it (`rounding_cell`) or of its
                 quantile bin (`pmf`).
@@ -452,7 +449,6 @@ class Client(Connections):
         options: dict[str, Any] = {
             "draws": draws,
             "tolerance": tolerance,
-            "jitters": jitters or None,
             "measure": None if measure == "density" else measure,
             "score_missingness": score_missingness or None,
         }
@@ -531,8 +527,8 @@ class Client(Connections):
 
         Args:
             kind: `total` (dependence in synthetic rows), `data` (in the training table),
-                `difference` (total minus data), `expected` (the decoder's copula averaged over z),
-                or `within` and `between` (parts of the correlation: given z, and through z).
+                `difference` (total minus data), or `expected` (the decoder's copula averaged over
+                z).
             row: Cells by column, for the map at this row's posterior; `kind` is then ignored.
             z: Latent vector, for the map at this vector; an alternative to `row`.
             seed: Seed of the map.

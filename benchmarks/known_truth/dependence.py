@@ -1,15 +1,14 @@
 """Dependency maps beside a known truth.
 
     python -m benchmarks.known_truth.dependence total [--rows 50000] [--seed 0] [--preset default]
-    python -m benchmarks.known_truth.dependence parts [--seed 0]
+    python -m benchmarks.known_truth.dependence factor [--seed 0]
     python -m benchmarks.known_truth.dependence atoms [--seed 0]
 
 `total`: eight mixed columns from a known Gaussian copula, and from a two-component mixture of such;
 prints the largest difference between the model's tau-b (`total`) and the true one, over all pairs.
 The truth is scipy's tau-b of 200,000 fresh rows (standard error at most 0.003).
 
-`parts`: one Gaussian factor, whose tau must show in `expected` when the copula has its rank and z
-has little to do; and a discrete hidden cause, whose dependence must show in `between`.
+`factor`: one Gaussian factor, whose tau must show in `expected` when z has little to do.
 
 `atoms`: two numbers of a Gaussian copula, each with an atom amid the others; its tau must show in
 `expected`.
@@ -116,44 +115,16 @@ def one_factor(n: int, random: np.random.Generator) -> tuple[pd.DataFrame, Numbe
     return pd.DataFrame(scores / scale, columns=list("abcde")), rho
 
 
-def hidden_cause(n: int, random: np.random.Generator) -> pd.DataFrame:
-    """Five columns that are independent given a cause of three values, which is no column."""
-    cause = random.choice(3, n, p=[0.5, 0.3, 0.2])
-    means = np.array([[-1.5, 0.0, 1.8], [1.5, 0.2, -1.6], [-1.2, 1.4, 0.4]])
-    frame = {name: means[k][cause] + random.normal(size=n) for k, name in enumerate("abc")}
-    shares = np.array([[0.8, 0.15, 0.05], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
-    frame["d"] = (random.random(n)[:, None] > shares[cause].cumsum(1)[:, :2]).sum(1)
-    frame["e"] = np.where(random.random(n) < np.array([0.1, 0.5, 0.9])[cause], "yes", "no")
-    return pd.DataFrame(frame)
-
-
 LITTLE_USE_FOR_Z = {"d_latent": 1, "d_hidden": 16, "prior": "normal", "kl_warm_up": 0.0}
 
 
-def show_parts(seed: int) -> None:
-    """Prints what shows in `expected`, `within` and `between`, for both kinds of data."""
-    random = np.random.default_rng(seed)
-    frame, rho = one_factor(5_000, random)
+def show_factor(seed: int) -> None:
+    """Prints how far `expected` is from the truth."""
+    frame, rho = one_factor(5_000, np.random.default_rng(seed))
     synthesizer = Synthesizer.fit(frame, preset="gcvae", settings=LITTLE_USE_FOR_Z, seed=seed)
     expected = synthesizer.dependencies("expected").tau
     off = np.abs(expected - 2.0 / np.pi * np.arcsin(rho)).max()
-    others = ~np.eye(5, dtype=bool)
-    between = synthesizer.dependencies("between").tau[others]
-    print(
-        f"one factor, rank 1, seed {seed}: largest |expected - true tau| {off:.4f}; "
-        f"largest |between| {np.abs(between).max():.3f}",
-        flush=True,
-    )
-    synthesizer = Synthesizer.fit(
-        hidden_cause(5_000, random), preset="gcvae", settings={"d_latent": 2}, seed=seed
-    )
-    within, between = (synthesizer.dependencies(k).tau[others] for k in ("within", "between"))
-    share = np.abs(between).sum() / (np.abs(between) + np.abs(within)).sum()
-    print(
-        f"hidden cause, seed {seed}: mean |between| {np.abs(between).mean():.3f}, "
-        f"mean |within| {np.abs(within).mean():.3f}: {share:.0%} of the dependence is between",
-        flush=True,
-    )
+    print(f"one factor, seed {seed}: largest |expected - true tau| {off:.4f}", flush=True)
 
 
 ATOMS_RHO = 0.6
@@ -195,15 +166,15 @@ def show_atoms(seed: int) -> None:
 def main() -> None:
     """Runs what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["total", "parts", "atoms"])
+    parser.add_argument("what", choices=["total", "factor", "atoms"])
     parser.add_argument("--rows", type=int, default=50_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--preset", default="default")
     asked = parser.parse_args()
     if asked.what == "total":
         show_total(asked.rows, asked.seed, asked.preset)
-    elif asked.what == "parts":
-        show_parts(asked.seed)
+    elif asked.what == "factor":
+        show_factor(asked.seed)
     else:
         show_atoms(asked.seed)
 

@@ -11,6 +11,7 @@ from gcvae.arrays import Numbers
 from gcvae.cells.values import parse_table
 from gcvae.evaluation.columns import measured_columns
 from gcvae.schema.columns import Column, TableSchema
+from gcvae.scoring.plain_copula import log_simulated
 
 _DRAWS = 100
 _BLOCK_ROWS = 256
@@ -52,10 +53,10 @@ class PlainGaussianCopula:
         return pd.DataFrame(cells)
 
     def log_masses(self, rows: pd.DataFrame) -> Numbers:
-        """log P(row): the probability of a box under N(0, R), by 100 draws of the GHK simulator.
+        """log P(row): the probability of a box under N(0, R), by 100 draws of `log_simulated`;
+        a bound from below, and close.
 
-        Source: Geweke (1991), Hajivassiliou and Keane; the mean of the draws is unbiased, so that
-        its logarithm is a bound from below, and close.
+        A narrow interval is a point of density width / φ(q) in u.
         """
         lower, width = self._intervals(parse_table(rows, self._schema))
         observed = ~np.isnan(lower)
@@ -70,8 +71,17 @@ class PlainGaussianCopula:
             random = np.random.default_rng([self._seed, i])
             for start in range(0, len(index), _BLOCK_ROWS):
                 block = index[start : start + _BLOCK_ROWS]
-                box = lower[np.ix_(block, known)], width[np.ix_(block, known)]
-                total[block] = _log_box_probability(*box, root, random)
+                low, wide = lower[np.ix_(block, known)], width[np.ix_(block, known)]
+                is_point = wide < _NARROW
+                middle = np.clip(low + wide / 2, _SMALLEST, 1 - 1e-16)
+                total[block] = log_simulated(
+                    np.where(is_point, middle, low),
+                    np.where(is_point, 0.0, wide),
+                    np.log(np.maximum(wide, _SMALLEST)),
+                    root,
+                    _DRAWS,
+                    random,
+                )
         return total
 
     def _intervals(self, typed: pd.DataFrame) -> tuple[Numbers, Numbers]:
@@ -87,44 +97,3 @@ class PlainGaussianCopula:
         scale = np.sqrt(np.diag(fixed))
         nearest: Numbers = fixed / np.outer(scale, scale)
         return nearest
-
-
-def _log_box_probability(
-    lower: Numbers, width: Numbers, root: Numbers, random: np.random.Generator
-) -> Numbers:
-    """log P(lower < Φ(q) < lower + width), q ~ N(0, root rootᵀ).
-
-    A narrow interval is a point q of density width / φ(q) in u.
-
-    Shape: lower, width (n, D), root (D, D) -> (n,).
-    """
-    n, d = lower.shape
-    noise = np.zeros((n, _DRAWS, d))
-    log_weight = np.zeros((n, _DRAWS))
-    start, end = ndtri(lower), ndtri(np.minimum(lower + width, 1.0))
-    point = ndtri(np.clip(lower + width / 2, _SMALLEST, 1 - 1e-16))
-    for j in range(d):
-        mean = noise[:, :, :j] @ root[j, :j]
-        narrow = width[:, j] < _NARROW
-        at_point = (point[narrow, j, None] - mean[narrow]) / root[j, j]
-        noise[narrow, :, j] = at_point
-        log_weight[narrow] += (
-            np.log(width[narrow, j, None] / root[j, j])
-            + (point[narrow, j, None] ** 2 - at_point**2) / 2
-        )
-        a, b = ((z[~narrow, j, None] - mean[~narrow]) / root[j, j] for z in (start, end))
-        noise[~narrow, :, j], log_mass = _draw_between(a, b, random)
-        log_weight[~narrow] += log_mass
-    largest = log_weight.max(axis=1)
-    weights = np.exp(log_weight - largest[:, None])
-    result: Numbers = largest + np.log(weights.mean(axis=1))
-    return result
-
-
-def _draw_between(a: Numbers, b: Numbers, random: np.random.Generator) -> tuple[Numbers, Numbers]:
-    """Standard normal draws between a and b, and log P(a < q < b). Shape: all alike."""
-    sign = np.where(a + b > 0, -1.0, 1.0)  # the left tail has the digits
-    a, b = np.where(sign < 0, -b, a), np.where(sign < 0, -a, b)
-    below, mass = ndtr(a), np.maximum(ndtr(b) - ndtr(a), _SMALLEST)
-    u = np.clip(below + random.random(a.shape) * mass, _SMALLEST, 1 - 1e-16)
-    return sign * ndtri(u), np.log(mass)

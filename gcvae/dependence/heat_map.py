@@ -48,16 +48,11 @@ class Caption(NamedTuple):
 
 
 _TAU = "Kendall's tau", "discordant", "concordant"
-_SHARE = "share of the\ncorrelation of\nnormal scores", "discordant", "concordant"
 _LESS = "difference of tau", "too discordant", "too concordant"
-_V, _RHO, _NO_SIGN = "Cramér's V", "mean |rho|", "share without sign"
+_V, _RHO = "Cramér's V", "mean |rho|"
 CAPTIONS = {
     "local": Caption("Kendall's tau of the decoder copula at one place", *_TAU, _RHO),
     "expected": Caption("Kendall's tau of the decoder copula, expected over z", *_TAU, _RHO),
-    "within": Caption("Correlation within z: what is left once z is known", *_SHARE, _NO_SIGN),
-    "between": Caption(
-        "Correlation between z: what runs through the latent vector", *_SHARE, _NO_SIGN
-    ),
     "total": Caption("Kendall's tau-b of the model's rows", *_TAU, _V),
     "data": Caption("Kendall's tau-b of the training table", *_TAU, _V),
     "difference": Caption(

@@ -15,15 +15,13 @@ from gcvae.codec.encoded_rows import TrainingRows
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.table_codec import TableCodec
 from gcvae.dependence.concordance import with_written_columns
-from gcvae.dependence.latent_groups import draw_groups
 from gcvae.dependence.maps import DependencyMap, difference_of, map_of_copula, map_of_rows, ranks
 from gcvae.dependence.notes import KIND_NOTES, KINDS
 from gcvae.errors import InputError, LeftOutError, Problem, SettingError
 from gcvae.files.typed_columns import TypedTable, rows_at
 from gcvae.model.posterior import posterior_draws
 from gcvae.numerics.generators import generator_for
-from gcvae.numerics.kendall import normal_scores
-from gcvae.numerics.total_covariance import covariance_parts
+from gcvae.numerics.row_noise import RowNoise
 from gcvae.sampling.constrained import ConstrainedModel
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.suggestions import unknown_name
@@ -31,7 +29,6 @@ from gcvae.schema.suggestions import unknown_name
 _MOST_ROWS, _FEWEST_ROWS, _CELLS = 40_000, 2_000, 4e6
 """Maximum and minimum number of rows from which a map is computed; in between, rows times columns
 is `_CELLS`."""
-_ROWS_PER_Z = 4
 _MOST_DRAWS, _FEWEST_DRAWS, _PAIRS = 2_000, 100, 1e8
 """Maximum and minimum number of latent vectors over which a copula's map is averaged; in between,
 their number times the squared number of columns is `_PAIRS`."""
@@ -51,7 +48,7 @@ _NOMINAL_NOTE = (
 )
 _HEAD_NOTE = (
     "computed from the copula head; synthetic rows come from the autoregressive decoder, which is "
-    "trained on the same z: kind within shows the dependence of its columns given z"
+    "trained on the same z and adds dependence (see kind total)"
 )
 
 
@@ -108,9 +105,7 @@ class DependencyMaps:
             return self._of_data()
         if kind == "expected":
             return self._expected(seed)
-        if kind in ("within", "between"):
-            found = self._part(kind, seed)
-        elif kind == "total":
+        if kind == "total":
             found = self._total(seed)
         else:
             data, total = self._of_data(), self._total(seed)
@@ -121,7 +116,7 @@ class DependencyMaps:
     def _of_data(self) -> DependencyMap:
         if self.data is None:
             message = "the model's file is minimal and has no map of the training table"
-            expected = "expected, within, between, total or local; or the whole model"
+            expected = "expected, total or local; or the whole model"
             raise LeftOutError(Problem(message, "/kind", expected=expected))
         return self.data
 
@@ -132,14 +127,15 @@ class DependencyMaps:
             TableError: The row has probability zero under the model.
         """
         names = [column.name for column in self.model.codec.columns]
-        generator = generator_for(seed, "local dependencies")
-        z, weight = posterior_draws(self.model.model, row, self._n_draws(), names, generator)
+        noise = RowNoise.numbered(seed, "local dependencies", [0])
+        z, weight = posterior_draws(self.model.model, row, self._n_draws(), names, noise)
         effective = float(1.0 / weight.square().sum())
         note = (
-            f"averaged over the posterior of the row: {len(z):,} importance-weighted draws of "
-            f"q(z|x), effective sample size {effective:,.0f}"
+            f"averaged over the posterior of the row: {len(z):,} importance-weighted draws, "
+            f"effective sample size {effective:,.0f}"
         )
         few = ("too few for an accurate map",) if effective < _FEW_EFFECTIVE_DRAWS else ()
+        generator = generator_for(seed, "local dependencies")
         return self._of_copula("local", z, weight, (note, *few), generator)
 
     def at_latent(self, z: Sequence[float]) -> DependencyMap:
@@ -190,35 +186,6 @@ class DependencyMaps:
         cells = ranks(sample, codec.encode(sample), codec)
         notes = (*KIND_NOTES["total"], *codec_notes(codec), _error_note(n))
         return map_of_rows([c.name for c in codec.modelled], "total", cells, notes)
-
-    def _part(self, kind: str, seed: int) -> DependencyMap:
-        codec = self.model.codec
-        n_latents = rows_of_a_map(len(codec.columns)) // _ROWS_PER_Z
-        generator = generator_for(seed, "covariance parts")
-        groups = draw_groups(self.model, n_latents, _ROWS_PER_Z, generator)
-        cells = ranks(codec.decode(groups.rows), groups.rows, codec)
-        scores = normal_scores(cells)
-        parts = covariance_parts(scores.reshape(-1, _ROWS_PER_Z, scores.shape[-1]))
-        share, error = (
-            (parts.within, parts.within_error)
-            if kind == "within"
-            else (parts.between, parts.between_error)
-        )
-        notes = [f"{n_latents:,} draws of z with {_ROWS_PER_Z} rows each"]
-        if groups.n_incomplete:
-            notes.append(
-                f"{groups.n_incomplete:,} of them are left out because their rows hardly ever "
-                "keep the hard rules"
-            )
-        return DependencyMap(
-            columns=tuple(column.name for column in codec.modelled),
-            kind=kind,
-            tau=share,
-            unsigned=np.abs(share),
-            measure="absolute value of the share of correlation",
-            notes=(*KIND_NOTES[kind], *notes, *codec_notes(codec)),
-            standard_error=error,
-        )
 
     def _n_draws(self) -> int:
         n_pairs = max(len(self.model.codec.columns), 1) ** 2

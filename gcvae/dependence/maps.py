@@ -33,8 +33,6 @@ COPULA_MEASURE = (
     "mean |rho| of the copula: with I the mutual information of its pair, sqrt(1 - exp(-2 I))"
 )
 _Z_PER_CHUNK = 16
-
-
 _MOST_COLUMNS_WITH_LEAVES_IN_ORDER = 200
 
 
@@ -48,7 +46,7 @@ class DependencyMap:
     kind: str
     """Kind of the map, such as `data` (training table) or `total` (synthetic rows)."""
     tau: Matrix
-    """Kendall's tau, -1 to 1; for `within` and `between` shares of a correlation, see the notes."""
+    """Kendall's tau, -1 to 1."""
     unsigned: Matrix
     """Measure without sign, named by `measure`, which does not depend on the order of levels."""
     measure: str
@@ -60,8 +58,6 @@ class DependencyMap:
     order."""
     spread: Matrix | None = None
     """Standard deviation of tau over latent vectors; None if the map is not a mean over them."""
-    standard_error: Matrix | None = None
-    """Standard error of `tau` for the kinds `within` and `between`; None for other kinds."""
 
     def __repr__(self) -> str:
         """Returns kind, number of columns and measure, without the matrices."""
@@ -101,9 +97,9 @@ class DependencyMap:
         """Returns the map as a JSON-compatible dict.
 
         Members are the attributes and `order`, the column indices in the order of the heat map.
-        Undefined values are None; `spread` and `standard_error` are omitted if they are None.
+        Undefined values are None; `spread` is omitted if it is None.
         """
-        optional = {"spread": self.spread, "standard_error": self.standard_error}
+        spread = {} if self.spread is None else {"spread": _cells(self.spread)}
         return {
             "columns": list(self.columns),
             "kind": self.kind,
@@ -113,7 +109,7 @@ class DependencyMap:
             "notes": list(self.notes),
             "nominal": list(self.nominal),
             "order": self.order if order is None else list(order),
-        } | {name: _cells(matrix) for name, matrix in optional.items() if matrix is not None}
+        } | spread
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> DependencyMap:
@@ -121,7 +117,7 @@ class DependencyMap:
         lists = {name: tuple(document[name]) for name in ("columns", "notes", "nominal")}
         matrices: dict[str, Any] = {
             name: np.asarray(document[name], dtype=np.float64)
-            for name in ("tau", "unsigned", "spread", "standard_error")
+            for name in ("tau", "unsigned", "spread")
             if name in document
         }
         return cls(kind=document["kind"], measure=document["measure"], **lists | matrices)

@@ -5,14 +5,6 @@ The module does not import torch, because the service and the commands list the 
 
 from __future__ import annotations
 
-_OF_SCORES = (
-    "of the normal scores s of synthetic rows, several for each z, as a part of the correlation: "
-    "within + between = the correlation of s; the diagonal has the share of the column's variance"
-)
-_NO_TAU = (
-    "not a tau: (2/pi) arcsin holds only for the sum of both parts; another model of the same "
-    "table may divide the same dependence differently"
-)
 KIND_NOTES: dict[str, tuple[str, ...]] = {
     "local": (
         "tau = (2/pi) arcsin rho of the decoder copula at one latent vector z: how columns move "
@@ -25,11 +17,9 @@ KIND_NOTES: dict[str, tuple[str, ...]] = {
         "tau = (2/pi) arcsin rho of the decoder copula, averaged over the prior of z (before "
         "hard rules are applied); `spread` is its standard deviation over z",
         "the dependence through z is not included, so that a pair may have the opposite sign in "
-        "the table (see kinds total and between); it is computed from latent scores, not as tau-b "
+        "the table (see kind total); it is computed from latent scores, not as tau-b "
         "of cells",
     ),
-    "within": (f"E_z Cov[s | z] {_OF_SCORES}", _NO_TAU),
-    "between": (f"Cov_z E[s | z] {_OF_SCORES}", _NO_TAU),
     "total": (
         "Kendall's tau-b of synthetic rows: all dependence that the model has between two columns",
         "monotone dependence only: one that rises and falls has tau 0, but appears in `unsigned`; "

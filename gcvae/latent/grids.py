@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Grid = NDArray[Any]
 
 
-_QUANTILES = {"low": 0.1, "median": 0.5, "high": 0.9}
+QUANTILES = {"low": 0.1, "median": 0.5, "high": 0.9}
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class NumberGrid:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the attributes as a JSON-compatible dict, with dates as ISO 8601 strings."""
-        grids = {name: _plain(getattr(self, name)) for name in _QUANTILES}
+        grids = {name: _plain(getattr(self, name)) for name in QUANTILES}
         return {"name": self.name, **grids, "missing": self.missing.tolist()}
 
 

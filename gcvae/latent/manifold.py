@@ -20,7 +20,7 @@ from gcvae.codec.rare_levels import GroupedLevelCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import InputError, Problem
 from gcvae.figures.figures import format_of_picture
-from gcvae.latent.grids import _QUANTILES, Grid, LevelGrid, NumberGrid
+from gcvae.latent.grids import QUANTILES, Grid, LevelGrid, NumberGrid
 from gcvae.model.decoders import GenerativeModel
 from gcvae.numerics.generators import generator_for
 
@@ -30,7 +30,7 @@ _MOST_NAMES = 3
 _NOTES = (
     "the decoder's marginals p(x_j | z) on a grid of the prior's quantiles, dimension by dimension",
     "of numbers the 10 %, 50 % and 90 % quantiles, of levels their probabilities; `loadings` are "
-    "those of the copula, A of Psi = omega I + A A^T",
+    "those of the copula, a of Psi = omega I + a a^T",
 )
 _HEAD_NOTE = (
     "of the copula head: the autoregressive decoder, from which the model's rows come, moves each "
@@ -50,8 +50,8 @@ class Manifold:
         z_2: Grid values of the second dimension of z. Shape: (S,).
         log_density: Log prior density log p(z), nats. Shape: (S, S).
         columns: Quantiles or level probabilities of each column.
-        loadings: Loadings of the copula given z, for D columns and rank r; None without a copula.
-            Shape: (S, S, D, r).
+        loadings: Loadings of the copula given z, for D columns; None without a copula.
+            Shape: (S, S, D).
         notes: Statements for users on the meaning of the numbers.
     """
 
@@ -183,7 +183,7 @@ def _number_grid(
     present = [sorted(cell for cell in place if not pd.isna(cell)) for place in by_place]
     grids = {
         name: np.array([_quantile(place, p) for place in present], dtype=object).reshape(shape)
-        for name, p in _QUANTILES.items()
+        for name, p in QUANTILES.items()
     }
     missing = probability[:, 0] if column.has_missing else np.zeros(len(probability))
     return NumberGrid(name=column.name, **grids, missing=missing.reshape(shape))

@@ -33,7 +33,7 @@ from gcvae.model.marginals import MarginalOutputs, Marginals
 from gcvae.model.monotone_transforms import MonotoneTransforms
 from gcvae.model.networks import ColumnShape, Dropout, set_constants
 from gcvae.numerics.affine import affine, affine_silu
-from gcvae.numerics.batches import broadcast_shape
+from gcvae.numerics.batches import broadcast_shape, filled
 
 _D_EMBEDDING = 8
 _N_PLACES = 2
@@ -295,49 +295,27 @@ class AutoregressiveNetwork(nn.Module):
         return self._added_by(codes, torch.zeros_like(codes, dtype=torch.float64), j)
 
     def added_by(
-        self,
-        codes: Tensor,
-        values: Tensor,
-        j: int,
-        at: Tensor,
-        of_codes: tuple[Tensor, Tensor] | None = None,
+        self, codes: Tensor, values: Tensor, j: int, of_codes: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
         """Returns what N cells of column j add to the running sum and to the linear terms.
 
+        Numbers are computed in batches filled to a multiple of `LANES`, so that a cell's
+        contribution does not depend on the other cells, to the last bit.
+
         Args:
-            codes: Codes of the cells. Shape: (N,).
+            codes: Codes of the cells. Shape: (N,), int64.
             values: Values of the cells. Shape: (N,).
-            at: Indices of the m cells with the code that numbers share. Shape: (m,).
             of_codes: The column's `code_additions`, if already computed.
 
         Shape: (N, d_sum), (N, n_lines).
         """
-        n_codes = self.features.n_codes[j]
         # An impossible particle may have a padding code.
-        codes = codes.long().clamp(0, n_codes - 1)
-        if of_codes is None and len(codes) <= n_codes:
-            return self._added_by(codes, values, j)
-        of_codes = self.code_additions(j) if of_codes is None else of_codes
-        added, moved = (part.index_select(0, codes) for part in of_codes)
+        codes = codes.clamp(0, self.features.n_codes[j] - 1)
+        added, moved = (part.index_select(0, codes) for part in of_codes or self.code_additions(j))
+        at = filled((codes == self.features.point_codes[j]).nonzero()[:, 0])
         if len(at):
             added[at], moved[at] = self._added_by(codes[at], values[at], j)
         return added, moved
-
-    def added_by_all(
-        self, codes: Tensor, values: Tensor, j: int, of_codes: tuple[Tensor, Tensor]
-    ) -> tuple[Tensor, Tensor]:
-        """Computes `added_by` independently of the rest of the batch, to the last bit.
-
-        A matrix product with another number of rows may differ in the last bit, so all cells are
-        computed as numbers.
-        """
-        codes = codes.clamp(0, self.features.n_codes[j] - 1)
-        found = [part.index_select(0, codes) for part in of_codes]
-        is_number = (codes == self.features.point_codes[j])[:, None]
-        if bool(is_number.any()):
-            own = self._added_by(codes, values, j)
-            found = [torch.where(is_number, a, b) for a, b in zip(own, found, strict=True)]
-        return found[0], found[1]
 
     def _added_by(self, codes: Tensor, values: Tensor, j: int) -> tuple[Tensor, Tensor]:
         """Computes `added_by` for every cell."""

@@ -20,7 +20,6 @@ from gcvae.model.networks import Dropout
 from gcvae.model.row_draws import RowDraws
 from gcvae.model.row_likelihoods import RowLikelihoods
 from gcvae.model.walks import AutoregressiveWalk
-from gcvae.numerics.generators import uniform
 
 
 class AutoregressiveDecoder(Decoder):
@@ -115,39 +114,24 @@ class AutoregressiveConditional(Conditional):
     def correlation(self) -> Tensor:
         return self.head.correlation()
 
-    def log_prob(self, rows: EncodedTable, noise: Tensor | None) -> Tensor:
-        """Returns log p(x|z) of the observed cells.
+    def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
+        """Returns the exact log p(x|z) of complete rows; `jitter` is not used.
 
-        Rows with unobserved cells are scored by sequential importance sampling: unobserved cells
-        are sampled in order from uniform `noise` of shape (..., n, D), and only observed cells
-        count. Raises ValueError if such rows come without noise.
+        Raises:
+            ValueError: Cells are unobserved or stand for intervals. `Decoder.row_likelihoods`
+                integrates over them.
         """
-        return self._log_known(rows, noise).sum(-1)
+        return self._log_cells(rows).sum(-1)
 
-    def log_exact(self, rows: EncodedTable, generator: torch.Generator) -> Tensor:
-        if bool(rows.observed.all()):
-            return self.log_prob(rows, None)
-        shape = (*self.context.shape[:-1], rows.codes.shape[-1])
-        return self.log_prob(rows, uniform(shape, generator, torch.float64))
+    def log_prefixes(self, rows: EncodedTable) -> Tensor:
+        """As `Conditional.log_prefixes`, for complete rows; raises ValueError as `log_prob`."""
+        return self._log_cells(rows)[..., self.network.order].double().cumsum(-1)
 
-    def log_prefixes(
-        self, rows: EncodedTable, noise: Tensor | None, jitter: Tensor | None = None
-    ) -> Tensor:
-        return self._log_known(rows, noise)[..., self.network.order].double().cumsum(-1)
-
-    def _log_known(self, rows: EncodedTable, noise: Tensor | None) -> Tensor:
-        """Returns log p_j of each observed cell, 0 for unobserved ones. Shape: (..., n, D)."""
-        if rows.intervals is None and bool(rows.observed.all()):
-            added = self.network(self.context, rows, self.dropout)
-            return self._log_cells(self.outputs + added, rows)
-        if noise is None:
-            raise ValueError("rows with blank cells or intervals need noise to draw them")
-        context = self.context.expand(*noise.shape[:-1], -1)
-        cells = self.decoder.row_likelihoods().through(rows, context, noise)
-        return cells.log_prob.T.view(noise.shape).to(self.context.dtype)
-
-    def _log_cells(self, outputs: MarginalOutputs, rows: EncodedTable) -> Tensor:
-        """Returns log p_j of each cell. Shape: (..., n, D)."""
+    def _log_cells(self, rows: EncodedTable) -> Tensor:
+        """Returns log p_j of each cell, all columns in parallel. Shape: (..., n, D)."""
+        if rows.intervals is not None or not bool(rows.observed.all()):
+            raise ValueError("the parallel pass needs complete rows")
+        outputs = self.outputs + self.network(self.context, rows, self.dropout)
         parameters = self.marginals.parameters_of(outputs)
         log_prob = self.marginals.log_codes(parameters, rows.codes)
         for i, kept in self.network.kept_cells(parameters.log_beta, rows.codes).items():
@@ -171,4 +155,5 @@ class AutoregressiveConditional(Conditional):
         return codes.view(shape), values.view(shape)
 
     def walk(self, factor: Tensor | None = None) -> AutoregressiveWalk:
-        return AutoregressiveWalk(self.marginals, self.network, self.outputs, self.context)
+        context = self.context.flatten(0, -2)
+        return AutoregressiveWalk(self.network, self.marginals, context)

@@ -2,6 +2,7 @@
 
 A jitter is a uniform sample that places a level within its interval of probabilities (continuous
 extension), so that the copula's density applies; the exact likelihood integrates over the interval.
+The paper trains with one jitter per cell; scores are exact.
 """
 
 from __future__ import annotations
@@ -184,7 +185,6 @@ def iwae_bound(
     noise: RowNoise,
     *,
     n_draws: int,
-    n_jitters: int = 0,
 ) -> BoundEstimate:
     """Returns the importance-weighted bound log mean_s [p(x|z_s) p(z_s) / q(z_s)] of each of n
     rows.
@@ -197,12 +197,10 @@ def iwae_bound(
         rows: Encoded rows. Shape: (n, D).
         noise: Source of each row's random numbers.
         n_draws: Number of samples of z for each row.
-        n_jitters: Number of jitters for each z, averaged inside the logarithm; 0 for the exact
-            likelihood. An autoregressive decoder needs no jitter.
 
     Source: importance weighting of Eq. (elbo_gcvae); Burda, Grosse & Salakhutdinov 2016.
     """
-    return iwae_bounds(model, rows, [noise], n_draws=n_draws, n_jitters=n_jitters)[0]
+    return iwae_bounds(model, rows, [noise], n_draws=n_draws)[0]
 
 
 def iwae_bounds(
@@ -211,7 +209,6 @@ def iwae_bounds(
     replicates: Sequence[RowNoise],
     *,
     n_draws: int,
-    n_jitters: int = 0,
     likelihoods: Likelihoods | None = None,
 ) -> list[BoundEstimate]:
     """Returns `iwae_bound` for several independent sources of random numbers, computed in one pass.
@@ -221,8 +218,6 @@ def iwae_bounds(
     autoregressive decoder does not depend on other rows, to the last bit if the networks' widths
     are multiples of 16. `likelihoods` are the decoder's `row_likelihoods`, None to create them.
     """
-    if model.is_autoregressive:
-        n_jitters = 0
     likelihoods = likelihoods or model.decoder.row_likelihoods()
     is_whole = rows.observed.all(1) & ~rows.are_intervals.any(1)
     parts = [part.nonzero()[:, 0] for part in (is_whole, ~is_whole)]
@@ -232,7 +227,7 @@ def iwae_bounds(
     for batch in batches:
         noises = [noise.take(batch) for noise in replicates]
         some = rows.take(batch)
-        found.append(_bounds_of_batch(model, some, noises, n_draws, n_jitters, likelihoods))
+        found.append(_bounds_of_batch(model, some, noises, n_draws, likelihoods))
     place = torch.cat(batches).argsort()
     return [BoundEstimate.joined(of_all).take(place) for of_all in zip(*found, strict=True)]
 
@@ -242,7 +237,6 @@ def _bounds_of_batch(
     rows: EncodedTable,
     replicates: Sequence[RowNoise],
     n_draws: int,
-    n_jitters: int,
     likelihoods: Likelihoods,
 ) -> list[BoundEstimate]:
     """Returns `iwae_bounds` of rows that are all complete or all have unobserved cells."""
@@ -250,12 +244,8 @@ def _bounds_of_batch(
     at_once = max(1, model.decoder.evaluations_at_once // len(rows))
     prefixes = []
     for i, z in enumerate(latents.z.split(at_once)):
-        if n_jitters:
-            jitters = replicates[0].of("jitters")
-            prefixes.append(_jittered(model, rows, z, jitters, n_jitters, i * at_once))
-        else:
-            noise = replicates[0].of("cells").uniform(len(z), model.decoder.n_uniforms, i * at_once)
-            prefixes.append(likelihoods(rows, z, noise))
+        noise = replicates[0].of("cells").uniform(len(z), rows.codes.shape[1], i * at_once)
+        prefixes.append(likelihoods(rows, z, noise))
     log_weights = torch.cat(prefixes)
     log_weights += latents.log_ratio[..., None]
     # The draws of a row are contiguous, so that they are summed in one order in every batch.
@@ -267,18 +257,6 @@ def _bounds_of_batch(
         variance = variance_of_mean(of_replicate[:, -1].T, log_means[:, -1], latents.n_prior)
         found.append(BoundEstimate(log_means, variance, order))
     return found
-
-
-def _jittered(
-    model: GenerativeModel, rows: EncodedTable, z: Tensor, noise: RowNoise, n: int, first: int
-) -> Tensor:
-    """Returns the logarithm of the mean over n jitters of `Conditional.log_prefixes`."""
-    conditional, n_columns = model.conditional(z), rows.codes.shape[-1]
-    jitters = noise.uniform(len(z), n * n_columns, first).to(z)
-    estimates = [
-        conditional.log_prefixes(rows, None, jitter) for jitter in jitters.split(n_columns, -1)
-    ]
-    return torch.stack(estimates).logsumexp(0) - math.log(n)
 
 
 def variance_of_mean(log_weights: Tensor, log_mean: Tensor, n_prior: int = 0) -> Tensor:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from gcvae.model.autoregressive import AutoregressiveNetwork
 from gcvae.model.change_points import PiecewiseMarginal
+from gcvae.model.column_distribution import ColumnDistribution
 from gcvae.model.marginals import Marginals
 from gcvae.model.number_marginals import Marginal, Triple
 from gcvae.numerics.affine import affine
@@ -142,13 +143,14 @@ class ColumnWeights:
             masses = step.masses(masses, codes[step.given].T)
         return masses
 
-    def log_beta(self, outputs: Tensor, codes: Tensor) -> Tensor:
-        """Returns log code probabilities, with functional dependencies enforced. Shape: as
-        `masses`."""
+    def distribution(self, outputs: Tensor) -> ColumnDistribution:
+        """Returns the distribution of the column given its outputs, ignoring functional
+        dependencies. Shape: (n, w) -> n distributions."""
         log_beta = self._log_beta_alone(outputs)
-        for step in self.steps:
-            log_beta = step(log_beta, codes[step.given].T)
-        return log_beta
+        if self.place is None:
+            return ColumnDistribution(log_beta, self.point_code, None, None)
+        transform = self.network.warps.column(self.place)
+        return ColumnDistribution(log_beta, self.point_code, self.marginal(outputs), transform)
 
     def _log_beta_alone(self, outputs: Tensor) -> Tensor:
         """Returns the log probability of every code, ignoring functional dependencies."""

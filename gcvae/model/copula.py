@@ -1,4 +1,4 @@
-"""Gaussian copulas with covariance Psi = omega I + A A^T, evaluated without D x D matrices.
+"""Gaussian copulas with covariance Psi = omega I + a a^T, evaluated without D x D matrices.
 
 A copula does not depend on the marginals: its arguments are the normal scores q = Phi^-1(u) of
 numbers (point cells), and intervals of normal scores for levels (interval cells).
@@ -28,8 +28,6 @@ _MAXIMUM_NODES = 8192
 """Maximum number of nodes, to limit memory. Steeper copulas are integrated less accurately, with a
 warning."""
 _NODES_PER_CHUNK = 64
-_N_SOBOL_POINTS = 512
-"""Number of points of an integral over a factor of two or more dimensions."""
 
 
 class QuadratureWarning(UserWarning):
@@ -38,14 +36,14 @@ class QuadratureWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class LowRankCopula:
-    """Gaussian copula with covariance Psi = omega I + A A^T, of D columns and rank r.
+class RankOneCopula:
+    """Gaussian copula of D columns with covariance Psi = omega I + a a^T.
 
-    It depends only on b_i = a_i / sqrt(omega), with a_i row i of A. With psi_i^2 = 1 + |b_i|^2 its
-    correlations are R_ij = b_i . b_j / (psi_i psi_j).
+    It depends only on b_i = a_i / sqrt(omega). With psi_i^2 = 1 + b_i^2 its correlations are
+    R_ij = b_i b_j / (psi_i psi_j). Given the factor f ~ N(0, 1), the columns are independent.
 
     Attributes:
-        loadings: Loadings A. Shape: (..., D, r).
+        loadings: Loadings a. Shape: (..., D).
         noise: Noise variance omega; None for 1. Shape: (...).
 
     Source: Section 4 (Psi) and Appendix A.
@@ -54,39 +52,31 @@ class LowRankCopula:
     loadings: Tensor
     noise: Tensor | None = None
 
-    @property
-    def rank(self) -> int:
-        """Rank r, the number of factors."""
-        return self.loadings.shape[-1]
-
     def given(self, factor: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (B f, psi) given the factors f: column i has the normal score (b_i . f + e_i) /
-        psi_i, with e_i standard normal. Shape: factor (N, r) -> (N, D) each, float64."""
+        """Returns (b f, psi) given the factor f: column i has the normal score (b_i f + e_i) /
+        psi_i, with e_i standard normal. Shape: factor (N, 1) -> (N, D) each, float64."""
         b = self.scaled_loadings
-        return (b * factor[:, None]).sum(-1), (1.0 + b.square().sum(-1)).sqrt()
+        return b * factor, _psi(b)
 
     @property
     def scaled_loadings(self) -> Tensor:
-        """Scaled loadings B = A / sqrt(omega), float64. Shape: (..., D, r)."""
+        """Scaled loadings b = a / sqrt(omega), float64. Shape: (..., D)."""
         loadings = self.loadings.double()
-        if self.noise is None:
-            return loadings
-        return loadings * self.noise.double().rsqrt()[..., None, None]
+        return loadings if self.noise is None else loadings * self.noise.double().rsqrt()[..., None]
 
     def correlation(self) -> Tensor:
         """Returns the correlation matrix of normal scores. Shape: (..., D, D)."""
         b = self.scaled_loadings
-        psi = (1.0 + b.square().sum(-1)).sqrt()
-        directions = b / psi[..., None]
-        off_diagonal = directions @ directions.mT
-        eye = torch.eye(b.shape[-2], dtype=b.dtype, device=b.device)
+        direction = b / _psi(b)
+        off_diagonal = direction[..., None] * direction[..., None, :]
+        eye = torch.eye(b.shape[-1], dtype=b.dtype, device=b.device)
         return torch.where(eye.bool(), eye, off_diagonal)
 
     def log_density(self, score: Tensor, present: Tensor) -> Tensor:
         """Returns the log density log c(u) of the copula of the columns in `present`.
 
-        log c = 1/2 sum log psi_i^2 - 1/2 log|M| - 1/2 [q^T R^-1 q - |q|^2],   M = I + B^T B,
-        q^T R^-1 q = sum (psi_i q_i - b_i . s)^2 + |s|^2,   s = M^-1 sum b_i psi_i q_i
+        log c = 1/2 sum log psi_i^2 - 1/2 log m - 1/2 [q^T R^-1 q - |q|^2],   m = 1 + |b|^2,
+        q^T R^-1 q = sum (psi_i q_i - b_i s)^2 + s^2,   s = sum b_i psi_i q_i / m
 
         The sum of squares avoids the cancellation of the usual formula for large loadings.
 
@@ -97,13 +87,12 @@ class LowRankCopula:
         Shape: (...), in the dtype of `score`.
         Source: c_Psi of Section 4, by Sherman-Morrison-Woodbury.
         """
-        b = self.scaled_loadings * present[..., None]
-        q = score.double() * present
-        psi_squared = 1.0 + b.square().sum(-1)
+        b, q = self.scaled_loadings * present, score.double() * present
+        psi_squared, norm_squared = 1.0 + b.square(), b.square().sum(-1)
         psi_q = psi_squared.sqrt() * q
-        s, log_m = _solve_factor(b, psi_q)
-        residual = psi_q - (b * s[..., None, :]).sum(-1)
-        quadratic = residual.square().sum(-1) + s.square().sum(-1)
+        s = (b * psi_q).sum(-1) / (1.0 + norm_squared)
+        quadratic = (psi_q - b * s[..., None]).square().sum(-1) + s.square()
+        log_m = torch.log1p(norm_squared)
         log_c = psi_squared.log().sum(-1) - log_m - quadratic + q.square().sum(-1)
         return (0.5 * log_c).to(score.dtype)
 
@@ -114,7 +103,6 @@ class LowRankCopula:
         upper: Tensor,
         is_point: Tensor,
         present: Tensor,
-        shift: Tensor | None = None,
     ) -> Tensor:
         """Returns the log of the copula's density at the cells that are points (numbers), times the
         probability of the cells that are intervals of scores (levels) given the points.
@@ -122,9 +110,8 @@ class LowRankCopula:
         c_R(q_G) int N(f; m, 1/P) prod_H [Phi(psi_h up_h - b_h f) - Phi(psi_h low_h - b_h f)] df,
         P = 1 + sum_G b_g^2,  m = sum_G b_g psi_g q_g / P,  G the points, H the intervals
 
-        For rank one the integral uses the trapezoid rule, which converges very fast; the steepest
-        slope in the batch determines the number of nodes. For higher ranks it is a mean over a
-        shifted Sobol sequence, unbiased if `shift` is uniform.
+        The integral uses the trapezoid rule, which converges very fast; the steepest slope in the
+        batch determines the number of nodes.
 
         Args:
             score: Normal scores of points. Shape: (..., D).
@@ -132,8 +119,6 @@ class LowRankCopula:
             upper: Upper ends. Shape: (..., D).
             is_point: True for points, False for intervals. Shape: (..., D).
             present: True for columns to include; others are integrated out. Shape: (..., D).
-            shift: Uniform shifts of the Sobol points; None for rank one, else a ValueError is
-                raised. Shape: (..., r).
 
         Shape: (...), in float64.
         Source: the value of Eq. (pmf_gcd) for mixed rows, given the factor f.
@@ -141,10 +126,7 @@ class LowRankCopula:
         points, intervals = is_point & present, ~is_point & present
         log_c = self.log_density(score.double(), points)
         b = self.scaled_loadings
-        if b.shape[-1] != 1:
-            return log_c + self._log_masses(score.double(), lower, upper, points, intervals, shift)
-        b = b[..., 0]
-        psi = (1.0 + b.square()).sqrt()
+        psi = _psi(b)
         precision = 1.0 + (b.square() * points).sum(-1)
         mean = (b * psi * score.double() * points).sum(-1) / precision
         low, high = _scaled_ends(psi, lower, upper, intervals)
@@ -158,33 +140,6 @@ class LowRankCopula:
             chunks.append((log_normal_density(nodes) + log_masses).logsumexp(-1))
         return log_c + torch.stack(chunks).logsumexp(0) + math.log(step)
 
-    def _log_masses(
-        self,
-        score: Tensor,
-        lower: Tensor,
-        upper: Tensor,
-        points: Tensor,
-        intervals: Tensor,
-        shift: Tensor | None,
-    ) -> Tensor:
-        """Returns the log integral of `log_mixed` for ranks above one, at f = m + P^(-1/2) y, with
-        y the normal scores of a shifted Sobol sequence."""
-        if shift is None:
-            raise ValueError("the mixed likelihood of a rank above one needs a random shift")
-        b = self.scaled_loadings
-        psi = (1.0 + b.square().sum(-1)).sqrt()
-        at_points = b * points[..., None]
-        eye = torch.eye(b.shape[-1], dtype=b.dtype, device=b.device)
-        factor = torch.linalg.cholesky(eye + at_points.mT @ at_points)
-        t = (at_points * (psi * score)[..., None]).sum(-2)
-        mean = torch.cholesky_solve(t[..., None], factor)[..., 0]
-        y = _shifted_normals(shift.double())
-        spread = torch.linalg.solve_triangular(factor.mT, y.mT, upper=True).mT
-        centre = (mean[..., None, :] + spread) @ b.mT
-        low, high = _scaled_ends(psi, lower, upper, intervals)
-        log_masses = log_interval(low[..., None, :] - centre, high[..., None, :] - centre).sum(-1)
-        return log_masses.logsumexp(-1) - math.log(_N_SOBOL_POINTS)
-
     def log_prefixes(
         self,
         score: Tensor,
@@ -192,35 +147,27 @@ class LowRankCopula:
         upper: Tensor,
         is_point: Tensor,
         present: Tensor,
-        shift: Tensor | None = None,
     ) -> Tensor:
         """Returns, as entry j of D, the log of the copula's density at points times the probability
         of intervals for columns 0 to j; the arguments are those of `log_mixed`.
 
-        For rank one, int phi(f) prod_{i<=j} g_i(f) df, with g_i the integrand of cell i, is
-        computed for all j on one grid, wide enough for one column and fine enough for all. Rows in
-        which all cells are points have a closed form. Shape: (..., D), in float64.
+        int phi(f) prod_{i<=j} g_i(f) df, with g_i the integrand of cell i, is computed for all j on
+        one grid, wide enough for one column and fine enough for all. Rows in which all cells are
+        points have a closed form. Shape: (..., D), in float64.
         """
-        d = self.loadings.shape[-2]
-        if self.loadings.shape[-1] != 1:
-            cells = (score, lower, upper, is_point)
-            columns = torch.arange(d, device=score.device)
-            return torch.stack(
-                [self.log_mixed(*cells, present & (columns <= j), shift) for j in range(d)], -1
-            )
         points, intervals = is_point & present, ~is_point & present
         are_points = ~intervals.any(-1, keepdim=True)
         if bool(are_points.all()):
             return self._log_prefixes_of_points(score, points)
-        b = self.scaled_loadings[..., 0]
-        psi = (1.0 + b.square()).sqrt()
+        b = self.scaled_loadings
+        psi = _psi(b)
         psi_q = torch.where(points, psi * score.double(), 0.0)
         f, log_step = _common_grid(b * present, (b * psi_q).cumsum(-1), (b.square() * points))
         low, high = _scaled_ends(psi, lower, upper, intervals)
         # A point adds psi phi(psi q - b f) / phi(q); its density p_g(x_g) is the marginals' part.
         log_start = torch.where(points, psi.log() + 0.5 * (psi_q / psi).square(), 0.0)
         total, prefixes = log_normal_density(f), []
-        for j in range(d):
+        for j in range(b.shape[-1]):
             shifted = b[..., j, None] * f
             at_point = log_start[..., j, None] - 0.5 * (psi_q[..., j, None] - shifted).square()
             mass = log_interval(low[..., j, None] - shifted, high[..., j, None] - shifted)
@@ -232,12 +179,12 @@ class LowRankCopula:
         return found
 
     def _log_prefixes_of_points(self, score: Tensor, points: Tensor) -> Tensor:
-        """Returns `log_prefixes` of rank one for rows whose present cells are all points.
+        """Returns `log_prefixes` for rows whose present cells are all points.
 
         Given the earlier points the factor is N(t / P, 1 / P), P = 1 + sum b_g^2, t = sum b_g psi_g
         q_g, so psi_j q_j is N(b_j t / P, 1 + b_j^2 / P), without cancellation.
         """
-        b = self.scaled_loadings[..., 0] * points
+        b = self.scaled_loadings * points
         psi_squared = 1.0 + b.square()
         q = torch.where(points, score.double(), 0.0)
         psi_q = psi_squared.sqrt() * q
@@ -249,29 +196,19 @@ class LowRankCopula:
         return 0.5 * steps.cumsum(-1)
 
     def sample(self, generator: torch.Generator) -> Tensor:
-        """Samples normal scores q = (B s + eps) / psi, with s ~ N(0, I_r) and eps ~ N(0, I_D).
-        Shape: (..., D), float32.
+        """Samples normal scores q = (b s + eps) / psi, with s ~ N(0, 1) and eps ~ N(0, I). Shape:
+        (..., D), float32.
 
         Source: Appendix B.
         """
         b = self.scaled_loadings.float()
-        s = normal((*b.shape[:-2], 1, b.shape[-1]), generator)
-        noise = normal(tuple(b.shape[:-1]), generator)
-        psi = (1.0 + b.square().sum(-1)).sqrt()
-        return ((b * s).sum(-1) + noise) / psi
+        s = normal((*b.shape[:-1], 1), generator)
+        return (b * s + normal(tuple(b.shape), generator)) / _psi(b)
 
 
-def _solve_factor(b: Tensor, psi_q: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns (M^-1 B^T (psi q), log|M|), M = I + B^T B. Shape: (..., D, r), (..., D) -> (..., r),
-    (...)."""
-    t = (b * psi_q[..., None]).sum(-2)
-    if b.shape[-1] == 1:
-        norm_squared = b.square().sum((-2, -1))
-        return t / (1.0 + norm_squared)[..., None], torch.log1p(norm_squared)
-    m = torch.eye(b.shape[-1], dtype=b.dtype, device=b.device) + b.mT @ b
-    factor = torch.linalg.cholesky(m)
-    s = torch.cholesky_solve(t[..., None], factor)[..., 0]
-    return s, 2.0 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+def _psi(b: Tensor) -> Tensor:
+    """Returns the standard deviation psi = sqrt(1 + b^2) of b f + e. Shape: (...) -> (...)."""
+    return (1.0 + b.square()).sqrt()
 
 
 def _sums_before(terms: Tensor) -> Tensor:
@@ -293,16 +230,6 @@ def _scaled_ends(
         for finite in [intervals & torch.isfinite(end)]
     )
     return low, high
-
-
-def _shifted_normals(shift: Tensor) -> Tensor:
-    """Returns Phi^-1((Sobol point + shift) mod 1) of all points. Shape: (..., r) -> (..., n_points,
-    r)."""
-    engine = torch.quasirandom.SobolEngine(shift.shape[-1])
-    points = engine.draw(_N_SOBOL_POINTS, dtype=torch.float64).to(shift.device)
-    u = (points + shift[..., None, :]) % 1.0
-    normals: Tensor = torch.special.ndtri(u.clamp(1e-15, 1.0 - 1e-15))
-    return normals
 
 
 def _common_grid(b: Tensor, t: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:

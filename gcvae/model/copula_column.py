@@ -29,14 +29,14 @@ Tails = tuple[Tensor, Tensor]
 class CopulaColumn:
     """Distribution of one column under a Gaussian copula given the factor f, for N rows.
 
-    Its normal score is q = (b . f + e) / psi with e ~ N(0, 1); given f the columns are independent.
+    Its normal score is q = (b f + e) / psi with e ~ N(0, 1); given f the columns are independent.
     The inverse of the column's CDF maps Phi(q) to one of K codes, or to another number.
 
     Attributes:
         alone: Marginal distribution of the column.
         places: Number that each code stands for; inf for levels and for the code of other numbers.
             Shape: (K,).
-        pull: The products b . f. Shape: (N,).
+        pull: The products b f. Shape: (N,).
         scale: The standard deviations psi. Shape: (N,).
     """
 

@@ -20,13 +20,13 @@ from torch import Tensor, nn
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.model.change_points import ChangePoints
 from gcvae.model.context import ContextTrunk
-from gcvae.model.copula import LowRankCopula
+from gcvae.model.copula import RankOneCopula
 from gcvae.model.level_functions import LevelFunction
 from gcvae.model.marginals import CellProbabilities, MarginalOutputs, MarginalParameters, Marginals
 from gcvae.model.networks import ColumnShape, Dropout, EmptyLinear, Encoder, linear, perceptron
 from gcvae.model.priors import Prior
 from gcvae.model.walks import ColumnWalk, IndependentWalk
-from gcvae.numerics.generators import normal, uniform
+from gcvae.numerics.generators import normal
 
 Draws = Callable[[Tensor, torch.Generator], tuple[Tensor, Tensor]]
 """Function (z, generator) that samples the codes and values of one row for each z.
@@ -36,9 +36,10 @@ Shape: z (n, K) -> two of (n, D).
 
 Likelihoods = Callable[[EncodedTable, Tensor, Tensor], Tensor]
 """Function (rows, z, noise) that returns cumulative log densities of rows given z: entry j is
-log p(x|z) of the first j + 1 columns in the decoder's order.
+log p(x|z) of the first j + 1 columns in the decoder's order. An autoregressive decoder integrates
+over unobserved cells and intervals with the uniform noise.
 
-Shape: rows (n, D), z (S, n, K), noise (S, n, `n_uniforms`) -> (S, n, D).
+Shape: rows (n, D), z (S, n, K), noise (S, n, D) -> (S, n, D).
 """
 
 
@@ -56,8 +57,8 @@ class Conditional(ABC):
     @property
     @abstractmethod
     def loadings(self) -> Tensor | None:
-        """Loadings A of the covariance Psi = omega I + A A^T; None for independence. Shape: (...,
-        D, r)."""
+        """Loadings a of the covariance Psi = omega I + a a^T; None for independence. Shape: (...,
+        D)."""
 
     @abstractmethod
     def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
@@ -71,32 +72,16 @@ class Conditional(ABC):
         Shape: (..., n).
         """
 
-    def log_exact(self, rows: EncodedTable, generator: torch.Generator) -> Tensor:
-        """Returns log p(x|z) of the observed cells; integrals without a closed form are estimated
-        with samples from the generator. Shape: n rows -> (..., n)."""
-        return self.log_prob(rows, None)
-
     def log_head(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor | None:
         """Returns log p(x|z) of n rows under the copula head of an autoregressive decoder, at the
         first n latent vectors; None for other decoders. Shape: (n,)."""
         return None
 
     @abstractmethod
-    def log_prefixes(
-        self, rows: EncodedTable, noise: Tensor | None, jitter: Tensor | None = None
-    ) -> Tensor:
+    def log_prefixes(self, rows: EncodedTable) -> Tensor:
         """Returns cumulative log densities given z: entry j is that of the observed cells among the
-        first j + 1 columns in the order of the chain rule, in nats.
-
-        Args:
-            rows: The n rows. Shape: (n, D).
-            noise: Uniform noise for integrals without a closed form: over unobserved cells and
-                intervals of an autoregressive decoder, or the factors of a copula of rank above
-                one. Shape: (..., n, `Decoder.n_uniforms`).
-            jitter: As for `log_prob`. Shape: (..., n, D).
-
-        Shape: (..., n, D).
-        """
+        first j + 1 columns in the order of the chain rule, in nats. Shape: n rows -> (..., n,
+        D)."""
 
     @abstractmethod
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -106,7 +91,7 @@ class Conditional(ABC):
     @abstractmethod
     def walk(self, factor: Tensor) -> ColumnWalk:
         """Returns an object that scores or generates the columns one by one, given z and the
-        copula's F factors. Shape: factor (N, F)."""
+        copula's factor, if it has one (F = 1, else 0). Shape: factor (N, F)."""
 
     @abstractmethod
     def correlation(self) -> Tensor:
@@ -119,7 +104,7 @@ class Decoder(nn.Module, ABC):
     Attributes:
         marginals: Output layers of the marginals p_j(x_j|z).
         trunk: Network from z to the hidden vector.
-        n_factors: Number of factors f of the copula, which couple the columns in addition to z.
+        n_factors: 1 if a copula's factor f couples the columns in addition to z, else 0.
         is_autoregressive: Whether columns depend on earlier columns, in addition to z and f.
         functions: Functional dependencies between coded columns that the decoder enforces.
         change_points: Points at which densities of numbers have steps.
@@ -146,12 +131,7 @@ class Decoder(nn.Module, ABC):
     def row_likelihoods(self) -> Likelihoods:
         """Returns a function that computes log densities of rows given z; it is valid until the
         weights change."""
-        return lambda rows, z, noise: self(z).log_prefixes(rows, noise)
-
-    @property
-    def n_uniforms(self) -> int:
-        """Number of uniform samples per row that `row_likelihoods` needs."""
-        return max(len(self.marginals.columns), self.n_factors)
+        return lambda rows, z, noise: self(z).log_prefixes(rows)
 
     @property
     def order(self) -> Sequence[int] | None:
@@ -174,7 +154,7 @@ class CopulaConditional(Conditional):
 
     marginals: Marginals
     parameters: MarginalParameters
-    copula: LowRankCopula | None
+    copula: RankOneCopula | None
     score_gradient: bool
 
     @property
@@ -192,7 +172,7 @@ class CopulaConditional(Conditional):
         With jitter, gradients do not flow through the normal scores unless `score_gradient` is
         True.
 
-        Source: Eq. (elbo_gcvae), its first four lines; exact: `LowRankCopula.log_mixed`.
+        Source: Eq. (elbo_gcvae), its first four lines; exact: `RankOneCopula.log_mixed`.
         """
         cells, impossible, present, log_marginals = self._cells(rows)
         if self.copula is None:
@@ -217,32 +197,16 @@ class CopulaConditional(Conditional):
         present = rows.observed & ~impossible
         return cells, impossible, present, torch.where(present, cells.log_prob, 0.0)
 
-    def log_exact(self, rows: EncodedTable, generator: torch.Generator) -> Tensor:
-        """Returns log p(x|z) or, for ranks above one, the log of an unbiased estimate of p(x|z)."""
-        if self.copula is None or self.copula.rank == 1:
-            return self.log_prob(rows, None)
-        n_uniforms = max(len(self.marginals.columns), self.copula.rank)
-        shape = (*self.parameters.shape_of(rows.codes.shape[:-1]), n_uniforms)
-        return self.log_prefixes(rows, uniform(shape, generator, torch.float64))[..., -1]
-
-    def log_prefixes(
-        self, rows: EncodedTable, noise: Tensor | None, jitter: Tensor | None = None
-    ) -> Tensor:
+    def log_prefixes(self, rows: EncodedTable) -> Tensor:
         cells, impossible, present, log_marginals = self._cells(rows)
         log_marginals = log_marginals.double()
         if self.copula is None:
             prefixes = log_marginals.cumsum(-1)
-        elif jitter is not None:
-            score = torch.where(present, cells.jittered_scores(jitter), 0.0)
-            places = torch.arange(score.shape[-1], device=score.device)
-            log_c = [self.copula.log_density(score, present & (places <= j)) for j in places]
-            prefixes = log_marginals.cumsum(-1) + torch.stack(log_c, -1)
         else:
-            shift = None if noise is None else noise[..., : self.copula.rank]
             log_points = torch.where(cells.is_point, log_marginals, 0.0).cumsum(-1)
             bounds = cells.interval_bounds()
             prefixes = log_points + self.copula.log_prefixes(
-                cells.score, *bounds, cells.is_point, present, shift
+                cells.score, *bounds, cells.is_point, present
             )
         return torch.where(impossible.cumsum(-1) > 0, -torch.inf, prefixes)
 
@@ -273,7 +237,7 @@ class CopulaConditional(Conditional):
 
 
 class CopulaDecoder(Decoder):
-    """Decoder that maps z to marginals and a Gaussian copula; rank 0 is the independence copula.
+    """Decoder that maps z to marginals and a Gaussian copula of rank one; rank 0 is independence.
 
     # PAPER-DIFF: omega is fixed at 1 in the copula. The copula depends on a / sqrt(omega) alone, so
     # a free omega(z) adds nothing but a direction in which the bound is flat. VAE-ROC keeps it.
@@ -294,14 +258,14 @@ class CopulaDecoder(Decoder):
         context: Sequence[ColumnShape] = (),
     ) -> None:
         super().__init__()
-        self.n_columns, self.n_factors, self.score_gradient = len(columns), rank, score_gradient
+        self.n_factors, self.score_gradient = rank, score_gradient
         self.trunk: nn.Module = perceptron(d_latent, widths, activation)
         self.d_hidden = widths[-1]
         if context:
             trunk = ContextTrunk(self.trunk, d_latent, context)
             self.trunk, self.d_hidden = trunk, widths[-1] + trunk.d_features
         self.marginals = Marginals(self.d_hidden, columns, n_components, means_in_unit)
-        self.loadings = loadings_head(self.d_hidden, self.n_columns * rank) if rank else None
+        self.loadings = loadings_head(self.d_hidden, len(columns)) if rank else None
 
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> CopulaConditional:
         hidden = self.trunk(z)
@@ -311,8 +275,7 @@ class CopulaDecoder(Decoder):
         """Returns p(x|z), given the hidden vector of z and the outputs of the marginals' layers."""
         parameters, copula = self.marginals.parameters_of(outputs), None
         if self.loadings is not None:
-            shape = self.n_columns, self.n_factors
-            copula = LowRankCopula(self.loadings(hidden).unflatten(-1, shape))
+            copula = RankOneCopula(self.loadings(hidden))
         return CopulaConditional(self.marginals, parameters, copula, self.score_gradient)
 
 

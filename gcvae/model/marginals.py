@@ -126,12 +126,6 @@ class MarginalOutputs:
         """Returns the outputs of the first n rows, without `bins`."""
         return MarginalOutputs(tuple(logits[:n] for logits in self.logits), self.mixture[:n])
 
-    def flattened(self) -> MarginalOutputs:
-        """Returns the outputs with the leading dimensions flattened to N, without `bins`."""
-        return MarginalOutputs(
-            tuple(logits.flatten(0, -3) for logits in self.logits), self.mixture.flatten(0, -3)
-        )
-
 
 class AtomShapes(nn.Module):
     """Adds to the logits of atoms (frequent numbers with a code) the log density of the column's
@@ -186,15 +180,6 @@ class AtomShapes(nn.Module):
             return logits
         return logits.index_add(-2, self.rows, self._shapes(mixture[..., self.real, :]))
 
-    def add_to_row(self, logits: Tensor, mixture: Tensor | None, row: int) -> Tensor:
-        """As `add_to`, for the column with index `row` in the group. Shape: (N, K_group), (N, 3 M)
-        -> (N, K_group)."""
-        at = (self.rows == row).nonzero()[:, 0]
-        if not len(at):
-            return logits
-        assert mixture is not None, "a shaped column has a mixture"
-        return logits + self._shapes(mixture[:, None], at)[:, 0]
-
     def densities(self, row: int, column: ColumnShape) -> AtomDensities | None:
         """Returns the densities at the atoms of the column with index `row` in the group; None if
         no mixture contributes to its logits."""
@@ -205,14 +190,14 @@ class AtomShapes(nn.Module):
         powers = self.powers[at[0]][:, atoms.start : atoms.stop]
         return AtomDensities(atoms, powers / math.log(2.0))
 
-    def _shapes(self, mixture: Tensor, at: slice | Tensor = slice(None)) -> Tensor:
+    def _shapes(self, mixture: Tensor) -> Tensor:
         """Returns log (sum_m w_m N(s_k; mu_m, sigma_m^2) + epsilon) at each atom, 0 at other codes.
         Shape: (..., D_shaped, 3 M) -> (..., D_shaped, K_group)."""
         terms = _exponent_terms(mixture)
         # One matrix product for each column: (D_shaped, M N, 3) @ (D_shaped, 3, K_group).
         by_column = terms.reshape(-1, *terms.shape[-3:]).permute(1, 2, 0, 3).contiguous()
-        shapes = log_mixture_sums(by_column, self.powers[at], _LEAST_SHAPE)
-        shapes = shapes * self.shaped[at][:, None]
+        shapes = log_mixture_sums(by_column, self.powers, _LEAST_SHAPE)
+        shapes = shapes * self.shaped[:, None]
         return shapes.movedim(0, 1).reshape(*terms.shape[:-2], -1)
 
 

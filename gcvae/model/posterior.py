@@ -1,4 +1,4 @@
-"""Samples the posterior p(z | row) by importance sampling from the encoder's q(z | row)."""
+"""Samples the posterior p(z | row) by importance sampling."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch import Tensor
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.errors import Problem, TableError
 from gcvae.model.decoders import GenerativeModel
-from gcvae.numerics.generators import normal
-from gcvae.numerics.normal import log_normal_density
+from gcvae.model.proposals import draw_latents
+from gcvae.numerics.row_noise import RowNoise
 
 
 def posterior_draws(
@@ -19,10 +19,10 @@ def posterior_draws(
     row: EncodedTable,
     n_draws: int,
     names: Sequence[str],
-    generator: torch.Generator,
+    noise: RowNoise,
 ) -> tuple[Tensor, Tensor]:
-    """Returns S = `n_draws` samples z_s ~ q(z|x) for one row x, with importance weights
-    proportional to p(x|z_s) p(z_s) / q(z_s|x), which add up to one. Unobserved cells are integrated
+    """Returns S = `n_draws` samples z_s of `draw_latents` for one row x, with importance weights
+    proportional to p(x|z_s) p(z_s) / q(z_s), which add up to one. Unobserved cells are integrated
     out.
 
     Shape: samples (S, K), weights (S,).
@@ -31,13 +31,11 @@ def posterior_draws(
         TableError: The row has probability zero at every sample; `names` are those of the columns.
     """
     with torch.no_grad():
-        eta, log_tau = model.encoder(row)
-        eps = normal((n_draws, 1, eta.shape[-1]), generator).to(eta.dtype)
-        z = eta + log_tau.exp() * eps
-        log_q = (log_normal_density(eps) - log_tau).sum(-1)
-        log_prob = model.conditional(z).log_exact(row, generator)
-        log_joint = log_prob + model.prior.log_prob(z)
-    log_weight = (log_joint - log_q).double()[:, 0]
+        latents = draw_latents(model, row, n_draws, [noise])
+        z, log_ratio = latents.z[:n_draws], latents.log_ratio[:n_draws]
+        of_cells = noise.of("cells").uniform(n_draws, row.codes.shape[1])
+        log_prob = model.decoder.row_likelihoods()(row, z, of_cells)[..., -1]
+    log_weight = (log_prob + log_ratio)[:, 0]
     if bool(torch.isneginf(log_weight).all()):
         raise TableError(_impossible(row, names))
     return z[:, 0], torch.softmax(log_weight, 0)

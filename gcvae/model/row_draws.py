@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from gcvae.model.autoregressive import AutoregressiveNetwork
 from gcvae.model.column_weights import columns_in_order
 from gcvae.model.marginals import Marginals
+from gcvae.model.walks import AutoregressiveWalk
 from gcvae.numerics.affine import through
 from gcvae.numerics.generators import uniform
 
@@ -26,13 +27,14 @@ class RowDraws:
     Attributes:
         trunk: Network from the latent vector z to the hidden vector.
         network: Network that adds the dependence on earlier columns.
+        marginals: Marginals of the copula head.
         columns: Weights of the columns, in the order of the chain rule.
     """
 
     def __init__(
         self, trunk: nn.Module, network: AutoregressiveNetwork, marginals: Marginals
     ) -> None:
-        self.trunk, self.network = trunk, network
+        self.trunk, self.network, self.marginals = trunk, network, marginals
         self.columns = columns_in_order(network, marginals)
 
     @torch.no_grad()
@@ -69,21 +71,16 @@ class RowDraws:
     ) -> None:
         """Writes sampled cells to `codes` and `values`. Shape: context (n, d_context), others (D,
         n) or (D_real, n)."""
-        total = through(self.network.read, context)
-        lines = total.new_zeros(len(total), self.network.n_lines)
+        walk = AutoregressiveWalk(self.network, self.marginals, context, codes, self.columns)
         for column in self.columns:
-            j, at = column.number, codes.new_zeros(0)
-            outputs = column.outputs(context, total, lines)
+            j, outputs = column.number, walk.outputs(column)
             if column.n_logits:
                 codes[j] = _drawn(column.masses(outputs, codes), noise[j])
-            if column.place is not None:
-                at = (codes[j] == column.point_code).nonzero()[:, 0]
+            at = (codes[j] == column.point_code).nonzero()[:, 0]
             if len(at) and column.place is not None:
                 drawn = column.marginal(outputs[at]).sample(noise_of_numbers[column.place, at])
                 values[j, at] = self.network.warps.column(column.place).inverse(drawn)
-            if column is not self.columns[-1]:
-                added, moved = self.network.added_by(codes[j], values[j], j, at, column.additions)
-                total, lines = total.add_(added), lines.add_(moved)
+            walk.step(j, codes[j], values[j])
 
 
 def _drawn(masses: Tensor, noise: Tensor) -> Tensor:

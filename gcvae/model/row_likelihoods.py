@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.region import Drawn
 from gcvae.model.autoregressive import AutoregressiveNetwork
-from gcvae.model.column_distribution import ColumnDistribution
 from gcvae.model.column_weights import ColumnWeights, columns_in_order
 from gcvae.model.marginals import Marginals
+from gcvae.model.walks import AutoregressiveWalk
 from gcvae.numerics.affine import through
 from gcvae.numerics.batches import filled
 
@@ -51,18 +51,23 @@ class RowLikelihoods:
     Attributes:
         trunk: Network from the latent vector z to the hidden vector.
         network: Network that adds the dependence on earlier columns.
+        marginals: Marginals of the copula head.
         columns: Weights of the columns, in the order of the chain rule.
     """
 
     def __init__(
         self, trunk: nn.Module, network: AutoregressiveNetwork, marginals: Marginals
     ) -> None:
-        self.trunk, self.network = trunk, network
+        self.trunk, self.network, self.marginals = trunk, network, marginals
         self.columns = columns_in_order(network, marginals)
 
+    @torch.no_grad()
     def __call__(self, rows: EncodedTable, z: Tensor, noise: Tensor) -> Tensor:
         """Returns cumulative log densities: entry j is log p(x|z) of the first j + 1 columns in
         order.
+
+        Observed cells are scored; unobserved ones, and the numbers of cells that stand for
+        intervals, are sampled.
 
         Args:
             rows: Rows. Shape: (n, D).
@@ -71,40 +76,21 @@ class RowLikelihoods:
 
         Shape: (S, n, D), float64.
         """
-        with torch.no_grad():
-            context = through(self.trunk, z.flatten(0, -2))
-            log_prob = self.through(rows, context.unflatten(0, z.shape[:-1]), noise).log_prob
-        prefixes = log_prob[self.network.order].cumsum(0)
-        by_row: Tensor = prefixes.unflatten(1, z.shape[:2]).movedim(0, -1)
-        return by_row
-
-    @torch.no_grad()
-    def through(self, rows: EncodedTable, context: Tensor, noise: Tensor) -> Cells:
-        """Visits all columns in order: scores observed cells, and samples unobserved ones and the
-        numbers of cells that stand for intervals.
-
-        Args:
-            rows: The n rows; a single row is repeated for all latent vectors. Shape: (n, D) or (1,
-                D).
-            context: Hidden vectors of z. Shape: (..., n, d_context).
-            noise: Uniform noise. Shape: (..., n, D).
-        """
         cells = self._start(rows, noise)
-        noise = noise.reshape(-1, noise.shape[-1]).double()
-        context = context.flatten(0, -2)
-        total = through(self.network.read, context)
-        lines = total.new_zeros(len(total), self.network.n_lines)
+        context = through(self.trunk, z.flatten(0, -2))
+        walk = AutoregressiveWalk(self.network, self.marginals, context, cells.codes, self.columns)
+        noise = noise.flatten(0, -2).double()
         for column in self.columns:
-            j = column.number
-            outputs = column.outputs(context, total, lines)
+            j, outputs = column.number, walk.outputs(column)
             cells.log_prob[j] = column.log_code(outputs, cells.codes)
             self._add_density(column, outputs, cells)
-            if len(cells.codes[j]) == len(total):
-                self._draw_blanks(column, outputs, rows, cells, noise[:, j])
-                self._draw_intervals(column, outputs, rows, cells, noise[:, j])
-            if column is not self.columns[-1]:
-                self._step(column, cells, total, lines)
-        return cells
+            if len(cells.codes[j]) == len(outputs):
+                self._draw_blanks(column, walk, outputs, rows, cells, noise[:, j])
+                self._draw_intervals(column, walk, outputs, rows, cells, noise[:, j])
+            walk.step(j, cells.codes[j], cells.values[j])
+        prefixes = cells.log_prob[self.network.order].cumsum(0)
+        by_row: Tensor = prefixes.unflatten(1, z.shape[:2]).movedim(0, -1)
+        return by_row
 
     def _start(self, rows: EncodedTable, noise: Tensor) -> Cells:
         """Returns the cells before the pass; complete rows are stored once for all samples of z."""
@@ -135,6 +121,7 @@ class RowLikelihoods:
     def _draw_blanks(
         self,
         weights: ColumnWeights,
+        walk: AutoregressiveWalk,
         outputs: Tensor,
         rows: EncodedTable,
         cells: Cells,
@@ -146,7 +133,7 @@ class RowLikelihoods:
         blank = filled((~rows.observed[:, j]).repeat(times).nonzero()[:, 0])
         if not len(blank):
             return
-        column = self._distribution(weights, outputs, blank, cells.codes)
+        column = walk.with_functions(j, weights.distribution(outputs[blank]), blank)
         if j in rows.dependent:
             codes, values = cells.codes[:, blank].T, cells.values[:, blank].T
             known = rows.dependent[j].take(blank % len(rows))
@@ -158,6 +145,7 @@ class RowLikelihoods:
     def _draw_intervals(
         self,
         weights: ColumnWeights,
+        walk: AutoregressiveWalk,
         outputs: Tensor,
         rows: EncodedTable,
         cells: Cells,
@@ -170,30 +158,7 @@ class RowLikelihoods:
             return
         intervals = rows.intervals[:, j].repeat(cells.codes.shape[1] // len(rows), 1)
         at = filled((~torch.isnan(intervals[:, 0])).nonzero()[:, 0])
-        column = self._distribution(weights, outputs, at, cells.codes)
+        column = walk.with_functions(j, weights.distribution(outputs[at]), at)
         codes, values, log_prob = (t[j, at] for t in (cells.codes, cells.values, cells.log_prob))
         drawn = column.draw_intervals(codes, values, intervals[at], log_prob, noise[at])
         cells.write(j, at, drawn)
-
-    def _distribution(
-        self, weights: ColumnWeights, outputs: Tensor, at: Tensor, codes: Tensor
-    ) -> ColumnDistribution:
-        """Returns the distribution of the column for the rows at m indices. Shape: at (m,), codes
-        (D, N)."""
-        outputs = outputs[at]
-        log_beta = weights.log_beta(outputs, codes[:, at])
-        if weights.place is None:
-            return ColumnDistribution(log_beta, weights.point_code, None, None)
-        transform = self.network.warps.column(weights.place)
-        marginal = weights.marginal(outputs)
-        return ColumnDistribution(log_beta, weights.point_code, marginal, transform)
-
-    def _step(self, column: ColumnWeights, cells: Cells, total: Tensor, lines: Tensor) -> None:
-        """Adds the contributions of a column's cells to the sums, in place."""
-        codes, values = cells.codes[column.number], cells.values[column.number]
-        cells_of = filled(torch.arange(len(codes), device=codes.device))
-        added = self.network.added_by_all(
-            codes[cells_of], values[cells_of], column.number, column.additions
-        )
-        for whole, part in zip((total, lines), added, strict=True):
-            whole.unflatten(0, (-1, len(codes))).add_(part[: len(codes)])

@@ -1,10 +1,10 @@
 """Passes that visit the columns of a decoder one by one, for N rows, each with its latent vector.
 
     autoregressive decoder   p_j(x_j | x_<j, z)
-    Gaussian copula          q_j = (b_j . f + e_j) / psi_j,  f ~ N(0, I_r)
+    Gaussian copula          q_j = (b_j f + e_j) / psi_j,  f ~ N(0, 1)
     principal direction      x_j = mu_j + a_j f + sqrt(omega) e_j,  f ~ N(0, 1)
 
-Given z and the factors f of the copula or principal direction, the columns are independent; those
+Given z and the factor f of the copula or principal direction, the columns are independent; those
 of an autoregressive decoder depend on earlier columns.
 """
 
@@ -18,12 +18,12 @@ import torch
 from torch import Tensor
 
 from gcvae.codec.region import WalkedColumn
-from gcvae.model.autoregressive import AutoregressiveNetwork, with_means_moved
-from gcvae.model.change_points import PiecewiseMarginal
+from gcvae.model.autoregressive import AutoregressiveNetwork
 from gcvae.model.column_distribution import ColumnDistribution
+from gcvae.model.column_weights import ColumnWeights
 from gcvae.model.copula_column import CopulaColumn
-from gcvae.model.marginals import MarginalOutputs, MarginalParameters, Marginals
-from gcvae.model.number_marginals import Marginal
+from gcvae.model.marginals import MarginalParameters, Marginals
+from gcvae.numerics.affine import through
 
 
 class ColumnWalk(Protocol):
@@ -49,8 +49,8 @@ class IndependentWalk:
     Attributes:
         marginals: Output layers of the decoder.
         parameters: Parameters of the marginals given z.
-        pull: B f, with B the copula's loadings; None without a copula. Shape: (N, D).
-        scale: Standard deviations of B f + e; None without a copula. Shape: (N, D).
+        pull: b f, with b the copula's loadings; None without a copula. Shape: (N, D).
+        scale: Standard deviations of b f + e; None without a copula. Shape: (N, D).
     """
 
     marginals: Marginals
@@ -74,38 +74,63 @@ class IndependentWalk:
 
 
 class AutoregressiveWalk:
-    """Scores or generates N rows column by column under an autoregressive decoder.
+    """Visits the columns of an autoregressive decoder in order, for N rows: generates them
+    (`RowDraws`), scores them (`RowLikelihoods`) or conditions them (`column`).
 
     Attributes:
-        marginals: Marginals of the copula head.
         network: Autoregressive network.
-        outputs: Outputs of the marginals, with all batch dimensions flattened to N.
+        marginals: Marginals of the copula head.
+        context: Hidden vectors of z. Shape: (N, d_context).
+        codes: Codes of the columns visited so far, of m rows at N / m latent vectors each. Shape:
+            (D, m).
         total: Sum of the contributions of z and of the columns visited so far. Shape: (N, d_sum).
         lines: Linear terms of the columns visited so far. Shape: (N, n_lines).
     """
 
+    @torch.no_grad()
     def __init__(
         self,
-        marginals: Marginals,
         network: AutoregressiveNetwork,
-        outputs: MarginalOutputs,
+        marginals: Marginals,
         context: Tensor,
+        codes: Tensor | None = None,
+        columns: Sequence[ColumnWeights] = (),
     ) -> None:
-        """Begins before the first column. `outputs` are those of the marginals given z, and
-        `context` is the hidden vector of each z. Shape: context (..., d_context)."""
-        self.marginals, self.network = marginals, network
-        self.outputs = outputs.flattened()
-        self.total: Tensor = network.read(context.reshape(-1, context.shape[-1]))
-        self.lines = self.total.new_zeros(len(self.total), self.network.n_lines)
-        self._came: dict[int, Tensor] = {}
+        """Begins before the first column.
+
+        Args:
+            network: Autoregressive network.
+            marginals: Marginals of the copula head.
+            context: Hidden vectors of z. Shape: (N, d_context).
+            codes: Where to store the codes; None for one row per latent vector. Shape: (D, m).
+            columns: Prepared weights of all columns; by default those of a column are read when
+                it is visited, so that they may change before.
+        """
+        shape = len(network.order), len(context)
+        self.network, self.marginals, self.context = network, marginals, context
+        self.codes = context.new_zeros(shape, dtype=torch.long) if codes is None else codes
+        self.total = through(network.read, context)
+        self.lines = self.total.new_zeros(len(context), network.n_lines)
+        self._prepared = {column.number: column for column in columns}
 
     @property
     def order(self) -> Sequence[int]:
         return self.network.order
 
+    def outputs(self, weights: ColumnWeights) -> Tensor:
+        """Returns the outputs of a column given the columns visited before. Shape: (N, w)."""
+        return weights.outputs(self.context, self.total, self.lines)
+
+    @torch.no_grad()
     def column(self, j: int) -> ColumnDistribution:
         """Returns the distribution p_j( . | x_<j, z) of column j given the earlier columns."""
         return self.with_functions(j, self.column_alone(j))
+
+    @torch.no_grad()
+    def column_alone(self, j: int) -> ColumnDistribution:
+        """Returns the distribution of column j, ignoring functional dependencies."""
+        weights = self._prepared.get(j) or ColumnWeights(self.network, self.marginals, j)
+        return weights.distribution(self.outputs(weights))
 
     def with_functions(
         self, j: int, column: ColumnDistribution, rows: Tensor | slice = slice(None)
@@ -115,41 +140,17 @@ class AutoregressiveWalk:
         log_beta = column.log_beta
         for step in self.network.function_steps:
             if step.last == j:
-                given = torch.stack([self._came[i][rows] for i in step.given], dim=-1)
-                log_beta = step(log_beta, given)
+                log_beta = step(log_beta, self.codes[step.given][:, rows].T)
         return replace(column, log_beta=log_beta)
 
-    def column_alone(self, j: int) -> ColumnDistribution:
-        """Returns the distribution of column j, ignoring functional dependencies."""
-        network, steps = self.network, self.network.steps
-        h, offsets = network.layers(j)(self.total), self.lines[:, len(network.real) :]
-        log_beta = self.total.new_zeros(len(self.total), 1)
-        mixture = transform = None
-        marginal: Marginal | PiecewiseMarginal | None = None
-        if j in network.real:
-            place = network.real.index(j)
-            mixture = self.outputs.mixture[:, place] + h @ network.to_mixture[place]
-            mixture = with_means_moved(mixture, self.lines[:, place])
-            marginal = self.marginals.numbers_of(mixture)
-            if steps.has_numbers(j):
-                weight, bias = steps.weights(j)
-                bins = h @ weight + bias + steps.bin_offsets(j, offsets)
-                marginal = steps.marginal(marginal, j, bins)
-            transform = network.warps.column(place)
-        g, at = network.group_of(j)
-        if g is not None:
-            added = h @ network.to_logits[g][at] + network.shifts[g][at]
-            logits = self.outputs.logits[g][:, at] + added
-            of_codes = steps.code_logits(j, offsets)
-            if of_codes is not None:
-                logits[:, : of_codes.shape[1]] += of_codes
-            logits = self.marginals.atom_shapes[g].add_to_row(logits, mixture, at)
-            padding = self.marginals.code_groups[g].padding[at]
-            log_beta = torch.log_softmax(logits + padding, dim=-1)
-        return ColumnDistribution(log_beta, int(self.marginals.point_codes[j]), marginal, transform)
-
+    @torch.no_grad()
     def step(self, j: int, codes: Tensor, values: Tensor) -> None:
-        self._came[j] = codes
-        at = (codes == self.marginals.point_codes[j]).nonzero()[:, 0]
-        added, moved = self.network.added_by(codes, values, j, at)
-        self.total, self.lines = self.total + added, self.lines + moved
+        """As `ColumnWalk.step`, for m rows. Shape: (m,), (m,)."""
+        self.codes[j] = codes
+        if j == self.order[-1]:
+            return
+        prepared = self._prepared.get(j)
+        additions = None if prepared is None else prepared.additions
+        added = self.network.added_by(self.codes[j], values, j, additions)
+        for whole, part in zip((self.total, self.lines), added, strict=True):
+            whole.unflatten(0, (-1, len(codes))).add_(part)

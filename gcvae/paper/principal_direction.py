@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from gcvae.codec.encoded_table import EncodedTable
-from gcvae.model.copula import LowRankCopula
+from gcvae.model.copula import RankOneCopula
 from gcvae.model.decoders import Conditional, Decoder, loadings_head
 from gcvae.model.marginals import MarginalParameters, Marginals
 from gcvae.model.networks import ColumnShape, Dropout, perceptron
@@ -63,7 +63,7 @@ class PrincipalDirectionConditional(Conditional):
 
     @property
     def loadings(self) -> Tensor:
-        return self.direction[..., None]
+        return self.direction
 
     def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
         """Returns the exact log p(x|z); `jitter` is not used.
@@ -83,10 +83,8 @@ class PrincipalDirectionConditional(Conditional):
         a = self.direction * present
         return log_codes + log_rank_one_normal(residual, a, self.noise, present.sum(-1).to(a.dtype))
 
-    def log_prefixes(
-        self, rows: EncodedTable, noise: Tensor | None, jitter: Tensor | None = None
-    ) -> Tensor:
-        """Returns cumulative log densities; `noise` and `jitter` are not used.
+    def log_prefixes(self, rows: EncodedTable) -> Tensor:
+        """As `Conditional.log_prefixes`.
 
         Codes are independent given z, and a rank-one copula couples the numbers: N(mu, omega I + a
         a^T) is the Gaussian copula with loadings a / sqrt(omega) and marginals N(mu_j, omega +
@@ -106,7 +104,7 @@ class PrincipalDirectionConditional(Conditional):
         log_density = torch.where(present & is_point, log_density, 0.0).cumsum(-1)
         intervals = rows.values[..., None] if rows.intervals is None else rows.intervals
         low, high = ((intervals[..., j, end] - mean) * torch.exp(-log_sigma) for end in (0, -1))
-        copula = LowRankCopula(self.loadings, self.noise)
+        copula = RankOneCopula(self.loadings, self.noise)
         log_numbers = log_density + copula.log_prefixes(score, low, high, is_point, present)
         steps = log_numbers.diff(dim=-1, prepend=torch.zeros_like(log_numbers[..., :1]))
         return prefixes + torch.zeros_like(prefixes).index_copy(-1, j, steps).cumsum(-1)
@@ -136,7 +134,7 @@ class PrincipalDirectionConditional(Conditional):
         n = len(self.marginals.columns)
         loadings = self.direction.new_zeros((*self.direction.shape[:-1], n))
         loadings[..., self.marginals.real_columns] = self.direction
-        return LowRankCopula(loadings[..., None], self.noise).correlation()
+        return RankOneCopula(loadings, self.noise).correlation()
 
 
 def log_rank_one_normal(residual: Tensor, a: Tensor, omega: Tensor, n: Tensor) -> Tensor:

@@ -11,13 +11,13 @@ from gcvae.numerics.normal import normal_cdf
 
 
 def locality_penalty(loadings: Tensor, p: int) -> Tensor:
-    """Returns the penalty sum_k |a_k|_p^2 on the copula's loadings of each of n rows, p = 1 or 2.
+    """Returns the penalty |a|_p^2 on the copula's D loadings of each of n rows, p = 1 or 2.
 
-    Shape: loadings (n, D, r), with a_k the D loadings on factor k -> (n,).
+    Shape: loadings (n, D) -> (n,).
     Source: Eq. (elbo_vae_roc_reg), locality regularisation.
     """
-    norms: Tensor = torch.linalg.vector_norm(loadings, ord=p, dim=-2)
-    return norms.square().sum(-1)
+    norms: Tensor = torch.linalg.vector_norm(loadings, ord=p, dim=-1)
+    return norms.square()
 
 
 def rank_penalty(z: Tensor, generator: torch.Generator) -> Tensor:

@@ -35,7 +35,7 @@ _MORE_OFTEN = (
     "others and compute it afterwards"
 )
 _ANOTHER_CONDITION = "a condition under which the hard rule can hold"
-MOST_DRAWS = 300
+_MOST_DRAWS = 300
 """Maximum number of draws per row of a block: three times what the minimum acceptance needs."""
 _FEWEST_ROWS = 64
 Source = Callable[[int, torch.Generator], EncodedTable]
@@ -127,8 +127,8 @@ class ConstrainedModel:
             source: Function that draws the rows before rejection; None draws them from the model.
 
         Raises:
-            HardRuleError: The rows need more than MOST_DRAWS draws per row of the block, or none of
-                MEASURED_ROWS is accepted.
+            HardRuleError: The rows need more than `_MOST_DRAWS` draws per row of the block, or none
+                of MEASURED_ROWS is accepted.
         """
         kept: list[EncodedTable] = []
         n_kept, n_drawn, size = 0, 0, block_rows
@@ -148,7 +148,7 @@ class ConstrainedModel:
             n_kept_each += satisfied.sum(axis=0)
             if n_kept >= n:
                 return joined(kept).take(torch.arange(n))
-            most = MOST_DRAWS * block_rows
+            most = _MOST_DRAWS * block_rows
             if n_drawn >= (most if n_kept else min(most, MEASURED_ROWS)):
                 measured = Acceptance(n_drawn, n_kept, tuple(n_kept_each.tolist()))
                 expected = _MORE_OFTEN if source is None else _ANOTHER_CONDITION
@@ -184,11 +184,11 @@ class ConstrainedModel:
         is drawn again with the same context. Shape: context (n, 2 C) -> n rows.
 
         Raises:
-            HardRuleError: MOST_DRAWS draws with one context contain no row that satisfies all hard
+            HardRuleError: _MOST_DRAWS draws with one context contain no row that satisfies all hard
                 rules.
         """
         open_rows, rows = torch.arange(len(context)), None
-        for _ in range(MOST_DRAWS):
+        for _ in range(_MOST_DRAWS):
             with torch.no_grad():
                 z = self.model.prior.sample(len(open_rows), generator)
             z = torch.cat([z, context[open_rows].to(z)], dim=-1)

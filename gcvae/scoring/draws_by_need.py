@@ -32,7 +32,6 @@ def bound_by_need(
     noise: RowNoise,
     *,
     tolerance: float,
-    n_jitters: int = 0,
 ) -> BoundEstimate:
     """Returns a lower bound on the log-likelihood of each row, from as many draws of the latent
     vector as its standard error requires.
@@ -41,12 +40,8 @@ def bound_by_need(
         rows: Encoded rows; the number of draws of each depends on that row alone.
         noise: Random numbers of each row.
         tolerance: Target standard error, nats.
-        n_jitters: Number of uniform samples that place each level within its interval of
-            probabilities, for each draw; 0 integrates exactly.
     """
-    bounds = partial(
-        iwae_bounds, model, n_jitters=n_jitters, likelihoods=model.decoder.row_likelihoods()
-    )
+    bounds = partial(iwae_bounds, model, likelihoods=model.decoder.row_likelihoods())
     halves = [noise.of("half"), noise.of("other half")]
     first = BoundEstimate.joined(bounds(rows, halves, n_draws=_OF_HALF))
     n = len(rows)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
+from scipy.special import logsumexp, ndtr, ndtri
 
 from gcvae.arrays import Numbers
 from gcvae.codec.encoded_table import EncodedTable
@@ -23,7 +23,7 @@ from gcvae.codec.table_codec import TableCodec
 _MOST_CENTRES = 400
 _SHRINKAGE = 1e-3
 """Shrinkage of the correlation matrix, which keeps it positive definite."""
-_LEAST = 1e-12
+_LEAST, _LEAST_MASS = 1e-12, 1e-300
 _LOG_ROOT_TWO_PI = 0.5 * float(np.log(2 * np.pi))
 
 
@@ -150,46 +150,67 @@ class PlainCopula:
         return cls(marginals, np.asarray(np.linalg.cholesky(R), dtype=np.float64))
 
     def scores(self, rows: EncodedTable, seed: int, n_draws: int = 16) -> PlainScores:
-        """Returns log p of rows by sequential simulation: exact for numbers, unbiased for masses of
-        codes.
-
-        Source: Geweke 1991; Hajivassiliou; Keane.
-        """
+        """Returns log p of rows by `log_simulated`: exact for numbers, unbiased for masses of
+        codes."""
         codes, values = _arrays(rows)
-        random = np.random.default_rng(seed)
-        n, d = codes.shape
-        noise = np.zeros((n, n_draws, d))
-        weights = np.zeros((n, n_draws))
-        independent = np.zeros(n)
-        for j, marginal in enumerate(self.marginals):
-            log_p, low, width = marginal.cells(codes[:, j], values[:, j])
-            independent += log_p
-            mean = noise[:, :, :j] @ self.root[j, :j]
-            gained, noise[:, :, j] = _step(low, width, mean, self.root[j, j], random)
-            weights += gained + np.where(width > 0, 0.0, log_p)[:, None]
-            weights[codes[:, j] < 0] = -np.inf
-        top = weights.max(axis=1, keepdims=True)
-        safe = np.where(np.isfinite(top), top, 0.0)
-        copula = safe[:, 0] + np.log(np.maximum(np.exp(weights - safe).mean(axis=1), 1e-300))
-        return PlainScores(independent, np.where(np.isfinite(top[:, 0]), copula, -np.inf))
+        cells = [m.cells(codes[:, j], values[:, j]) for j, m in enumerate(self.marginals)]
+        log_p, low, width = (np.stack(part, axis=1) for part in zip(*cells, strict=True))
+        log_copula = log_simulated(
+            low, width, log_p, self.root, n_draws, np.random.default_rng(seed)
+        )
+        is_unknown = (codes < 0).any(axis=1)
+        return PlainScores(log_p.sum(axis=1), np.where(is_unknown, -np.inf, log_copula))
 
 
-def _step(
-    low: Numbers, width: Numbers, mean: Numbers, scale: float, random: np.random.Generator
-) -> tuple[Numbers, Numbers]:
-    """Returns (log weight, noise) of one column given the noise of the earlier ones.
+def log_simulated(
+    low: Numbers,
+    width: Numbers,
+    log_p: Numbers,
+    root: Numbers,
+    n_draws: int,
+    random: np.random.Generator,
+) -> Numbers:
+    """Returns log P(low_j < Phi(q_j) < low_j + width_j for all j), q ~ N(0, R), of n rows, by the
+    GHK simulator; its mean is unbiased.
 
-    Shape: low, width (n,) -> (n, number of draws) each.
+    A width of 0 is a point u = low, which contributes the copula's density times exp(log_p). Each
+    column is drawn between its ends given the earlier ones and weighted by the probability of that.
+
+    Args:
+        low: Lower ends, between 0 and 1. Shape: (n, D).
+        width: Widths. Shape: (n, D).
+        log_p: Log densities of the points. Shape: (n, D).
+        root: Lower triangular Cholesky factor of R. Shape: (D, D).
+        n_draws: Number of draws for each row.
+        random: Generator of the draws.
+
+    Shape: (n,).
+    Source: Geweke 1991; Hajivassiliou; Keane.
     """
-    q = ndtri(low)[:, None]
-    end = ndtri(np.clip(low + width, _LEAST, 1.0))[:, None]
-    start = (q - mean) / scale
-    of_point = -0.5 * start**2 + 0.5 * q**2 - np.log(scale)
-    a, b = ndtr(start), ndtr((end - mean) / scale)
-    mass = np.maximum(b - a, 1e-300)
-    u = np.clip(a + random.random(mean.shape) * mass, _LEAST, 1 - _LEAST)
-    is_point = (width <= 0)[:, None]
-    return np.where(is_point, of_point, np.log(mass)), np.where(is_point, start, ndtri(u))
+    n, d = low.shape
+    noise, log_weight = np.zeros((n, n_draws, d)), np.zeros((n, n_draws))
+    start, end = ndtri(low), ndtri(np.minimum(low + width, 1.0))
+    for j in range(d):
+        mean, scale = noise[:, :, :j] @ root[j, :j], root[j, j]
+        at = width[:, j] <= 0.0
+        noise[at, :, j] = (start[at, j, None] - mean[at]) / scale
+        of_point = log_p[at, j] + start[at, j] ** 2 / 2 - np.log(scale)
+        log_weight[at] += of_point[:, None] - noise[at, :, j] ** 2 / 2
+        a, b = ((ends[~at, j, None] - mean[~at]) / scale for ends in (start, end))
+        noise[~at, :, j], log_mass = _draw_between(a, b, random)
+        log_weight[~at] += log_mass
+    found: Numbers = logsumexp(log_weight, axis=1) - np.log(n_draws)
+    return found
+
+
+def _draw_between(a: Numbers, b: Numbers, random: np.random.Generator) -> tuple[Numbers, Numbers]:
+    """Returns standard normal draws between a and b, and log P(a < q < b), from the nearer tail.
+    Shape: all alike."""
+    sign = np.where(a + b > 0, -1.0, 1.0)
+    a, b = np.where(sign < 0, -b, a), np.where(sign < 0, -a, b)
+    below, mass = ndtr(a), np.maximum(ndtr(b) - ndtr(a), _LEAST_MASS)
+    u = np.clip(below + random.random(a.shape) * mass, _LEAST_MASS, 1 - 1e-16)
+    return sign * ndtri(u), np.log(mass)
 
 
 def _arrays(rows: EncodedTable) -> tuple[npt.NDArray[np.int64], Numbers]:

@@ -428,11 +428,9 @@ def score(
     keep_freed_memory()
     with torch.no_grad():
         if options.draws is not None:
-            return iwae_bound(model, rows, noise, n_draws=options.draws, n_jitters=options.jitters)
+            return iwae_bound(model, rows, noise, n_draws=options.draws)
         assert options.tolerance is not None, "it rules where there are no draws"
-        return bound_by_need(
-            model, rows, noise, tolerance=options.tolerance, n_jitters=options.jitters
-        )
+        return bound_by_need(model, rows, noise, tolerance=options.tolerance)
 
 
 def _rows_at_once(model: GenerativeModel, options: ScoreOptions) -> int:
@@ -443,7 +441,7 @@ def _rows_at_once(model: GenerativeModel, options: ScoreOptions) -> int:
     of a batch, so such rows are scored in blocks of SCORE_BLOCK_ROWS.
     """
     at_once = SHARD_UNIT_ROWS if model.is_autoregressive else SCORE_BLOCK_ROWS
-    draws = options.typical_draws * max(1, options.jitters)
+    draws = options.typical_draws
     while at_once > SCORE_BLOCK_ROWS and at_once * draws > _EVALUATIONS_BETWEEN_LOOKS:
         at_once //= 2
     return at_once

@@ -63,7 +63,6 @@ def _plain_seed(seed: Any) -> Any:
 _PLAIN: dict[str, Callable[[Any], Any]] = {
     "draws": int,
     "seed": _plain_seed,
-    "jitters": int,
     "measure": str,
     "score_missingness": bool,
     "tolerance": float,
@@ -79,8 +78,6 @@ class ScoreOptions:
         draws: Number of draws of the latent vector z for each row; None for as many as the
             tolerance needs.
         seed: Seed of the random generator; equal seeds give equal scores.
-        jitters: Number of uniform samples that place discrete cells within their intervals of
-            probabilities, for each draw of z, if a copula joins the columns; 0 integrates exactly.
         measure: What a number contributes: a key of `MEASURES`.
         score_missingness: Whether a missing cell contributes its probability of being missing; else
             it is integrated out.
@@ -90,7 +87,6 @@ class ScoreOptions:
 
     draws: int | None = None
     seed: int = 0
-    jitters: int = 0
     measure: str = "density"
     score_missingness: bool = False
     tolerance: float | None = None
@@ -102,9 +98,6 @@ class ScoreOptions:
             SettingError: An option is out of range.
         """
         problems = self._problems_of_draws()
-        if not _is_whole(self.jitters, 0):
-            problem = f"jitters is {self.jitters!r}; it must be a whole number, zero or more"
-            problems.append(Problem(problem, "/jitters", expected="a whole number, zero or more"))
         if not isinstance(self.measure, str) or self.measure not in MEASURES:
             problem = f"unknown measure {self.measure!r}"
             problems.append(unknown_name(problem, self.measure, MEASURES, pointer="/measure"))
@@ -147,15 +140,10 @@ class ScoreOptions:
         return min(MOST_DRAWS, max(FIRST_DRAWS, needed))
 
     @property
-    def most_draws(self) -> int:
-        """Maximum number of draws of z for a row."""
-        return MOST_DRAWS if self.draws is None else self.draws
-
-    @property
     def has_percentiles(self) -> bool:
         """Whether scores can be ranked among those of held-out rows: True if the measure is
-        `density` and `jitters` is 0, with which held-out rows were scored."""
-        return self.measure == "density" and self.jitters == 0
+        `density`, with which held-out rows were scored."""
+        return self.measure == "density"
 
     def to_json(self) -> dict[str, Any]:
         """Returns the options by name; only the one of `draws` and `tolerance` that applies."""
@@ -210,9 +198,7 @@ class ScoreOptions:
         return [
             f"importance-weighted with {self._draws_in_words()}; about a tenth are from the prior; "
             "standard_error is that of the estimate over such draws, including its bias",
-            f"the copula is evaluated with {self.jitters} jitters per draw"
-            if self.jitters
-            else "the mass of discrete cells given z is exact, without jitter",
+            "the mass of discrete cells given z is exact",
             "contributions are chain-rule terms, log p(column | earlier columns), in the model's "
             f"order: {', '.join(order)}; they add up to log_likelihood, and a missing cell adds 0",
             self._percentile_in_words(has_reference),
@@ -224,7 +210,7 @@ class ScoreOptions:
 
     def _percentile_in_words(self, has_reference: bool) -> str:
         if not self.has_percentiles:
-            return "no percentile: held-out rows were scored by density, without jitter"
+            return "no percentile: held-out rows were scored by density"
         of_blanks = (
             f"among {BLANK_REFERENCE_ROWS:,} synthetic rows with the same cells missing (for the "
             f"first {MOST_BLANK_SETS} sets of missing columns in every {SHARD_UNIT_ROWS:,} rows, "

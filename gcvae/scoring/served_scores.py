@@ -19,7 +19,7 @@ SCORINGS = (FULL, FLAG, OFF)
 IS_RARE = "is_rare"
 RARE_PERCENTILE = 1.0
 """Percentile below which a row is rare, among generated rows with the same cells missing."""
-PLAIN_OPTIONS = {"measure": "density", "jitters": 0, "score_missingness": False}
+PLAIN_OPTIONS = {"measure": "density", "score_missingness": False}
 """Values that options must have under `flag`, because the generated rows for comparison were scored
 with them."""
 RARE_NOTE = (

@@ -163,7 +163,7 @@ def _calibrated_codes(walk: AutoregressiveWalk, j: int, counts: Tensor) -> Colum
     g, at = walk.network.group_of(j)
     if g is None:
         return walk.with_functions(j, alone)
-    shift = walk.network.shifts[g][at]
+    shift = walk.network.shifts[g][at][: alone.log_beta.shape[-1]]
     n_table = int(counts.sum())
     target = padded_counts(counts, len(shift)) + _PSEUDO_ROWS
     moved = torch.zeros_like(shift)

@@ -61,9 +61,9 @@ class TrainingConfig:
     encoding: Literal["standardised", "unit", "quantile"] = "standardised"
     """How cells are encoded. `standardised`: numbers by mean and standard deviation, levels in the
     order of the schema. `unit`, for images: numbers scaled to [0, 1]; a sigmoid bounds the
-    decoder's means. `quantile`: numbers that repeat often as categories, others as standard normal quantiles
-    of their ranks; levels in the order of a correspondence analysis, with rare levels in shared
-    categories; and a column that equals another one in every row is copied."""
+    decoder's means. `quantile`: numbers that repeat often as categories, others as standard normal
+    quantiles of their ranks; levels in the order of a correspondence analysis, with rare levels in
+    shared categories; and a column that equals another one in every row is copied."""
     rules: Annotated[Literal["model", "none"], USUAL] = "none"
     """Which rules between columns apply to generated rows. `model`: also those that are inferred
     from the table, with their exceptions. `none`: only hard rules and rules in the user's
@@ -110,9 +110,9 @@ class TrainingConfig:
     calibration: bool = False
     """Whether two corrections follow training. First, logits are shrunk where this raises the
     held-out likelihood. Then the distribution of each column is matched to that of the table."""
-    rank: Annotated[int, Range(0, 64), USUAL] = 1
-    """Rank of the matrix A in the copula's matrix I + A A^T. With 0, columns are
-    independent given z, as in a usual VAE."""
+    rank: Annotated[int, Range(0, 1), USUAL] = 1
+    """Rank of the copula: 1 for the matrix I + a a^T; 0 for columns independent given z, as in a
+    usual VAE."""
     d_latent: Annotated[int | None, Range(1, 512), USUAL] = None
     """Dimensions of the latent vector z. Rule: half the number of modelled columns, from 2 to
     16."""
@@ -127,10 +127,10 @@ class TrainingConfig:
     objective: Literal["jitter", "exact"] = "jitter"
     """Likelihood of discrete columns in a copula. `jitter`: each discrete cell becomes a random
     point of its interval (continuous extension), as in the paper. `exact`: the likelihood is
-    integrated over the interval; requires rank 0 or 1."""
+    integrated over the interval."""
     locality_weight: Annotated[float, Range(0)] = 0.0
-    """Weight of the locality regulariser, in nats per row: the squared norm of each column of A
-    (see `rank`), or of the principal direction."""
+    """Weight of the locality regulariser, in nats per row: the squared norm of a (see `rank`), or
+    of the principal direction."""
     locality_norm: Literal[1, 2] = 2
     """Norm in the locality regulariser: 1 (sum of absolute values) or 2 (Euclidean)."""
     rank_weight: Annotated[float, Range(0)] = 0.0
@@ -357,14 +357,6 @@ def configure(preset: str, settings: Mapping[str, object] | None = None) -> Trai
     if config.memory == "low":
         own = {name: value for name, value in _LOW_MEMORY.items() if name not in (settings or {})}
         config = dataclasses.replace(config, **own)
-    if config.objective == "exact" and config.rank > 1 and config.decoder == "copula":
-        raise SettingError(
-            Problem(
-                f"the exact objective has no quadrature for rank {config.rank}",
-                pointer="/objective",
-                expected="rank 0 or 1, or objective jitter",
-            )
-        )
     return config
 
 

@@ -127,7 +127,7 @@ def agent_server(client: Client, *, write: bool, rows: bool, folder: Path) -> MC
     @tool()
     def dependencies(
         model: ModelId,
-        kind: Literal["total", "data", "difference", "expected", "within", "between"] = "expected",
+        kind: Literal["total", "data", "difference", "expected"] = "expected",
     ) -> dict[str, Any]:
         """Get the pairwise dependence between columns (Kendall's tau)."""
         found = _object(client.dependencies(model, kind))

@@ -36,7 +36,6 @@ from gcvae_cli.files.options import (
     Given,
     GivenRows,
     GridSteps,
-    Jitters,
     KeptMissing,
     ManifoldOutput,
     MapKind,
@@ -206,7 +205,6 @@ def score(
     key_file: KeyFile = None,
     draws: ScoreDraws = None,
     tolerance: Tolerance = None,
-    jitters: Jitters = 0,
     measure: Measure = "density",
     score_missingness: ScoreMissingness = False,
     encoding: Encoding = None,
@@ -215,7 +213,7 @@ def score(
 ) -> None:
     """Score rows: the log-likelihood of each in nats, with the contribution of each column."""
     form = _table_format(output, as_json, _TEXTS)
-    options = {"draws": draws, "tolerance": tolerance, "jitters": jitters, "measure": measure}
+    options = {"draws": draws, "tolerance": tolerance, "measure": measure}
     options |= {"score_missingness": score_missingness, "seed": seed, "encoding": encoding}
     _write_table(server, key_file, output, form, "score", model, table, **options)
     if as_json:

@@ -28,7 +28,6 @@ from gcvae_cli.files.options import (
     FilledColumns,
     Given,
     GivenRows,
-    Jitters,
     KeptMissing,
     Measure,
     Minimal,
@@ -233,7 +232,6 @@ def score(
     output: TableOutput,
     draws: ScoreDraws = None,
     tolerance: Tolerance = None,
-    jitters: Jitters = 0,
     measure: Measure = "density",
     score_missingness: ScoreMissingness = False,
     encoding: Encoding = None,
@@ -247,7 +245,7 @@ def score(
     from gcvae.scoring.score_stream import counted, new_totals, stream_scores
 
     table_format = _table_format(output, as_json)
-    options = ScoreOptions(draws, seed, jitters, measure, score_missingness, tolerance)
+    options = ScoreOptions(draws, seed, measure, score_missingness, tolerance)
     scorer, reader = load_model(model, threads).scorer, table_reader(table, encoding)
     totals = new_totals(scorer.scoring)
     with progress_bar(f"scoring {table.name}") as bar, opened_output(output) as stream:

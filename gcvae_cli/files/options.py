@@ -158,9 +158,6 @@ ScoreDraws = Annotated[
 Tolerance = Annotated[
     float | None, typer.Option(help="Target standard error of each score in nats (default: 0.1).")
 ]
-Jitters = Annotated[
-    int, typer.Option(min=0, help="Jitters of discrete cells per draw; 0 is exact.")
-]
 Measure = Annotated[
     str, typer.Option(help="Measure of continuous values: density, rounding_cell or pmf.")
 ]

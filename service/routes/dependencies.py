@@ -44,7 +44,6 @@ _MAP: dict[str, Any] = {
         "nominal": {"type": "array", "items": {"type": "string"}},
         "order": {"type": "array", "items": {"type": "integer"}},
         "spread": _MATRIX,
-        "standard_error": _MATRIX,
     },
 }
 _MAP_ANSWER = {"content": picture_content(_MAP)}

@@ -44,9 +44,6 @@ class NewScoresBody(RowsBody):
         description="target standard error of each score in nats; 0.1 without `draws`",
     )
     seed: Seed = 0
-    jitters: Whole = Field(
-        0, ge=0, description="jitters of discrete cells per draw of z; 0 is exact"
-    )
     measure: Literal["density", "rounding_cell", "pmf"] = Field(
         "density",
         description="measure of continuous values: density per original unit, mass of the rounding "
@@ -82,10 +79,6 @@ async def score_rows(
         ),
     ] = None,
     seed: Annotated[int | None, Query(ge=0, le=MAX_SEED)] = None,
-    jitters: Annotated[
-        int | None,
-        Query(ge=0, description="jitters of discrete cells per draw; 0 is exact"),
-    ] = None,
     measure: Annotated[
         Literal["density", "rounding_cell", "pmf"] | None,
         Query(description="measure of continuous values"),
@@ -114,7 +107,6 @@ async def score_rows(
         draws=draws,
         tolerance=tolerance,
         seed=seed,
-        jitters=jitters,
         measure=measure,
         score_missingness=score_missingness,
     )
@@ -164,20 +156,11 @@ def _options(members: Mapping[str, Any], scoring: str) -> ScoreOptions:
 def _check_draws(
     options: ScoreOptions, query: Mapping[str, Any], settings: ServiceSettings
 ) -> None:
-    """Checks that the number of draws, times jitters, does not exceed `max_score_draws`.
-
-    If a tolerance determines the draws, the library limits them, and only jitters are checked."""
+    """Checks that a fixed number of draws does not exceed `max_score_draws`; the library limits the
+    draws of a tolerance."""
     limit = settings.max_score_draws
-    by_need = options.draws is None
-    draws = options.most_draws * max(1, options.jitters)
-    if draws <= limit or (by_need and options.jitters <= 1):
+    if options.draws is None or options.draws <= limit:
         return
-    name = "jitters" if by_need else "draws"
-    message = f"{name} is {getattr(options, name)}"
-    if by_need:
-        message += f" in each of up to {options.most_draws} draws"
-    elif options.jitters > 1:
-        message += f" with {options.jitters} jitters in each"
-    place = f"?{name}" if name in query else f"/{name}"
-    problem = Problem(message, place, expected=f"at most {limit}")
-    raise TableLimitError(f"{draws} draws are requested", limit, "max_score_draws", problem)
+    place = "?draws" if "draws" in query else "/draws"
+    problem = Problem(f"draws is {options.draws}", place, expected=f"at most {limit}")
+    raise TableLimitError(f"{options.draws} draws are requested", limit, "max_score_draws", problem)

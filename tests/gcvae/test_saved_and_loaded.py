@@ -34,7 +34,7 @@ from tests.lengths import PRESETS_TRIED, tries
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
-MAPS = ("total", "within", "between", "difference")
+MAPS = ("total", "difference")
 """Kinds of map that cost many rows; each table has one of them drawn, if few rows are rejected."""
 
 

@@ -333,7 +333,7 @@ def test_ragged_rows_are_refused_with_their_line(
         (["--set", "n_epochs=1"], "did you mean 'max_passes'?"),
         (["--preset", "defualt"], "did you mean 'default'?"),
         (["--set", "max_steps"], "--set key=value"),
-        (["--set", "rank=1", "--set", "rank=2"], "twice"),
+        (["--set", "rank=0", "--set", "rank=1"], "twice"),
         (["--device", "abacus"], "abacus"),
         (["--seed", str(2**63)], "--seed"),
     ],

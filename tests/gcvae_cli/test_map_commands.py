@@ -54,9 +54,9 @@ def test_a_map_at_a_row_is_local_and_the_librarys(folder: Path, tmp_path: Path) 
     assert main([*asked, "--z", json.dumps([0.0] * 8)]) == 0
     found = json.loads(output.read_text())
     assert found == synthesizer.dependencies("local", seed=4, z=[0.0] * 8).to_json()
-    assert main([*asked, "--kind", "between"]) == 0
+    assert main([*asked, "--kind", "difference"]) == 0
     found = json.loads(output.read_text())
-    assert found == synthesizer.dependencies("between", seed=4).to_json()
+    assert found == synthesizer.dependencies("difference", seed=4).to_json()
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_households_are_scored_and_the_model_is_reported(
     pd.testing.assert_frame_equal(filled["visits"].iloc[1::3], blank.iloc[1::3], check_dtype=False)
     with refuses(ProblemError):
         model.impute(frames, draws=2)
-    for option in ({"tolerance": 0.5}, {"jitters": 2}, {"score_missingness": True}):
+    for option in ({"tolerance": 0.5}, {"score_missingness": True}):
         with refuses(ProblemError):
             model.score(frames, **option)
     assert len(scores) == 60

@@ -99,7 +99,7 @@ def test_a_wrong_method_is_a_problem_that_names_every_right_one(
     ("method", "path", "known"),
     [
         ("GET", "/v1/models/mdl_any/dependencies?sead=1", "kind, format, seed"),
-        ("POST", "/v1/models/mdl_any/scores?sead=1", "draws, tolerance, seed, jitters, measure"),
+        ("POST", "/v1/models/mdl_any/scores?sead=1", "draws, tolerance, seed, measure"),
         ("POST", "/v1/models/mdl_any/samples?sead=1", "table"),
         ("POST", "/v1/datasets?sead=1", "name, schema"),
         ("GET", "/v1/jobs/job_any?sead=1", "no parameters"),

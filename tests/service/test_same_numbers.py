@@ -98,7 +98,7 @@ def test_imputations(
     assert read_table(io.BytesIO(rest), format="csv").to_dict() == found.to_dict()
 
 
-@pytest.mark.parametrize("kind", ["expected", "within", "total", "data"])
+@pytest.mark.parametrize("kind", ["expected", "total", "data"])
 def test_maps(
     service: Running, model: dict[str, Any], folder: Path, library: Synthesizer, kind: str
 ) -> None:

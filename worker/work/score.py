@@ -28,12 +28,7 @@ def score(attempt: Attempt) -> Produced:
     synthesizer = attempt.load_synthesizer()
     table = table_of(attempt, spec)
     options = ScoreOptions(
-        spec.draws,
-        spec.seed,
-        spec.jitters,
-        spec.measure,
-        spec.score_missingness,
-        spec.tolerance,
+        spec.draws, spec.seed, spec.measure, spec.score_missingness, spec.tolerance
     )
     scorer = synthesizer.scorer
     blocks = scorer.blocks(table, options, among)

@@ -11,8 +11,6 @@ const KINDS = {
   data: ["Training rows", "Kendall's τ in the training rows. In small tables it has sampling noise."],
   difference: ["Difference", "Synthetic rows minus training rows: where the model makes a dependence stronger or weaker than it is in the table. Values near 0 are best."],
   expected: ["Copula", "The dependence that the decoder's copula adds, averaged over the latent space. Dependence through the latent vector is not included."],
-  within: ["Within", "The part of the correlation that remains once the latent vector of a row is known. Within and between add up to the correlation."],
-  between: ["Between", "The part of the correlation that comes from the latent vector. Within and between add up to the correlation."],
   local: ["For one row", "The dependence that the copula has for one row, averaged over the latent vectors that fit its known values. Enter some values; the others are integrated out."],
 };
 

@@ -54,7 +54,7 @@ def test_weights_that_are_no_numbers_are_refused_by_name(path: Path, number: flo
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("d_hidden", 8192), ("n_hidden_layers", 32), ("d_latent", 512), ("rank", 64),
+    [("d_hidden", 8192), ("n_hidden_layers", 32), ("d_latent", 512),
      ("n_components", 128), ("d_column", 4096), ("d_sum", 4096)],
 )  # fmt: skip
 def test_a_model_larger_than_its_file_is_refused_before_it_is_built(

@@ -15,7 +15,7 @@ from gcvae.dependence.notes import KIND_NOTES, MAPS_OF_MODEL
 from gcvae.errors import InputError, SettingError, TableError, UnknownColumnError
 from gcvae.model.decoders import CopulaDecoder
 from gcvae.model.posterior import posterior_draws
-from gcvae.numerics.generators import generator_for
+from gcvae.numerics.row_noise import RowNoise
 from tests.wordings import refuses
 
 QUICK = {"max_steps": 120, "evaluate_every_steps": 60}
@@ -103,7 +103,9 @@ def test_posterior_draws_have_the_posteriors_mean() -> None:
         torch.nn.init.zeros_(head.weight)
         torch.nn.init.constant_(head.bias, bias)
     row = fitted.codec.encode(parse_table(table().dropna().head(1), fitted.schema))
-    z, weight = posterior_draws(fitted.model, row, 40_000, ["x"] * 4, generator_for(0, "p"))
+    z, weight = posterior_draws(
+        fitted.model, row, 40_000, ["x"] * 4, RowNoise.numbered(0, "p", [0])
+    )
     assert float(weight.sum()) == pytest.approx(1.0)
     mean = (weight[:, None] * z).sum(0)
     variance = (weight[:, None] * z.square()).sum(0) - mean.square()

@@ -173,7 +173,7 @@ def test_a_map_says_which_columns_are_nominal_after_save_and_load_too(
     synthesizer: Synthesizer,
 ) -> None:
     loaded = Synthesizer.from_bytes(synthesizer.to_bytes())
-    for kind in ("total", "data", "difference", "expected", "within"):
+    for kind in ("total", "data", "difference", "expected"):
         found = loaded.dependencies(kind).to_json()
         assert found["nominal"] == ["树种"], kind
         assert found == synthesizer.dependencies(kind).to_json()

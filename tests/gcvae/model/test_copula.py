@@ -10,7 +10,7 @@ import torch
 from scipy.stats import multivariate_normal
 from torch import Tensor
 
-from gcvae.model.copula import LowRankCopula, QuadratureWarning
+from gcvae.model.copula import QuadratureWarning, RankOneCopula
 from gcvae.numerics.generators import generator_for, normal
 from gcvae.numerics.normal import log_normal_density
 
@@ -46,20 +46,19 @@ def rectangle(lower: Tensor, upper: Tensor, correlation: Tensor) -> float:
     return total
 
 
-@pytest.mark.parametrize("rank", [1, 2, 4])
-def test_the_log_density_is_the_dense_multivariate_normal_minus_its_margins(rank: int) -> None:
-    copula = LowRankCopula(2.0 * draws(D, rank))
+def test_the_log_density_is_the_dense_multivariate_normal_minus_its_margins() -> None:
+    copula = RankOneCopula(2.0 * draws(D))
     score = draws(D, seed=1)
     expected = dense_log_density(score, copula.correlation())
     assert copula.log_density(score, everywhere(score)).item() == pytest.approx(expected, abs=1e-11)
 
 
 def test_the_density_does_not_change_when_psi_is_scaled() -> None:
-    a, score = draws(4, D, 1), draws(4, D, seed=1)
+    a, score = draws(4, D), draws(4, D, seed=1)
     omega = torch.tensor([0.3, 1.0, 2.0, 50.0], dtype=torch.float64)
     scale = 7.3
-    plain = LowRankCopula(a, omega)
-    scaled = LowRankCopula(a * scale**0.5, omega * scale)
+    plain = RankOneCopula(a, omega)
+    scaled = RankOneCopula(a * scale**0.5, omega * scale)
     present = everywhere(score)
     torch.testing.assert_close(
         plain.log_density(score, present), scaled.log_density(score, present), atol=1e-12, rtol=0
@@ -68,31 +67,31 @@ def test_the_density_does_not_change_when_psi_is_scaled() -> None:
 
 def test_zero_loadings_are_independence() -> None:
     score = draws(5, D)
-    copula = LowRankCopula(torch.zeros(5, D, 1))
+    copula = RankOneCopula(torch.zeros(5, D))
     assert copula.log_density(score, everywhere(score)).abs().max() == 0.0
     assert torch.equal(copula.correlation(), torch.eye(D).double().expand(5, D, D))
 
 
 def test_a_column_that_is_left_out_drops_its_row_of_the_loadings() -> None:
-    b, score = 1.5 * draws(D, 2), draws(D, seed=1)
+    b, score = 1.5 * draws(D), draws(D, seed=1)
     present = torch.tensor([True, False, True, True, False, True])
-    whole = LowRankCopula(b).log_density(score, present)
-    part = LowRankCopula(b[present]).log_density(score[present], everywhere(score[present]))
+    whole = RankOneCopula(b).log_density(score, present)
+    part = RankOneCopula(b[present]).log_density(score[present], everywhere(score[present]))
     assert whole.item() == pytest.approx(part.item(), abs=1e-12)
 
 
 def test_long_loadings_lose_no_digits_in_float32() -> None:
-    b, score = 1e4 * draws(D, 1), draws(D, seed=1)
-    exact = LowRankCopula(b).log_density(score, everywhere(score)).item()
-    single = LowRankCopula(b.float()).log_density(score.float(), everywhere(score)).item()
+    b, score = 1e4 * draws(D), draws(D, seed=1)
+    exact = RankOneCopula(b).log_density(score, everywhere(score)).item()
+    single = RankOneCopula(b.float()).log_density(score.float(), everywhere(score)).item()
     assert single == pytest.approx(exact, rel=1e-5)
 
 
 @pytest.mark.parametrize("length", [0.0, 1e-6, 1.0, 1e4, 1e5])
 def test_gradients_are_finite_for_loadings_of_any_length(length: float) -> None:
-    loadings = (length * draws(3, D, 1).float()).requires_grad_()
+    loadings = (length * draws(3, D).float()).requires_grad_()
     score = (6.0 * draws(3, D, seed=1).float()).requires_grad_()
-    LowRankCopula(loadings).log_density(score, everywhere(score)).sum().backward()
+    RankOneCopula(loadings).log_density(score, everywhere(score)).sum().backward()
     assert loadings.grad is not None
     assert bool(torch.isfinite(loadings.grad).all())
     assert score.grad is not None
@@ -100,7 +99,7 @@ def test_gradients_are_finite_for_loadings_of_any_length(length: float) -> None:
 
 
 def test_points_alone_have_the_density_of_the_copula() -> None:
-    copula, score = LowRankCopula(draws(D, 1)), draws(D, seed=1)
+    copula, score = RankOneCopula(draws(D)), draws(D, seed=1)
     present, unused = everywhere(score), torch.zeros(D).double()
     mixed = copula.log_mixed(score, unused, unused, present, present)
     assert mixed.item() == pytest.approx(copula.log_density(score, present).item(), abs=1e-9)
@@ -108,7 +107,7 @@ def test_points_alone_have_the_density_of_the_copula() -> None:
 
 @pytest.mark.parametrize("strength", [0.0, 0.5, 1.0, 3.0])
 def test_intervals_alone_agree_with_the_sum_over_2_to_the_d_corners(strength: float) -> None:
-    copula = LowRankCopula(strength * draws(4, 1))
+    copula = RankOneCopula(strength * draws(4))
     lower = torch.tensor([-torch.inf, -0.4, 0.2, -1.0], dtype=torch.float64)
     upper = torch.tensor([0.3, 0.9, torch.inf, 0.5], dtype=torch.float64)
     none = torch.zeros(4, dtype=torch.bool)
@@ -118,7 +117,7 @@ def test_intervals_alone_agree_with_the_sum_over_2_to_the_d_corners(strength: fl
 
 def test_points_and_intervals_agree_with_the_conditional_normal() -> None:
     """p(q_G) P(lower < q_H < upper | q_G), the conditional covariance formed densely."""
-    copula = LowRankCopula(1.3 * draws(5, 1))
+    copula = RankOneCopula(1.3 * draws(5))
     r = copula.correlation().numpy()
     score = draws(5, seed=1)
     g, h = [0, 2], [1, 3, 4]
@@ -140,7 +139,7 @@ def test_points_and_intervals_agree_with_the_conditional_normal() -> None:
 def test_an_interval_without_company_keeps_its_marginal_probability(length: float) -> None:
     """int N(f) Phi(psi t - b f) df = Phi(t): the quadrature's own test, at every steepness."""
     t = torch.linspace(-6.0, 6.0, 25, dtype=torch.float64)[:, None]
-    copula = LowRankCopula(torch.full((25, 1, 1), length))
+    copula = RankOneCopula(torch.full((25, 1), length))
     none = torch.zeros(25, 1, dtype=torch.bool)
     lower = torch.full_like(t, -torch.inf)
     got = copula.log_mixed(torch.zeros_like(t), lower, t, none, ~none)
@@ -150,26 +149,26 @@ def test_an_interval_without_company_keeps_its_marginal_probability(length: floa
 def test_twenty_two_coupled_binary_columns_agree_with_ten_times_the_nodes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    b = 4.0 * draws(8, 22, 1)
+    b = 4.0 * draws(8, 22)
     bounds = 0.7 * draws(8, 22, seed=1)
     is_low = draws(8, 22, seed=2) > 0
     lower = torch.where(is_low, -torch.inf, bounds)
     upper = torch.where(is_low, bounds, torch.inf)
     none = torch.zeros(8, 22, dtype=torch.bool)
-    got = LowRankCopula(b).log_mixed(torch.zeros(8, 22).double(), lower, upper, none, ~none)
+    got = RankOneCopula(b).log_mixed(torch.zeros(8, 22).double(), lower, upper, none, ~none)
     monkeypatch.setattr("gcvae.model.copula._NODES_PER_UNIT_SLOPE", 180.0)
-    fine = LowRankCopula(b).log_mixed(torch.zeros(8, 22).double(), lower, upper, none, ~none)
+    fine = RankOneCopula(b).log_mixed(torch.zeros(8, 22).double(), lower, upper, none, ~none)
     torch.testing.assert_close(got, fine, atol=1e-8, rtol=0.0)
 
 
 @pytest.mark.parametrize("length", [0.0, 1.0, 1e2, 1e4])
 def test_the_exact_likelihood_has_finite_gradients(length: float) -> None:
-    loadings = (length * draws(4, D, 1)).requires_grad_()
+    loadings = (length * draws(4, D)).requires_grad_()
     bound = draws(4, D, seed=1).requires_grad_()
     infinite = torch.full((4, D), torch.inf, dtype=torch.float64)
     is_point = torch.zeros(4, D, dtype=torch.bool)
     is_point[:, :2] = True
-    log_mixed = LowRankCopula(loadings).log_mixed(
+    log_mixed = RankOneCopula(loadings).log_mixed(
         bound, -infinite, bound, is_point, everywhere(bound)
     )
     log_mixed.sum().backward()
@@ -180,8 +179,8 @@ def test_the_exact_likelihood_has_finite_gradients(length: float) -> None:
 
 
 def test_drawn_scores_have_the_copulas_correlation() -> None:
-    copula = LowRankCopula(1.5 * draws(1, D, 2))
-    many = LowRankCopula(copula.loadings.expand(200_000, D, 2))
+    copula = RankOneCopula(1.5 * draws(1, D))
+    many = RankOneCopula(copula.loadings.expand(200_000, D))
     sample = many.sample(generator_for(3, "test"))
     torch.testing.assert_close(
         torch.corrcoef(sample.T).double(), copula.correlation()[0], atol=0.01, rtol=0.0
@@ -192,19 +191,19 @@ def test_a_copula_too_steep_for_the_nodes_says_so() -> None:
     """Two columns that are nearly one: P(q_1 < 0, q_2 < 0) is a half, but for what is told."""
     cells = (torch.full((2,), -torch.inf).double(), torch.zeros(2).double(), torch.zeros(2).bool())
     score = torch.zeros(2).double()
-    for evaluated in (LowRankCopula.log_mixed, LowRankCopula.log_prefixes):
-        steep = LowRankCopula(torch.full((2, 1), 400.0).double())
+    for evaluated in (RankOneCopula.log_mixed, RankOneCopula.log_prefixes):
+        steep = RankOneCopula(torch.full((2,), 400.0).double())
         with pytest.warns(QuadratureWarning, match="ask for 10,182 nodes; 8,192 are taken"):
             found = evaluated(steep, score, *cells, everywhere(score))
         assert found.flatten()[-1].exp().item() == pytest.approx(0.5, abs=2e-3)
-        evaluated(LowRankCopula(0.8 * steep.loadings), score, *cells, everywhere(score))  # no sound
+        evaluated(RankOneCopula(0.8 * steep.loadings), score, *cells, everywhere(score))  # no sound
 
 
 def test_rows_of_points_have_the_closed_form_of_every_first_columns() -> None:
     """Also where one loading is a million others, and beside rows with intervals."""
-    loadings = 2.0 * draws(3, D, 1)
+    loadings = 2.0 * draws(3, D)
     loadings[1, 3] = 1e8
-    copula, score = LowRankCopula(loadings), draws(3, D, seed=1)
+    copula, score = RankOneCopula(loadings), draws(3, D, seed=1)
     score[1, 3] = 1e-9
     present = everywhere(score)
     present[2, 1] = False
@@ -214,14 +213,14 @@ def test_rows_of_points_have_the_closed_form_of_every_first_columns() -> None:
     torch.testing.assert_close(found, torch.stack(expected, -1), atol=1e-9, rtol=1e-12)
     mixed = everywhere(score)
     mixed[0, 2] = False
-    beside = LowRankCopula(2.0 * draws(3, D, 1)).log_prefixes(score, *bounds, mixed, present)
-    alone = LowRankCopula(2.0 * draws(3, D, 1)[1:])
+    beside = RankOneCopula(2.0 * draws(3, D)).log_prefixes(score, *bounds, mixed, present)
+    alone = RankOneCopula(2.0 * draws(3, D)[1:])
     rest = (score[1:], bounds[0][1:], bounds[1][1:], mixed[1:], present[1:])
     assert torch.equal(beside[1:], alone.log_prefixes(*rest))
 
 
 def test_points_and_intervals_of_a_row_agree_with_the_mixed_likelihood() -> None:
-    copula, score = LowRankCopula(draws(4, D, 1)), draws(4, D, seed=1)
+    copula, score = RankOneCopula(draws(4, D)), draws(4, D, seed=1)
     is_point = torch.arange(D) % 2 == 0
     cells = (score, score - 0.5, score + 0.5, is_point.expand(4, D))
     found = copula.log_prefixes(*cells, everywhere(score))[:, -1]

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from gcvae.codec.encoded_table import EncodedTable
-from gcvae.model.copula import LowRankCopula
+from gcvae.model.copula import RankOneCopula
 from gcvae.model.decoders import CopulaConditional, CopulaDecoder
-from gcvae.model.posterior import posterior_draws
 from gcvae.numerics.generators import generator_for, uniform
 from gcvae.paper.principal_direction import PrincipalDirectionDecoder
 from tests.gcvae.models import latents, levels, number, number_or_missing, random_model, rows_of
@@ -95,7 +94,7 @@ def roc_and_its_gcvae(n_columns: int, z: Tensor) -> tuple[object, CopulaConditio
     assert isinstance(roc.decoder, PrincipalDirectionDecoder)
     given = roc.decoder(z)
     marginals = roc.decoder.marginals
-    copula = LowRankCopula(given.direction[..., None], given.noise)
+    copula = RankOneCopula(given.direction, given.noise)
     return given, CopulaConditional(marginals, given.alone, copula, score_gradient=True)
 
 
@@ -201,16 +200,6 @@ def test_constant_scores_give_the_marginals_no_gradient_from_the_copula() -> Non
     of_logits = [m.decoder.marginals.groups[0].logits.weight.grad for m in (held, free, vae)]  # type: ignore[union-attr]
     assert torch.equal(of_logits[0], of_logits[2])
     assert not torch.allclose(of_logits[1], of_logits[2])
-
-
-def test_a_copula_of_rank_two_has_a_posterior_at_a_row() -> None:
-    """Its likelihood has no closed form: noise gives it, and the masses still sum to one."""
-    model = random_model("paper-gcvae", DISCRETE, strength=2.0, rank=2)
-    generator = generator_for(0, "posterior")
-    _, weight = posterior_draws(model, rows_of([[1, 0, 2, 1]]), 50, ["a", "b", "c", "d"], generator)
-    assert weight.sum().item() == pytest.approx(1.0)
-    log_mass = model.conditional(latents(20)[:, None]).log_exact(all_rows(), generator)
-    assert log_mass.exp().sum(-1).mean().item() == pytest.approx(1.0, abs=0.01)
 
 
 @pytest.mark.parametrize("preset", MODELS)

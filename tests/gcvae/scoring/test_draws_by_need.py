@@ -94,8 +94,8 @@ def test_a_tolerance_is_a_finite_number(wrong: Any) -> None:
         fitted().log_likelihood(table()[:2], tolerance=wrong)
 
 
-@pytest.mark.parametrize("option", [{"draws": "x"}, {"draws": 2.5}, {"jitters": "x"}])
-def test_draws_and_jitters_are_whole_numbers(option: dict[str, Any]) -> None:
+@pytest.mark.parametrize("option", [{"draws": "x"}, {"draws": 2.5}])
+def test_draws_are_a_whole_number(option: dict[str, Any]) -> None:
     with refuses(SettingError):
         fitted().log_likelihood(table()[:2], **option)
 
@@ -115,11 +115,3 @@ def test_an_impossible_row_is_so_by_any_number_of_draws() -> None:
     score = fitted().log_likelihood(row)
     assert score["log_likelihood"][0] == -np.inf
     assert score["standard_error"][0] == 0.0
-
-
-def test_jitters_leave_an_autoregressive_decoder_as_it_is_blanks_or_not() -> None:
-    rows = table()[:40]
-    assert rows["colour"].isna().any()
-    asked = fitted().log_likelihood(rows, draws=9, jitters=3).drop(columns="percentile")
-    without = fitted().log_likelihood(rows, draws=9).drop(columns="percentile")
-    pd.testing.assert_frame_equal(asked, without)

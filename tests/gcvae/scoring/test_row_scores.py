@@ -90,16 +90,6 @@ def test_the_masses_of_all_combinations_sum_to_one(preset: str, with_blanks: boo
 
 
 @pytest.mark.parametrize("preset", PRESETS_TRIED)
-def test_jitters_come_to_the_same_masses(preset: str) -> None:
-    rows = combinations(LEVELS)
-    scored = discrete_model(preset, False)
-    exact = scored.log_likelihood(rows, draws=200)
-    jittered = scored.log_likelihood(rows, draws=200, jitters=40)
-    error = np.hypot(exact["standard_error"], jittered["standard_error"]) + 0.05
-    assert ((exact["log_likelihood"] - jittered["log_likelihood"]).abs() < 4.0 * error).all()
-
-
-@pytest.mark.parametrize("preset", PRESETS_TRIED)
 def test_a_blank_is_the_sum_over_its_outcomes_the_missing_level_included(preset: str) -> None:
     scored = discrete_model(preset, True)
     for name, level in (("colour", None), ("size", None)):
@@ -237,7 +227,6 @@ def test_a_number_far_beyond_the_training_range_has_a_density() -> None:
     ("preset", "options"),
     [
         ("default", {"measure": "mass"}),
-        ("default", {"jitters": -1}),
         ("paper-gcvae", {"measure": "pmf"}),
     ],
 )

@@ -37,7 +37,7 @@ def test_what_says_neither_yes_nor_no_is_refused(value: Any) -> None:
     [
         {"tolerance": np.float32(0.5)},
         {"tolerance": np.int64(1), "seed": np.uint8(3)},
-        {"draws": np.int32(12), "jitters": np.int64(2), "measure": np.str_("pmf")},
+        {"draws": np.int32(12), "measure": np.str_("pmf")},
         {"score_missingness": np.bool_(True)},
     ],
 )

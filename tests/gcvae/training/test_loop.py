@@ -98,7 +98,7 @@ def test_training_raises_the_held_out_bound(preset: str) -> None:
         {"score_gradient": True},
         {"locality_weight": 0.1, "locality_norm": 1},
         {"rank_weight": 1.0},
-        {"rank": 2, "n_hidden_layers": 2, "activation": "relu"},
+        {"n_hidden_layers": 2, "activation": "relu"},
     ],
 )
 def test_every_option_of_the_paper_trains(settings: dict[str, object]) -> None:
@@ -254,13 +254,12 @@ def test_the_split_leaves_no_row_out(n_rows: int) -> None:
         {"batch_size": 0},
         {"batch_size": True},
         {"d_hidden": 10**8},
-        {"rank": 5000},
+        {"rank": 2},
         {"n_hidden_layers": 10**5},
         {"d_latent": 10**4},
         {"max_steps": 10**12},
         {"hidden_dropout": 1},
         {"activation": "gelu"},
-        {"objective": "exact", "rank": 2},
         {"locality_weight": math.nan},
     ],
 )

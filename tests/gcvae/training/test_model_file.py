@@ -178,9 +178,7 @@ def test_flags_come_as_json_and_csv_with_their_totals(whole: Synthesizer) -> Non
     assert scorer.empty().columns.to_list() == ["is_rare"]
 
 
-@pytest.mark.parametrize(
-    "options", [{"measure": "pmf"}, {"jitters": 3}, {"score_missingness": True}]
-)
+@pytest.mark.parametrize("options", [{"measure": "pmf"}, {"score_missingness": True}])
 def test_a_flag_has_no_other_options(whole: Synthesizer, options: dict[str, Any]) -> None:
     with refuses(SettingError):
         handed_on(whole, "flag").log_likelihood(table().head(2), **options)

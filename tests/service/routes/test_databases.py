@@ -418,7 +418,7 @@ def test_models_of_one_table_have_no_scale(service: Running) -> None:
         ("POST", "dependencies", {"row": {"id": 1}}),
         ("GET", "manifold", None),
         ("POST", "scores", {"rows": [{"id": 1}]}),
-        ("POST", "scores?jitters=2", None),
+        ("POST", "scores?tolerance=0.5", None),
         ("POST", "report", {"columns": ["plan"]}),
         ("GET", "artifact?minimal=true", None),
         ("GET", "artifact?scoring=off", None),

@@ -88,7 +88,7 @@ def test_the_service_and_the_library_give_the_same_maps(
     url = f"/v1/models/{model['id']}"
     (tmp_path / "m.gcvae").write_bytes(service.http.get(f"{url}/artifact").content)
     synthesizer = Synthesizer.load(tmp_path / "m.gcvae")
-    for kind in ("expected", "within", "difference"):
+    for kind in ("expected", "total", "difference"):
         found = service.http.get(f"{url}/dependencies", params={"kind": kind, "seed": 7}).json()
         assert found == synthesizer.dependencies(kind, seed=7).to_json()
     for place in ({"row": ROW}, {"z": [0.1, -0.2]}):

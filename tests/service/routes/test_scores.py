@@ -65,7 +65,7 @@ def test_contributions_add_up_and_the_answer_says_what_they_are(
 ) -> None:
     body = {"rows": ROWS, "draws": 10, "measure": "rounding_cell", "score_missingness": True}
     answer = service.http.post(f"/v1/models/{model['id']}/scores", json=body).json()
-    options = {"draws": 10, "seed": 0, "jitters": 0}
+    options = {"draws": 10, "seed": 0}
     assert answer["options"] == options | {"measure": "rounding_cell", "score_missingness": True}
     assert "rounding cell" in answer["measure"]
     assert "probability of being missing" in answer["measure"]
@@ -118,8 +118,6 @@ def test_scores_come_as_csv_by_accept_or_by_format(service: Running, model: dict
          "?tolerance"),
         ({"json": {"rows": ROWS, "tolerance": 1, "draws": 2}}, 422, "invalid-request",
          "/tolerance"),
-        ({"json": {"rows": ROWS, "jitters": 11}}, 422, "limit-exceeded",
-         "GCVAE_MAX_SCORE_DRAWS"),
         ({"json": {"rows": ROWS, "draws": 10**6}}, 422, "limit-exceeded",
          "GCVAE_MAX_SCORE_DRAWS"),
         ({"json": {"rows": [{"hp": 3}]}}, 422, "unknown-column", "/rows/0/hp"),
@@ -136,9 +134,6 @@ def test_scores_come_as_csv_by_accept_or_by_format(service: Running, model: dict
         ({"json": {"rows": ROWS}, "params": {"draws": 0}}, 422, "invalid-request", "?draws"),
         ({"json": {"rows": ROWS, "draws": "5"}}, 422, "invalid-request", "/draws"),
         ({"json": {"rows": ROWS, "measure": "mass"}}, 422, "invalid-request", "/measure"),
-        ({"json": {"rows": ROWS, "jitters": -1}}, 422, "invalid-request", "/jitters"),
-        ({"json": {"rows": ROWS, "draws": 5000, "jitters": 3}}, 422, "limit-exceeded",
-         "GCVAE_MAX_SCORE_DRAWS"),
         ({"json": {"rows": ROWS}, "params": {"measure": "mass"}}, 422, "invalid-request",
          "?measure"),
         ({"json": {"rows": ROWS}, "headers": {"Accept": "image/png"}}, 406, "not-acceptable",
@@ -170,7 +165,7 @@ def test_many_rows_are_a_job_that_comes_to_the_same_scores(
     result = response.json()
     assert response.status_code == 202
     assert result["id"].startswith("scr_")
-    options = {"draws", "tolerance", "seed", "jitters", "measure", "score_missingness"}
+    options = {"draws", "tolerance", "seed", "measure", "score_missingness"}
     table = {"table_sha256", "table_format", "table_encoding"}
     assert set(result["request"]) == {*table, "format", *options}
     work(service, result["job_id"])
