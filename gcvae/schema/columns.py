@@ -366,8 +366,7 @@ def read_document(document: object) -> tuple[list[Draft], tuple[Rule, ...] | Non
         message = f"find_rules cannot be {_shown(document['find_rules'])}"
         problems.append(Problem(message, "/find_rules", expected="true or false"))
     rules = document.get("rules")
-    dates = {draft.get("name", "") for draft in drafts if draft.get("kind") == "datetime"}
-    read = None if rules is None else read_rules(rules, problems, dates)
+    read = None if rules is None else read_rules(rules, problems)
     if problems:
         raise SchemaError(*problems)
     return drafts, read
@@ -611,28 +610,11 @@ def personal_problems(draft: Draft, pointer: str) -> list[Problem]:
 
 
 def _unknown_keys(document: Mapping[str, Any], known: Iterable[str], pointer: str) -> list[Problem]:
-    """Returns a problem for each key of a JSON object that is not in `known`; former members may be
-    empty."""
+    """Returns a problem for each key of a JSON object that is not in `known`."""
     name = document["name"] if isinstance(document.get("name"), str) else None
-    problems = [
-        Problem(message, f"{pointer}/{key}", column=name, expected=expected)
-        for key, (message, expected) in _FORMER.items()
-        if document.get(key)
+    places = [
+        (str(key), {"pointer": pointer + json_pointer(str(key)), "column": name})
+        for key in document
+        if key not in known
     ]
-    unknown = [str(key) for key in document if key not in known and key not in _FORMER]
-    places = [(key, {"pointer": pointer + json_pointer(key), "column": name}) for key in unknown]
-    return problems + unknown_names("there is no such member", places, sorted(known))
-
-
-_FORMER = {
-    "constraints": (
-        "constraints are hard rules now",
-        '"rules": [{"rule": "start <= end", "keep": "hard"}, {"rule": "combinations(city, '
-        'country)", "keep": "hard"}], and "find_rules": true to search for others',
-    ),
-    "never": (
-        "dates of the years 1 to 9999 are ordinary values now",
-        'no member never; "missing": {"markers": [...]} has the texts that mean missing',
-    ),
-}
-"""Members of older versions, with the message and the correction."""
+    return unknown_names("there is no such member", places, sorted(known))
