@@ -4,22 +4,20 @@ values, repeated keys, and levels that are written in two ways."""
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gcvae.arrays import Mask
+from gcvae.arrays import Mask, Numbers
 from gcvae.cells.distinct_cells import Cells, shortened
 from gcvae.files.header_lines import is_unnamed
+from gcvae.numerics.standing_apart import near_numbers
 from gcvae.schema.columns import Column, Draft
 from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.date_text import are_read, are_written_so, candidate_formats, is_time_of_day
@@ -35,14 +33,10 @@ _LOOKED_AT_TEXTS = 100  # may be dates of an unknown format
 MOST_FORMATS = 4  # maximum number of date formats in a column
 FEWEST_VALUES = 20  # minimum number of other values for a lone negative number to count
 FEWEST_OTHERS = 3  # minimum number of other distinct values, to tell what is far from them
+_MANY_OTHERS = 10  # with fewer, only nines are far from them
+_LEAST_SHARE = 1e-3  # of the rows that have a sentinel value
+_NINES = r"^-?9{2,}([.][09]*)?$"
 MOST_SHOWN = 3
-_NINES = [float("9" * n) for n in range(3, 13)]
-_NEGATIVE_NINES = [-99.0, -99.9, -99.99, *(-nines for nines in _NINES)]
-_LIMITS = [-32768.0, 32767.0, 65535.0, -2147483648.0, 2147483647.0]  # of integers
-_MARKERS = [*_NINES, 999.9, 999.99, 9999.99, *_NEGATIVE_NINES, -999.9, -999.99, *_LIMITS]
-_ROUND_DAY = re.compile(r"-(01-01|12-30|12-31)$")
-
-Values = npt.NDArray[Any]
 
 NUMBERING_WARNING = (
     "has no name and only numbers the rows, as written by DataFrame.to_csv() without index=False;"
@@ -333,12 +327,22 @@ def column_notes(cells: Cells, column: Column, draft: Draft) -> Iterator[str]:
 
 
 def _like_markers(cells: Cells, column: Column) -> Iterator[str]:
-    values, may_be = _values_and_candidates(cells, column)
-    candidates = np.flatnonzero(may_be).tolist()
-    chosen = [i for i in candidates if _is_outlier(i, values, may_be, cells)]
+    """Yields a warning on frequent numbers or dates that are far from all others of a column."""
+    values = _values(cells, column)
+    if values is None:
+        return
+    order = np.argsort(values)
+    ordered, counts = values[order], cells.counts[order]
+    near = near_numbers(ordered, counts, _LEAST_SHARE, FEWEST_OTHERS)
+    is_apart = np.ones(len(values), dtype=bool)
+    is_apart[near] = False
+    if near.stop - near.start <= _MANY_OTHERS:
+        is_apart &= _matches(cells.texts.take(order), _NINES)
+    if (ordered < 0).sum() == 1 and len(values) > FEWEST_VALUES and column.datetime_format is None:
+        is_apart[0] |= counts[0] >= 3 * counts[1]
+    chosen = sorted(order[is_apart & (counts > 1)].tolist(), key=lambda i: -cells.counts[i])
     if not chosen:
         return
-    chosen.sort(key=lambda i: -cells.counts[i])
     texts = cells.texts.take(chosen).to_pylist()
     found = [
         f"{text} in {cells.counts[i]} cells (the first in {_place(cells, i)})"
@@ -351,54 +355,14 @@ def _like_markers(cells: Cells, column: Column) -> Iterator[str]:
     )
 
 
-def _values_and_candidates(cells: Cells, column: Column) -> tuple[Values, Mask]:
-    """Returns (values of the distinct texts, mask of those that look like sentinel values)."""
-    nothing = np.zeros(len(cells.texts)), np.zeros(len(cells.texts), dtype=bool)
-    if len(cells.texts) < 3:
-        return nothing
-    if column.kind.is_real and column.datetime_format is not None:
-        if is_time_of_day(column.datetime_format):
-            return nothing
-        times = cells.times(column.datetime_format)
-        values, candidates = times.astype("datetime64[s]").astype(np.float64), nothing[1]
-        for i in (int(times.argmin()), int(times.argmax())):
-            day = str(times[i].astype("datetime64[D]"))
-            candidates[i] = bool(_ROUND_DAY.search(day)) and cells.counts[i] > 1
-        return values, candidates
-    if not column.kind.is_modelled or not column.kind.may_be_numbers or cells.numbers is None:
-        return nothing
-    values = cells.numbers.astype(np.float64)
-    may_be = cells.counts > 1
-    may_be[may_be] = np.isin(values[may_be], _MARKERS)
-    return values, may_be | ((cells.counts > 1) & _lone_negative(values, cells))
-
-
-def _lone_negative(values: Values, cells: Cells) -> Mask:
-    """Returns a mask of the only negative value, if it is frequent and whole."""
-    found = np.zeros(len(values), dtype=bool)
-    negative = values < 0
-    negative[negative] = ~np.isin(values[negative], _MARKERS)
-    rest = values >= 0
-    if negative.sum() == 1 and rest.sum() >= FEWEST_VALUES:
-        place = int(np.argmax(negative))
-        nearest = int(np.flatnonzero(rest)[values[rest].argmin()])
-        is_frequent = bool(cells.counts[place] >= 3 * cells.counts[nearest])
-        found[place] = is_frequent and values[place] == np.floor(values[place])
-    return found
-
-
-def _is_outlier(i: int, values: Values, may_be: Mask, cells: Cells) -> bool:
-    """Returns whether a value lies far outside of all values that are not candidates."""
-    others = values[~may_be]
-    if len(others) < FEWEST_OTHERS:
-        return False
-    low, high = float(others.min()), float(others.max())
-    gap = max(low - float(values[i]), float(values[i]) - high)  # silently infinite
-    most_frequent = cells.counts[~may_be].max()
-    is_far = gap >= high - low > 0
-    is_frequent = gap >= (high - low) / 4 and cells.counts[i] >= 3 * most_frequent
-    is_lone_negative = values[i] < 0 <= low and len(others) >= FEWEST_VALUES
-    return bool(gap > 0 and (is_far or is_frequent or is_lone_negative))
+def _values(cells: Cells, column: Column) -> Numbers | None:
+    """Returns the distinct numbers, or times in seconds, of a modelled column; None for others."""
+    if column.has_times and not is_time_of_day(column.date_format):
+        times = cells.times(column.date_format)
+        return times.astype("datetime64[s]").astype(np.float64)  # type: ignore[no-any-return]
+    if not column.is_modelled or not column.kind.may_be_numbers or cells.numbers is None:
+        return None
+    return cells.numbers.astype(np.float64)
 
 
 def _copies_of_keys(cells: Cells) -> Iterator[str]:
