@@ -57,7 +57,6 @@ _APART = 8  # neighbours per equal pair; independent values have two at most
 _AS_MANY = 0.5  # relative to the neighbours of randomly assigned numbers
 _GROUP = 16  # neighbouring numbers over which a density is taken
 _MANY_DIGITS = 7  # numbers that all have this number of digits or more are rarely quantities
-_DAY_DIGITS = 8
 _DATE_WIDTHS = (6, 8, 10, 12, 14)
 _DATE_PARTS = ((1, 12), (1, 31), (0, 23), (0, 59), (0, 59))  # after the year, two digits each
 
@@ -130,7 +129,7 @@ def reading_of(cells: Cells, values: Values) -> Reading:
     if (YEARS[0] <= low and high <= YEARS[1]) or _are_dates(values, low, high):
         return "quantities"
     is_dense = high - low < KEY_SPREAD * n_rows
-    if n_texts == n_rows and (is_dense or _are_days_with_numbers(values, low, high)):
+    if n_texts == n_rows and is_dense:
         return "keys"
     is_grouped = number_format is not None and bool(number_format.thousands)
     if low < 0 or is_grouped or _are_epochs(low, high):
@@ -190,19 +189,8 @@ def _are_dates(values: Values, low: int, high: int) -> bool:
     """Returns whether all numbers are dates in digits, such as 202401 and 20240131."""
     width = len(str(low))
     digits = min(width, _DATE_WIDTHS[-1])
-    has_width = len(str(high)) == width and digits in _DATE_WIDTHS
-    return has_width and _begin_with_dates(values, width, digits)
-
-
-def _are_days_with_numbers(values: Values, low: int, high: int) -> bool:
-    """Returns whether all numbers are a date followed by digits, such as 201912150547."""
-    width = len(str(low))
-    is_longer = len(str(high)) == width > _DAY_DIGITS
-    return is_longer and _begin_with_dates(values, width, _DAY_DIGITS)
-
-
-def _begin_with_dates(values: Values, width: int, digits: int) -> bool:
-    """Returns whether all numbers of `width` digits begin with a date of `digits` digits."""
+    if len(str(high)) != width or digits not in _DATE_WIDTHS:
+        return False
     rest = values.astype(np.int64) // 10 ** (width - digits)
     for least, most in reversed(_DATE_PARTS[: (digits - 4) // 2]):
         rest, part = np.divmod(rest, 100)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from decimal import Decimal
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
@@ -20,17 +19,17 @@ from gcvae.files.header_lines import is_unnamed
 from gcvae.numerics.standing_apart import near_numbers
 from gcvae.schema.columns import Column, Draft
 from gcvae.schema.kinds import Outcomes
-from gcvae.spelling.date_text import are_read, are_written_so, candidate_formats, is_time_of_day
+from gcvae.spelling.date_text import are_read, candidate_formats, is_time_of_day
 from gcvae.spelling.format_inference import NEARLY, InferredFormat
 from gcvae.spelling.forms import NumberFormat
 from gcvae.spelling.number_formats import read_number
-from gcvae.spelling.number_text import LARGEST_WHOLE, LONG_WHOLE, are_numbers, numbers_of
+from gcvae.spelling.number_text import LARGEST_WHOLE, LONG_WHOLE, are_numbers
+from gcvae.spelling.written_numbers import mask_of
 
 MOSTLY = 0.5  # minimum share of numbers among a few frequent words
 MOST_WORDS = 3
 FEWEST_NUMBERS = 20  # minimum number of distinct numbers; fewer may be levels
 _LOOKED_AT_TEXTS = 100  # may be dates of an unknown format
-MOST_FORMATS = 4  # maximum number of date formats in a column
 FEWEST_VALUES = 20  # minimum number of other values for a lone negative number to count
 FEWEST_OTHERS = 3  # minimum number of other distinct values, to tell what is far from them
 _MANY_OTHERS = 10  # with fewer, only nines are far from them
@@ -66,11 +65,8 @@ def why_text(cells: Cells, found: InferredFormat | None) -> Iterator[str]:
     `cells` are those that are not missing, at least one; `found` is the number format that reads
     most of them, if there is one.
     """
-    if (mixed := _mixed_dates(cells)) is not None:
-        return iter((mixed,))
     reasons = (
         _words_among_numbers(cells, found),
-        _few_words_among_numbers(cells, found),
         _long_numbers(cells),
         _no_dates_among_dates(cells) or _like_dates(cells),
     )
@@ -122,24 +118,13 @@ def two_readings(cells: Cells, taken: NumberFormat, other: NumberFormat) -> str:
 _SIGN_NAMES = {",": "comma", ".": "point"}
 
 
-def merged_numbers(cells: Cells) -> int:
-    """Returns how many distinct numbers are lost because float64 makes them equal to others."""
-    _, place, counts = np.unique(
-        numbers_of(cells.numerals), return_inverse=True, return_counts=True
-    )
-    alike = cells.numerals.filter(pa.array(counts[place] > 1))
-    return len({Decimal(text) for text in alike.to_pylist()}) - int((counts > 1).sum())
-
-
 def why_respelled(cells: Cells) -> str:
     """Returns the warning that some numbers are written differently in the cells than generated
     ones will be."""
-    if merged := merged_numbers(cells):
-        return (
-            "has numbers that differ only beyond the 15 to 17 significant digits that are kept;"
-            f" {merged} of them become equal to others; declare it categorical to keep all as text"
-        )
-    message = "has numbers in several formats; values are kept, formats are not"
+    message = (
+        "has numbers in several formats, or of more than 15 to 17 digits; values are kept, formats"
+        " and further digits are not"
+    )
     if cells.number_format is None:
         return message
     written = cells.as_numerals_are_written
@@ -163,45 +148,33 @@ def _row_of_first(cells: Cells, chosen: Mask) -> int:
 
 def _first(cells: Cells, chosen: Mask) -> str:
     """Returns the first cell whose text is chosen, with its location."""
-    return (
-        f"{cells.place(_row_of_first(cells, chosen))} holds {cells.problem(chosen, '{}').message}"
-    )
+    row = _row_of_first(cells, chosen)
+    return f"{cells.place(row)} holds {shortened(cells.texts[int(cells.codes[row])].as_py())}"
 
 
 def _words_among_numbers(cells: Cells, found: InferredFormat | None) -> str | None:
-    if found is None or found.fits.all():
+    """Returns the warning on a few words in a column of numbers."""
+    are_numbers = cells.are_numbers if found is None else found.fits
+    if are_numbers.all() or (found is None and not _are_few_words(cells, ~are_numbers)):
         return None
     are_alike = "numbers"
-    if found.format != NumberFormat() and found.fits.any():
+    if found is not None and found.format != NumberFormat() and found.fits.any():
         first = cells.texts[int(np.argmax(found.fits))].as_py()
         are_alike = f"numbers written like {first!r}"
     reason = (
-        f"is treated as text although {_percent(_share(cells, found.fits))} of its cells are"
-        f" {are_alike}: {_first(cells, ~found.fits)}"
+        f"is treated as text although {_percent(_share(cells, are_numbers))} of its cells are"
+        f" {are_alike}: {_first(cells, ~are_numbers)}"
     )
-    if found.looks[cells.codes[_row_of_first(cells, ~found.fits)]]:
+    if found is not None and found.looks[cells.codes[_row_of_first(cells, ~are_numbers)]]:
         return f"{reason}; use one format to have them modelled as numbers"
     return f"{reason}; add it to missing.markers if it means missing"
 
 
-def _few_words_among_numbers(cells: Cells, found: InferredFormat | None) -> str | None:
-    """Returns the warning on a few frequent words in a column of many numbers."""
-    if found is not None or len(cells.texts) < FEWEST_NUMBERS:
-        return None
-    words = np.flatnonzero(~cells.are_numbers)
-    share = _share(cells, cells.are_numbers)
-    are_few = len(words) <= MOST_WORDS and (cells.counts[words] > 1).all()
-    if not are_few or share < MOSTLY or len(cells.texts) - len(words) < FEWEST_NUMBERS:
-        return None
-    shown = [
-        f"{cells.texts[int(i)].as_py()!r} ({cells.counts[i]} cells, the first in"
-        f" {_place(cells, int(i))})"
-        for i in words
-    ]
-    return (
-        f"is treated as text although {_percent(share)} of its cells are numbers: the others are"
-        f" {' and '.join(shown)}; add them to missing.markers if they mean missing"
-    )
+def _are_few_words(cells: Cells, words: Mask) -> bool:
+    """Returns whether up to three frequent words stand among many numbers."""
+    n_words, n_numbers = int(words.sum()), int((~words).sum())
+    are_frequent = n_words <= MOST_WORDS and bool((cells.counts[words] > 1).all())
+    return are_frequent and n_numbers >= FEWEST_NUMBERS and _share(cells, ~words) >= MOSTLY
 
 
 def _long_numbers(cells: Cells) -> str | None:
@@ -225,7 +198,7 @@ def _percent(share: float) -> str:
 
 def _no_dates_among_dates(cells: Cells) -> str | None:
     """Returns the warning on cells that are not dates in a column of dates."""
-    readable, date_format = nearest_format(cells)
+    readable, date_format = _nearest_format(cells)
     if date_format is None:
         return None
     share = _share(cells, readable)
@@ -235,26 +208,25 @@ def _no_dates_among_dates(cells: Cells) -> str | None:
             f" some are written differently; set datetime_format {date_format!r} in the schema to"
             " read all as dates and write them in that format"
         )
-    if share < NEARLY:
+    if share < MOSTLY:
         return None
     return (
         f"is treated as text although {_percent(share)} of its cells are dates of the format"
-        f" {date_format}: {_first(cells, ~readable)}; add it to missing.markers if it means missing"
+        f" {date_format}: {_first(cells, ~readable)}; use one format, or add it to missing.markers"
+        " if it means missing"
     )
 
 
-def nearest_format(cells: Cells, *, as_written: bool = False) -> tuple[Mask, str | None]:
+def _nearest_format(cells: Cells) -> tuple[Mask, str | None]:
     """Returns (mask of the distinct cells that are dates in a format, that format).
 
     Of the date formats that read the most frequent cell, it is the one that reads most distinct
-    cells. It is None if that cell does not look like a date. With `as_written`, a cell counts only
-    if the format writes it identically, with leading zeros.
+    cells. It is None if that cell does not look like a date.
     """
     formats = list(candidate_formats(cells.texts[int(cells.counts.argmax())].as_py()))
     if not formats:
         return np.zeros(len(cells.texts), dtype=bool), None
-    find = are_written_so if as_written else are_read
-    read = [find(cells.texts, date_format) for date_format in formats]
+    read = [are_read(cells.texts, date_format) for date_format in formats]
     best = int(np.argmax([mask.sum() for mask in read]))
     return read[best], formats[best]
 
@@ -283,33 +255,8 @@ _WORDS_OF_DATES = rf"(?i)(?:[\d\s.,:/'+-]|(?:{_MONTH}|{_WEEKDAY})[a-z]*|th|st|nd
 _YEAR_OR_MONTH = rf"(?i)\b[12]\d{{3}}\b|(?<![a-z])(?:{_MONTH})"
 
 
-def _mixed_dates(cells: Cells) -> str | None:
-    """Returns the warning on dates in several formats, by descending frequency; None otherwise."""
-    left = np.ones(len(cells.texts), dtype=bool)
-    shown: list[str] = []
-    while left.any() and len(shown) < MOST_FORMATS:
-        written, date_format = nearest_format(cells.select(left), as_written=True)
-        if date_format is None or not written.any():
-            break
-        chosen = left.copy()
-        chosen[left] = written
-        left &= ~chosen
-        n, row = int(cells.counts[chosen].sum()), _row_of_first(cells, chosen)
-        first = cells.texts[int(cells.codes[row])].as_py()
-        count = "1 cell" if n == 1 else f"{n} cells, the first"
-        shown.append(f"{first} ({date_format}, {count} in {cells.place(row)})")
-    if len(shown) < 2 or _share(cells, ~left) < NEARLY:
-        return None
-    rest = f"; {_first(cells, left)}, which is not a date" if left.any() else ""
-    return (
-        f"is treated as text: it mixes {len(shown)} date formats, {' and '.join(shown)}{rest};"
-        " use one format to have them modelled as dates"
-    )
-
-
 def _matches(texts: pa.Array, pattern: str) -> Mask:
-    found = pc.match_substring_regex(texts, pattern)
-    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)
+    return mask_of(pc.match_substring_regex(texts, pattern))
 
 
 def column_notes(cells: Cells, column: Column, draft: Draft) -> Iterator[str]:

@@ -258,7 +258,6 @@ def test_missing_cells_are_written_as_the_most_frequent_marker() -> None:
         ["1e-7", "1.5e+21", "0.25", "3"],  # JavaScript
         ["1.5E+10", "2.25E-05", "12.5"],  # spreadsheets
         ["18.0", "19.0"],
-        ["-0.0", "0.0", "2.5"],
     ],
 )
 def test_numbers_are_written_as_they_were_spelled(numbers: list[str]) -> None:
