@@ -24,7 +24,7 @@ from gcvae.spelling.date_text import (
     typed_format,
     write_dates,
 )
-from gcvae.spelling.forms import Notation, NumberFormat
+from gcvae.spelling.forms import NumberFormat
 from gcvae.spelling.number_formats import numerals, written_in
 from gcvae.spelling.number_text import Spelling, are_numbers, numbers_of, write_numbers
 
@@ -386,7 +386,7 @@ def _float_texts(values: Numbers, name: str) -> pa.Array:
         raise TableError(
             Problem("the column holds an infinite number", column=name, expected="finite numbers")
         )
-    return write_numbers(values, Spelling(notation=Notation(exponent_from=1e16)))
+    return write_numbers(values, Spelling())
 
 
 def _object_texts(found: Any, name: str, number_format: NumberFormat | None) -> pa.Array:

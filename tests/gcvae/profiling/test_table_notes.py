@@ -354,7 +354,7 @@ def mixed(*formats: str) -> list[str]:
         (
             mixed("%Y-%m-%d", "%d/%m/%Y"),
             "is treated as text although 60.0% of its cells are dates of the format %Y-%m-%d: line"
-            " 3 holds '02/01/2015'; use one format, or add it to missing.markers if it means missing",
+            " 3 holds '02/01/2015'; use one format, or add it to missing.markers if it means",
         ),
         (
             mixed("%d.%m.%Y", "%d %b %Y", "%Y-%m-%dT%H:%M"),
