@@ -192,29 +192,26 @@ class Column:
         """Returns the column as a member of the schema's JSON document, without default values."""
         if self.drop:
             return {"name": self.name, "drop": True}
-        document: dict[str, Any] = {"name": self.name, "kind": str(self.kind)}
-        document["missing"] = {
-            "allowed": self.missing.allowed,
-            "markers": list(self.missing.markers),
-        }
+        missing = {"allowed": self.missing.allowed, "markers": list(self.missing.markers)}
+        document: dict[str, Any] = {"name": self.name, "kind": str(self.kind), "missing": missing}
         if self.missing.is_value:
-            document["missing"]["is_value"] = True
-        for key in ("minimum", "maximum", "decimals", "datetime_format", "parquet_type", "dtype"):
-            if getattr(self, key) is not None:
-                document[key] = getattr(self, key)
-        if self.personal is not None:
-            document["personal"] = self.personal and str(self.personal)
-        if self.padded:
-            document["padded"] = True
-        if self.notation is not None:
-            document["notation"] = changed_fields(self.notation)
-        if self.number_format is not None:
-            decimal = {"decimal": self.number_format.decimal}
-            document["number_format"] = decimal | changed_fields(self.number_format)
-        for key in ("levels", "steps", "endings"):
-            if getattr(self, key) is not None:
-                document[key] = list(getattr(self, key))
+            missing["is_value"] = True
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name not in document and value != each.default:
+                document[each.name] = _as_json(value)
         return document
+
+
+def _as_json(value: Any) -> Any:
+    """Returns the value of a column's field as a JSON value."""
+    if isinstance(value, NumberFormat):
+        return {"decimal": value.decimal} | changed_fields(value)
+    if isinstance(value, Notation):
+        return changed_fields(value)
+    if isinstance(value, PersonalKind):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True, repr=False)
