@@ -134,14 +134,13 @@ def reading_of(cells: Cells, values: Values) -> Reading:
     is_grouped = number_format is not None and bool(number_format.thousands)
     if low < 0 or is_grouped or _are_epochs(low, high):
         return "quantities"
-    is_given_out = _are_given_out(values, cells.counts)
-    if is_given_out and n_texts >= _GIVEN_OUT_SHARE * n_rows:
+    if n_texts >= _GIVEN_OUT_SHARE * n_rows and _are_given_out(values, cells.counts):
         return "keys"
     name, width = unicodedata.normalize("NFKC", cells.name).strip(), _width(cells)
-    if width and (_NUMBER_NAME.search(name) or (n_texts == n_rows and _OWNER_NAME.search(name))):
+    is_number, is_unique = _NUMBER_NAME.search(name) is not None, n_texts == n_rows
+    if width and (is_number or (is_unique and _OWNER_NAME.search(name))):
         return "keys"
-    looks_so = is_given_out or (n_texts == n_rows and width >= _MANY_DIGITS)
-    return "undecided" if looks_so or _NUMBER_NAME.search(name) else "quantities"
+    return "undecided" if is_number or (is_unique and width >= _MANY_DIGITS) else "quantities"
 
 
 def _width(cells: Cells) -> int:

@@ -283,9 +283,9 @@ def _like_markers(cells: Cells, column: Column) -> Iterator[str]:
     near = near_numbers(ordered, counts, _LEAST_SHARE, FEWEST_OTHERS)
     is_apart = np.ones(len(values), dtype=bool)
     is_apart[near] = False
-    if near.stop - near.start <= _MANY_OTHERS:
+    if near.stop - near.start <= _MANY_OTHERS and not column.has_times:
         is_apart &= _matches(cells.texts.take(order), _NINES)
-    if (ordered < 0).sum() == 1 and len(values) > FEWEST_VALUES and column.datetime_format is None:
+    if (ordered < 0).sum() == 1 and len(values) > FEWEST_VALUES and not column.has_times:
         is_apart[0] |= counts[0] >= 3 * counts[1]
     chosen = sorted(order[is_apart & (counts > 1)].tolist(), key=lambda i: -cells.counts[i])
     if not chosen:
@@ -306,7 +306,7 @@ def _values(cells: Cells, column: Column) -> Numbers | None:
     """Returns the distinct numbers, or times in seconds, of a modelled column; None for others."""
     if column.has_times and not is_time_of_day(column.date_format):
         times = cells.times(column.date_format)
-        return times.astype("datetime64[s]").astype(np.float64)  # type: ignore[no-any-return]
+        return times.astype("datetime64[s]").astype(np.float64)
     if not column.is_modelled or not column.kind.may_be_numbers or cells.numbers is None:
         return None
     return cells.numbers.astype(np.float64)
