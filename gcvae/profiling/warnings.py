@@ -275,7 +275,7 @@ def column_notes(cells: Cells, column: Column, draft: Draft) -> Iterator[str]:
 
 def _like_markers(cells: Cells, column: Column) -> Iterator[str]:
     """Yields a warning on frequent numbers or dates that are far from all others of a column."""
-    values = _values(cells, column)
+    values = _values(cells, column) if (cells.counts > 1).any() else None
     if values is None:
         return
     order = np.argsort(values)
