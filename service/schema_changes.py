@@ -29,7 +29,7 @@ def stated_schema(document: Document) -> Document:
     for column in document.get("columns") or []:
         stated = {member: value for member, value in column.items() if value is not None}
         columns.append({"name": column["name"], "drop": True} if column.get("drop") else stated)
-    others = {m: document.get(m) for m in ("rules", "find_rules", "separator", "constraints")}
+    others = {m: document.get(m) for m in ("rules", "find_rules", "separator")}
     given = {member: value for member, value in others.items() if value is not None}
     return {"columns": columns} | given
 

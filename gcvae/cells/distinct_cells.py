@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gcvae.arrays import TIMES, Codes, Mask, Numbers
-from gcvae.cells.factorize import distinct_texts
 from gcvae.cells.from_arrow import plain_series
 from gcvae.errors import Problem, TableError
 from gcvae.spelling.date_text import (
@@ -25,7 +24,7 @@ from gcvae.spelling.date_text import (
     typed_format,
     write_dates,
 )
-from gcvae.spelling.forms import Notation, NumberFormat
+from gcvae.spelling.forms import NumberFormat
 from gcvae.spelling.number_formats import numerals, written_in
 from gcvae.spelling.number_text import Spelling, are_numbers, numbers_of, write_numbers
 
@@ -53,8 +52,8 @@ Source = str  # "text", "integer", "float", "boolean" or "datetime"
 
 @dataclass(frozen=True)
 class TextColumn:
-    """Column of n string cells in an Arrow array, without a Python object for each. Shape: texts
-    (n,), strings or dictionary-encoded strings; null marks a missing cell."""
+    """Column of n string cells in an Arrow array, without a Python object for each; null marks a
+    missing cell. Shape: texts (n,)."""
 
     name: str
     texts: pa.ChunkedArray
@@ -252,8 +251,7 @@ def cells_of(
             and others without a zone, or objects such as lists.
     """
     if isinstance(column, TextColumn):
-        codes, texts = distinct_texts(column.name, column.texts)
-        numbering = codes.astype(np.int64)
+        numbering, texts = _distinct_texts(column)
         return Cells(
             column.name, "text", texts, numbering, lines, date_format, column.index, number_format
         )
@@ -285,6 +283,23 @@ def cells_of(
     numbering = np.asarray(codes, dtype=np.int64)
     place = lines, date_format, column.index
     return Cells(name, source, texts, numbering, *place, number_format, has_objects, is_cut)
+
+
+def _distinct_texts(column: TextColumn) -> tuple[Codes, pa.Array]:
+    """Returns (index of each of n rows' strings among the U distinct ones, -1 for a missing cell;
+    distinct strings in order of appearance). Shape: (n,), (U,).
+
+    Raises:
+        TableError: The distinct strings are too long for one array.
+    """
+    try:
+        encoded = column.texts.dictionary_encode().chunks
+    except (pa.ArrowCapacityError, pa.ArrowInvalid):
+        message = "the distinct texts of the column take more than 2 GiB"
+        expected = "shorter texts, or a table without the column"
+        raise TableError(Problem(message, column=column.name, expected=expected)) from None
+    codes = np.concatenate([chunk.indices.fill_null(-1).to_numpy() for chunk in encoded])
+    return codes.astype(np.int64), encoded[-1].dictionary
 
 
 _PERIOD_FORMATS = {
@@ -371,7 +386,7 @@ def _float_texts(values: Numbers, name: str) -> pa.Array:
         raise TableError(
             Problem("the column holds an infinite number", column=name, expected="finite numbers")
         )
-    return write_numbers(values, Spelling(notation=Notation(exponent_from=1e16)))
+    return write_numbers(values, Spelling())
 
 
 def _object_texts(found: Any, name: str, number_format: NumberFormat | None) -> pa.Array:

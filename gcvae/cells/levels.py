@@ -140,5 +140,5 @@ def find_levels(texts: pa.Array, spelling: Spelling | None, as_float: bool) -> t
 
 def _zero_decimals(values: npt.NDArray[Any], spelling: Spelling) -> bool:
     """Returns whether all numbers are whole, although their texts have decimals such as 18.0."""
-    plain = spelling.notation is None or spelling.notation.exponent_from is None
+    plain = spelling.notation is None or spelling.notation.exponents is None
     return plain and bool((values == np.floor(values)).all() and (np.abs(values) < 2**53).all())

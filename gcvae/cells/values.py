@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from gcvae.arrays import TIMES, Codes, Mask, Numbers
+from gcvae.arrays import TIMES, Codes, Mask
 from gcvae.cells.data_frames import data_frame, with_columns
 from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS, Cells, cells_of, plain_cells
 from gcvae.cells.from_arrow import plain_series
@@ -443,21 +443,9 @@ def _written(series: pd.Series[Any], column: Column) -> tuple[list[str], Codes]:
     codes, found = pd.factorize(series)
     texts = [*_texts_of(found, column)]
     codes = codes.astype(np.int64)
-    if series.dtype.kind == "f":
-        texts += _sign_zeros(codes, len(texts), series.to_numpy(dtype=np.float64), column)
     texts.append(column.missing.markers[0] if column.missing.markers else "")
     codes[codes < 0] = len(texts) - 1
     return texts, codes
-
-
-def _sign_zeros(codes: Codes, first: int, values: Numbers, column: Column) -> list[str]:
-    """Returns texts of 0.0 and -0.0, which distinct values do not distinguish, and sets their
-    codes, from `first` on, if a zero is negative."""
-    zero, negative = values == 0, np.signbit(values)
-    if not (zero & negative).any():
-        return []
-    codes[zero & ~negative], codes[zero & negative] = first, first + 1
-    return _texts_of(np.array([0.0, -0.0]), column)
 
 
 def _texts_of(found: Any, column: Column) -> list[str]:

@@ -14,22 +14,21 @@ _EXCEL = (
 )
 _OFFICE = "an Excel workbook or another Office document", _EXCEL
 _OPEN_DOCUMENT = "an OpenDocument spreadsheet", _EXCEL.replace("book.xlsx", "book.ods")
-_PANDAS = 'a CSV or Parquet file, as pandas.{}.to_csv("table.csv", index=False) writes it'
+_PANDAS = "a CSV or Parquet file; pandas reads most formats and writes both"
 _UNPACKED = "the CSV file in it, unpacked; .csv.gz is read as it is"
 
 _BEGINNINGS: tuple[tuple[bytes, str, str], ...] = (
     (b"%PDF", "a PDF document", CSV_EXPECTED),
     (b"\x89PNG", "a PNG picture", CSV_EXPECTED),
     (b"\xff\xd8\xff", "a JPEG picture", CSV_EXPECTED),
-    (b"SQLite format", "an SQLite database", _PANDAS.format('read_sql("SELECT ...", connection)')),
-    (b"$FL2", "an SPSS file", _PANDAS.format('read_spss("file.sav")')),
-    (b"$FL3", "an SPSS file", _PANDAS.format('read_spss("file.zsav")')),
-    (b"<stata_dta>", "a Stata file", _PANDAS.format('read_stata("file.dta")')),
-    (b"HEADER RECORD*******LIB", "a SAS transport file", _PANDAS.format('read_sas("file.xpt")')),
-    (bytes(12) + b"\xc2\xea\x81\x60", "a SAS file", _PANDAS.format('read_sas("file.sas7bdat")')),
-    (b"ARROW1", "an Arrow (Feather) file", _PANDAS.format('read_feather("file.feather")')),
-    (b"ORC", "an ORC file", _PANDAS.format('read_orc("file.orc")')),
-    (b"\x89HDF", "an HDF5 file", _PANDAS.format('read_hdf("file.h5")')),
+    (b"SQLite format", "an SQLite database", _PANDAS),
+    (b"$FL", "an SPSS file", _PANDAS),
+    (b"<stata_dta>", "a Stata file", _PANDAS),
+    (b"HEADER RECORD*******LIB", "a SAS transport file", _PANDAS),
+    (bytes(12) + b"\xc2\xea\x81\x60", "a SAS file", _PANDAS),
+    (b"ARROW1", "an Arrow (Feather) file", _PANDAS),
+    (b"ORC", "an ORC file", _PANDAS),
+    (b"\x89HDF", "an HDF5 file", _PANDAS),
     (b"RDX", "an R data file", 'a CSV file, as write.csv(table, "table.csv") writes it'),
     (b"7z\xbc\xaf", "a 7-Zip archive", _UNPACKED),
     (b"Rar!", "a RAR archive", _UNPACKED),
@@ -84,7 +83,7 @@ def _other_file(data: bytes) -> tuple[str, str]:
     if head.startswith((b"<!doctype", b"<html", b"<?xml")):
         return "a web page or XML", CSV_EXPECTED
     if re.match(rb'\{\s*"|\[\s*[\[{]|[\[{]\s*\n|\{\s*\}', head):
-        return "JSON", _PANDAS.format('read_json("file.json")')
+        return "JSON", _PANDAS
     return "", ""
 
 

@@ -30,7 +30,7 @@ class LineNumbers:
     Copies of a data frame share the object.
     """
 
-    def __init__(self, starts: range | npt.NDArray[np.int64]) -> None:
+    def __init__(self, starts: npt.NDArray[np.int64]) -> None:
         """Stores the line of each row, counted from 1. Shape: (n,)."""
         self._starts = starts
 
@@ -49,17 +49,12 @@ class LineNumbers:
 
     def of(self, rows: npt.NDArray[np.int64]) -> LineNumbers:
         """Returns the lines of the rows with these indices, which get the labels 0, 1, 2, ..."""
-        starts = self._starts
-        return LineNumbers(starts.start + rows if isinstance(starts, range) else starts[rows])
+        return LineNumbers(self._starts[rows])
 
     @classmethod
     def joined(cls, chunks: Sequence[LineNumbers]) -> LineNumbers:
         """Concatenates the line numbers of consecutive chunks, of which there is at least one."""
-        starts = [chunk._starts for chunk in chunks]
-        whole = range(starts[0][0], starts[0][0] + sum(map(len, starts)))
-        if all(isinstance(each, range) for each in starts) and starts[-1][-1] == whole[-1]:
-            return cls(whole)
-        return cls(np.concatenate([np.asarray(each, dtype=np.int64) for each in starts]))
+        return cls(np.concatenate([chunk._starts for chunk in chunks]))
 
 
 @dataclass(frozen=True)
@@ -152,7 +147,7 @@ def record_lines(data: bytes, separator: str, line: int, rows: int) -> LineNumbe
     """Returns the line of the file at which each of `rows` complete records (rows) of CSV data
     begins; the data begins at a line counted from 1."""
     if rows == n_line_ends(data.rstrip(b"\r\n")) + 1:
-        return LineNumbers(range(line, line + rows))
+        return LineNumbers(np.arange(line, line + rows))
     records = _grammar(separator).record.finditer(data)
     starts = [record.start() for record in records if data[record.start()] not in b"\r\n"]
     text = np.frombuffer(data, dtype=np.uint8)

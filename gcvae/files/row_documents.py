@@ -49,7 +49,7 @@ def row_to_frame(row: Mapping[str, Cell], schema: TableSchema) -> pd.DataFrame:
     from gcvae.files.tables import read_table  # imports pandas
 
     _refuse_unknown({"/row": row}, schema)
-    return read_table(_csv([row], schema), format="csv")
+    return read_table(_csv([row], schema))
 
 
 def numbered(frame: pd.DataFrame) -> pd.DataFrame:

@@ -29,9 +29,6 @@ from gcvae.files.text_tables import TextRows
 from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import Column
 
-_LOOKED_AT_ROWS = 4096
-"""Number of first rows of a chunk that decide whether its column is stored by distinct texts."""
-
 
 @dataclass(frozen=True, eq=False)
 class SourceColumns:
@@ -78,7 +75,7 @@ class SourceColumns:
             return cells.iloc[self.rows].reset_index(drop=True)
         is_selected = np.zeros(len(cells.texts), dtype=bool)
         is_selected[self.rows] = True
-        return TextColumn(name, cells.texts.filter(pa.array(is_selected)).cast(pa.string()))
+        return TextColumn(name, cells.texts.filter(pa.array(is_selected)))
 
 
 def without_rows(source: SourceColumns, rows: npt.NDArray[np.int64]) -> SourceColumns:
@@ -154,19 +151,17 @@ def _parquet_columns(file: Any) -> SourceColumns:
 
 
 def _text_columns(chunks: Iterator[TextRows], path: Path) -> SourceColumns:
-    """Writes at least one chunk of rows to an Arrow file of dictionary-encoded columns, and returns
-    the columns, whose texts are mapped from the file and not copied."""
+    """Writes at least one chunk of rows to an Arrow file, and returns the columns, whose texts are
+    mapped from the file and not copied."""
     lines, sink = list[LineNumbers](), None
     with ExitStack() as files:
         files.enter_context(written_to(path))
         file = files.enter_context(pa.OSFile(str(path), "wb"))
         for chunk in chunks:
-            columns = [_encoded(column) for column in chunk.table.columns]
-            batch = pa.RecordBatch.from_arrays(columns, chunk.table.column_names)
-            sink = sink or files.enter_context(pa.ipc.new_stream(file, batch.schema))
-            sink.write_batch(batch)
+            sink = sink or files.enter_context(pa.ipc.new_stream(file, chunk.table.schema))
+            sink.write_table(chunk.table)
             lines.append(chunk.lines)
-    names, whole = batch.schema.names, LineNumbers.joined(lines)
+    names, whole = chunk.table.column_names, LineNumbers.joined(lines)
 
     def read(name: str) -> TextColumn:
         options = pa.ipc.IpcReadOptions(included_fields=[names.index(name)])
@@ -174,13 +169,3 @@ def _text_columns(chunks: Iterator[TextRows], path: Path) -> SourceColumns:
             return TextColumn(name, pa.ipc.open_stream(file, options=options).read_all().column(0))
 
     return SourceColumns(names, len(whole), read, lambda _: (None, None), whole, chunk.separator)
-
-
-def _encoded(column: Any) -> Any:
-    """Returns a chunk of a column as a dictionary, which contains each distinct text once or, if
-    most texts are different, one text for each row."""
-    start = column.slice(0, _LOOKED_AT_ROWS)
-    if 2 * len(start.unique()) <= len(start):
-        return column.dictionary_encode().combine_chunks()
-    texts = column.combine_chunks()
-    return pa.DictionaryArray.from_arrays(np.arange(len(texts), dtype=np.int32), texts)

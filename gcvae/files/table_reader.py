@@ -110,18 +110,17 @@ class TableReader:
             raise TableError(Problem(f"{message} UTF-8", expected="no encoding"))
         return found
 
-    def read(self, dropped: Collection[str] = (), *, is_parquet: bool = False) -> pd.DataFrame:
+    def read(self, dropped: Collection[str] = ()) -> pd.DataFrame:
         """Returns the complete table.
 
         Args:
             dropped: Columns of a Parquet file that are left out if their type is not supported.
-            is_parquet: Whether to read the file as Parquet whatever its first bytes are.
 
         Raises:
             TableError: The file is not a table; errors name the lines.
         """
         with self.opened() as file:
-            if self.is_parquet(file) or is_parquet:
+            if self.is_parquet(file):
                 return read_parquet(file, dropped)
             return joined([*self.text_rows(file, MOST_UNZIPPED_BYTES)]).frame()
 

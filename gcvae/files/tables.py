@@ -31,17 +31,15 @@ Destination = str | Path | BinaryIO
 def read_table(
     source: Source,
     *,
-    format: str | None = None,
     dropped: Collection[str] = (),
     encoding: str | None = None,
     may_be_empty: bool = False,
 ) -> pd.DataFrame:
-    """Returns the table in a file: the unchanged cells of a text file as strings, or the typed
-    values of a Parquet file.
+    """Returns the table in a file: the unchanged cells of a text file, which may be compressed by
+    gzip, as strings, or the typed values of a Parquet file.
 
     Args:
         source: A path, the bytes, or an open binary file.
-        format: "csv", "csv.gz" or "parquet"; None to detect it by the first bytes.
         dropped: Columns of a Parquet file that are left out if their type is not supported.
         encoding: Python's name of a text file's encoding; None for UTF-8.
         may_be_empty: Whether to accept a table without rows.
@@ -49,11 +47,9 @@ def read_table(
     Raises:
         TableError: The file is not a table, or the encoding does not exist; errors name the lines.
     """
-    if format not in (None, *FORMATS):
-        raise TableError(f"there is no table format {format!r}, but {', '.join(FORMATS)}")
     reader = TableReader(io.BytesIO(_bytes_of(source)), encoding=encoding)
     try:
-        return reader.read(dropped, is_parquet=format == "parquet")
+        return reader.read(dropped)
     except EmptyTableError as error:
         if not may_be_empty:
             raise

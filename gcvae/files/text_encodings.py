@@ -22,16 +22,10 @@ _COMMON = (
     *("koi8-r", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr"),
 )
 """Most common encodings of text files, in the order in which they are suggested."""
-_FAMILIES = {
-    **{"latin": "latin-1", "iso": "latin-1", "windows": "cp1252", "win": "cp1252"},
-    **{"ansi": "cp1252", "mac": "mac-roman", "gbk": "gb18030"},
-}
-"""Most common encoding of each family, by the first letters of its name."""
 _NO_FILE_ENCODINGS = frozenset(
     ["idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem"]
 )
 """Codecs of Python that are not encodings of text files."""
-_LETTERS = re.compile(rb"[A-Za-z\x80-\xff]{2,}")  # a single byte may be a sign, such as €
 _WORD = re.compile(rb"[^\s,;|\"]*[\x80-\xff][^\s,;|\"]*")
 
 
@@ -61,17 +55,10 @@ def checked_encoding(name: str | None, pointer: str | None = None) -> str | None
     except (LookupError, ValueError):
         found = ""
     if not found or found.replace("-", "_") in _NO_FILE_ENCODINGS:
-        expected = _similar_encodings(name)
+        near = nearest(name, _COMMON)
+        expected = f"{near}, or another" if near else f"one such as {', '.join(_COMMON)}"
         raise TableError(Problem(f"there is no encoding {name!r}", pointer, expected=expected))
     return None if found in ("utf-8", "utf-8-sig") else found
-
-
-def _similar_encodings(name: str) -> str:
-    """Returns the encoding whose name is most similar or, if none is similar, a list of common
-    ones."""
-    letters = re.match("[a-z]*", name.strip().lower())
-    near = _FAMILIES.get(letters[0] if letters else "") or nearest(name, _COMMON)
-    return f"{near}, or another" if near else f"the name of one, such as {', '.join(_COMMON)}"
 
 
 class UnzippedFile:
@@ -133,24 +120,22 @@ class DecodedFile:
         return taken
 
     def _decoded(self, chunk: bytes) -> bytes:
-        state = self._decoder.getstate()
         try:
             text = self._decoder.decode(chunk, final=not chunk)
         except UnicodeError as error:
-            raise self._refusal(chunk, state, error) from None
+            raise self._refusal(chunk, error) from None
         self._n_bytes += len(chunk)
         self._lines += text.count("\n")
         return text.encode("utf-8", "surrogatepass")
 
-    def _refusal(self, chunk: bytes, state: tuple[bytes, int], error: UnicodeError) -> TableError:
+    def _refusal(self, chunk: bytes, error: UnicodeError) -> TableError:
         """Returns the error about bytes that cannot be decoded, with their line."""
-        before = len(state[0])  # incomplete bytes of earlier chunks
-        start = max(error.start - before, 0) if isinstance(error, UnicodeDecodeError) else 0
-        self._decoder.setstate(state)
-        line = self._lines + self._decoder.decode(chunk[:start]).count("\n") + 1
-        offset = self._n_bytes + start
-        what = f"byte 0x{chunk[start]:02x}" if chunk else "the last byte"
-        message = f"{what} at offset {offset} is not {self._encoding}"
+        data, start = chunk, 0
+        if isinstance(error, UnicodeDecodeError):  # its object begins with bytes of earlier chunks
+            data, start = error.object, error.start
+        line = self._lines + data[:start].decode(self._encoding, "ignore").count("\n") + 1
+        offset = self._n_bytes + len(chunk) - len(data) + start
+        message = f"byte 0x{data[start]:02x} at offset {offset} is not {self._encoding}"
         expected = f"the encoding that the file is in, {_EXAMPLES}"
         return TableError(Problem(message, line=line, expected=expected))
 
@@ -174,35 +159,12 @@ def refuse_encoding(data: bytes, line: int, offset: int) -> None:
 
 def proposed_encoding(data: bytes, place: int) -> str:
     """Returns a phrase for errors that suggests the encoding of data whose byte at index `place` is
-    not valid UTF-8.
-
-    If single non-ASCII bytes occur among letters, as in Western languages, it shows one decoded as
-    cp1252. For other scripts it names several possible encodings as examples.
-    """
+    not valid UTF-8: it shows a word decoded as cp1252, which is the most common one."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "name its encoding, utf-16"
-    part = data[max(0, place - 200) : place + 10_000]
-    words = [word for word in _LETTERS.findall(part) if not word.isascii()]
-    n_beyond = sum(byte > 0x7F for word in words for byte in word)
-    if n_beyond * 2 > sum(map(len, words)):
-        return "or name its encoding, such as gb18030, shift_jis, euc_kr or cp1251"
     word = next(
         found[0] for found in _WORD.finditer(data, max(0, place - 200)) if found.end() > place
     )
-    try:
-        shown = word.decode("cp1252")[:MOST_SHOWN_CHARACTERS]
-    except UnicodeDecodeError:
-        return "or name its encoding, such as cp850, mac-roman or latin-1"
-    return f"or name its encoding; with encoding cp1252 this reads {shown!r}"
-
-
-def looks_like_utf_16(data: bytes) -> str | None:
-    """Returns "utf-16-le" or "utf-16-be" if nearly every pair of bytes at the beginning of the data
-    contains a NUL, as ASCII characters do in these encodings; else None."""
-    head = data[:1000]
-    pairs = len(head) // 2
-    for first, name in ((1, "utf-16-le"), (0, "utf-16-be")):
-        n_here, n_beside = head[first::2].count(0), head[1 - first :: 2].count(0)
-        if pairs >= 2 and n_here > 0.9 * pairs > 10 * n_beside:
-            return name
-    return None
+    shown = word.decode("cp1252", "replace")[:MOST_SHOWN_CHARACTERS]
+    others = "gb18030, shift_jis, euc_kr, cp1251 or mac-roman"
+    return f"or name its encoding; with encoding cp1252 this reads {shown!r}; others are {others}"

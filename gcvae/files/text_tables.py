@@ -34,7 +34,6 @@ from gcvae.files.records import (
 from gcvae.files.text_encodings import (
     DecodedFile,
     Readable,
-    looks_like_utf_16,
     proposed_encoding,
     refuse_encoding,
 )
@@ -353,10 +352,8 @@ def _refuse_binary(data: bytes, line: int) -> None:
     nul = data.find(b"\0")
     if nul < 0:
         return
-    message, expected = "the file is binary, not a CSV file", CSV_EXPECTED
-    if line == 1 and (proposed := looks_like_utf_16(data)):
-        message = "the file has a NUL byte in every character"
-        expected += f"; or name its encoding, {proposed} by the look of it"
+    message = "the file is binary, not a CSV file"
+    expected = f"{CSV_EXPECTED}; or name its encoding, if it is utf-16-le or utf-16-be"
     line += n_line_ends(data[:nul])
     raise TableError(Problem(message, line=line, expected=expected))
 

@@ -44,37 +44,28 @@ from gcvae.schema.columns import Column, TableSchema
 CHUNK_ROWS = 1 << 16
 """Number of rows that `row_chunks` loads into memory at once."""
 
-_ARROW = ".arrow"
-
 RowIndices = slice | npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class ArrayFile:
-    """Array of NumPy, or of strings of Arrow, in a file, which is mapped into memory only while its
-    values are used."""
+    """Array of numbers, times or strings in an Arrow file, which is mapped into memory only while
+    its values are used."""
 
     path: Path
 
     @classmethod
     def of(cls, array: npt.NDArray[Any] | pa.Array, path: Path) -> ArrayFile:
-        """Writes an array to the path, which gets the extension of the array's type."""
-        is_arrow = isinstance(array, pa.Array)
-        path = path.with_name(f"{path.name}{_ARROW if is_arrow else '.npy'}")
+        """Writes an array of NumPy, or of strings of Arrow, to the path."""
         with written_to(path):
-            if is_arrow:
-                texts = pa.table({"texts": array})
-                feather.write_feather(texts, path, "uncompressed", chunksize=len(array) + 1)
-            else:
-                np.save(path, array)
+            table = pa.table({"values": array})
+            feather.write_feather(table, path, "uncompressed", chunksize=len(array) + 1)
         return cls(path)
 
     def read(self) -> Any:
         """Returns the array, mapped from the file."""
-        if self.path.suffix == _ARROW:
-            table = feather.read_table(self.path, memory_map=True)
-            return table.column(0).combine_chunks()
-        return np.load(self.path, mmap_mode="r")
+        values = feather.read_table(self.path, memory_map=True).column(0).combine_chunks()
+        return values if pa.types.is_string(values.type) else np.asarray(values)
 
 
 @dataclass(frozen=True)

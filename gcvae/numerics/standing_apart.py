@@ -30,16 +30,22 @@ def standing_apart(values: Numbers, least_share: float = LEAST_SHARE) -> Numbers
     return np.concatenate([found[: near.start], found[near.stop :]])
 
 
-def near_numbers(found: npt.NDArray[Any], counts: Codes, least_share: float = LEAST_SHARE) -> slice:
+def near_numbers(
+    found: npt.NDArray[Any],
+    counts: Codes,
+    least_share: float = LEAST_SHARE,
+    least_others: int = _LEAST_OTHERS,
+) -> slice:
     """Returns the slice of a column's distinct numbers, ascending, without those that stand apart.
 
     Args:
         found: The distinct numbers. Shape: (U,).
         counts: Number of rows with each number. Shape: (U,).
         least_share: Minimum share of the rows with a number that is left out.
+        least_others: Minimum number of distinct numbers that remain.
     """
     first, last = 0, len(found)
-    while last - first > _LEAST_OTHERS and len(found) - (last - first) < 2:
+    while last - first > least_others and len(found) - (last - first) < 2:
         gaps = found[first + 1] - found[first], found[last - 1] - found[last - 2]
         is_low = gaps[0] > gaps[1]
         rest = slice(first + 1, last) if is_low else slice(first, last - 1)

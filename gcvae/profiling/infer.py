@@ -49,7 +49,6 @@ from gcvae.profiling.warnings import (
     UNDECIDED_WARNING,
     column_notes,
     markers_warning,
-    merged_numbers,
     two_readings,
     why_text,
     words_warning,
@@ -483,12 +482,6 @@ def _numeric_kind(
     values = cells.numbers
     assert values is not None, "all are numbers"
     n_distinct = _n_distinct(values)
-    if n_distinct == 1 and merged_numbers(cells):
-        warnings.append(
-            "is treated as text: its numbers differ only beyond the 15 to 17 digits that a number"
-            " keeps; take their common part away to have them modelled as numbers"
-        )
-        return _text_kind(cells, None, warnings)
     if n_distinct == 1 and not has_missing:
         return ColumnKind.CONSTANT
     whole = _is_whole(cells, values, has_missing)

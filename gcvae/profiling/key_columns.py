@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -57,10 +56,7 @@ _CHANCE = 1e-6  # probability that independent values look as if assigned once
 _APART = 8  # neighbours per equal pair; independent values have two at most
 _AS_MANY = 0.5  # relative to the neighbours of randomly assigned numbers
 _GROUP = 16  # neighbouring numbers over which a density is taken
-_EXPECTED_EQUALS = 20  # if so many equal pairs are expected, their absence is significant
-_FLAT = 3.0  # standard errors
-_MANY_DIGITS = 9  # numbers that all have this number of digits or more are rarely quantities
-_DAY_DIGITS = 8
+_MANY_DIGITS = 7  # numbers that all have this number of digits or more are rarely quantities
 _DATE_WIDTHS = (6, 8, 10, 12, 14)
 _DATE_PARTS = ((1, 12), (1, 31), (0, 23), (0, 59), (0, 59))  # after the year, two digits each
 
@@ -133,29 +129,18 @@ def reading_of(cells: Cells, values: Values) -> Reading:
     if (YEARS[0] <= low and high <= YEARS[1]) or _are_dates(values, low, high):
         return "quantities"
     is_dense = high - low < KEY_SPREAD * n_rows
-    if n_texts == n_rows and (is_dense or _are_days_with_numbers(values, low, high)):
+    if n_texts == n_rows and is_dense:
         return "keys"
     is_grouped = number_format is not None and bool(number_format.thousands)
     if low < 0 or is_grouped or _are_epochs(low, high):
         return "quantities"
-    spacing = _Spacing.of(values, cells.counts)
-    if spacing.is_given_out and n_texts >= _GIVEN_OUT_SHARE * n_rows:
+    if n_texts >= _GIVEN_OUT_SHARE * n_rows and _are_given_out(values, cells.counts):
         return "keys"
-    return _reading_of_sparse(cells, values, spacing)
-
-
-def _reading_of_sparse(cells: Cells, values: Values, spacing: _Spacing) -> Reading:
-    """Returns whether sparse numbers are keys or quantities, by column name, digits and repeats."""
-    name = unicodedata.normalize("NFKC", cells.name).strip()
-    width, is_flat = _width(cells), _is_flat(values)
-    if _NUMBER_NAME.search(name):
-        return "keys" if width or is_flat else "undecided"
-    if spacing.n_equal:
-        return "undecided" if spacing.has_few_equals else "quantities"
-    if _OWNER_NAME.search(name) and (width or is_flat):
-        return "keys" if width and is_flat else "undecided"
-    looks_so = width and (is_flat or width >= _MANY_DIGITS or _are_padded(cells))
-    return "undecided" if looks_so or spacing.has_few_equals else "quantities"
+    name, width = unicodedata.normalize("NFKC", cells.name).strip(), _width(cells)
+    is_number, is_unique = _NUMBER_NAME.search(name) is not None, n_texts == n_rows
+    if width and (is_number or (is_unique and _OWNER_NAME.search(name))):
+        return "keys"
+    return "undecided" if is_number or (is_unique and width >= _MANY_DIGITS) else "quantities"
 
 
 def _width(cells: Cells) -> int:
@@ -165,75 +150,29 @@ def _width(cells: Cells) -> int:
     return least if least == lengths["max"] and least >= FEWEST_DIGITS else 0
 
 
-def _are_padded(cells: Cells) -> bool:
-    """Returns whether any number has a leading zero."""
-    found = pc.match_substring_regex(cells.numerals, "^0[0-9]")
-    return bool(pc.any(found).as_py())
+def _are_given_out(values: Values, counts: npt.NDArray[np.int64]) -> bool:
+    """Returns whether nearly every whole number was assigned only once, as keys are: many pairs of
+    rows differ by one, and almost none are equal.
 
-
-@dataclass(frozen=True)
-class _Spacing:
-    """Statistics of the distances between whole numbers.
-
-    Attributes:
-        n_equal, n_apart: Number of pairs of numbers that are equal, and that differ by one.
-        n_gaps: Number of distinct values v for which v + 1 occurs too.
-        n_expected: Expected `n_gaps` for numbers placed at random with the same density.
-        unit: Greatest common divisor of all differences.
+    Args:
+        values: Distinct numbers. Shape: (U,).
+        counts: Number of rows with each number. Shape: (U,).
     """
-
-    n_equal: int
-    n_apart: int
-    n_gaps: int
-    n_expected: float
-    unit: int
-
-    @classmethod
-    def of(cls, values: Values, counts: npt.NDArray[np.int64]) -> _Spacing:
-        """Counts pairs of equal and of adjacent numbers, given distinct numbers and how many rows
-        have each."""
-        order = np.argsort(values)
-        ordered = values[order].astype(np.int64)
-        firsts = np.flatnonzero(np.diff(ordered, prepend=-1))
-        numbers = ordered[firsts]
-        times = np.add.reduceat(counts[order], firsts).astype(np.float64)
-        gaps = np.diff(numbers)
-        are_next = gaps == 1
-        ends = numbers[::_GROUP]
-        widths = np.diff(ends).astype(np.float64)
-        return cls(
-            n_equal=int((times * (times - 1) / 2).sum()),
-            n_apart=int((times[1:] * times[:-1])[are_next].sum()),
-            n_gaps=int(are_next.sum()),
-            n_expected=float((_GROUP**2 / widths).sum()),
-            unit=int(np.gcd.reduce(gaps)) if len(gaps) else 1,
-        )
-
-    @property
-    def is_given_out(self) -> bool:
-        """Whether nearly every number was assigned only once, as keys are: many pairs differ by
-        one, and almost none are equal."""
-        return (
-            self.n_apart >= _APART * self.n_equal
-            and self.n_gaps >= _AS_MANY * self.n_expected
-            and bool(pdtr(self.n_equal, self.n_expected / 2) < _CHANCE)
-        )
-
-    @property
-    def has_few_equals(self) -> bool:
-        """Whether almost no two numbers of the column are equal, although many would be by
-        chance."""
-        expected = self.n_expected / 2
-        return self.unit == 1 and expected >= _EXPECTED_EQUALS and self.n_equal * _APART <= expected
-
-
-def _is_flat(values: Values) -> bool:
-    """Returns whether mean and variance are those of a uniform distribution."""
-    low, high = float(values.min()), float(values.max())
-    from_middle = (values.astype(np.float64) - low) / max(high - low, 1.0) - 0.5
-    slack = _FLAT / np.sqrt(len(values))
-    is_centred = abs(from_middle.mean()) < slack * np.sqrt(1 / 12)
-    return bool(is_centred and abs((from_middle**2).mean() - 1 / 12) < slack * np.sqrt(1 / 180))
+    order = np.argsort(values)
+    ordered = values[order].astype(np.int64)
+    firsts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    numbers = ordered[firsts]
+    times = np.add.reduceat(counts[order], firsts).astype(np.float64)
+    are_next = np.diff(numbers) == 1
+    n_equal = (times * (times - 1) / 2).sum()
+    n_apart = (times[1:] * times[:-1])[are_next].sum()
+    # Neighbours of numbers that are placed at random with the same density.
+    n_expected = (_GROUP**2 / np.diff(numbers[::_GROUP]).astype(np.float64)).sum()
+    return bool(
+        n_apart >= _APART * n_equal
+        and are_next.sum() >= _AS_MANY * n_expected
+        and pdtr(n_equal, n_expected / 2) < _CHANCE
+    )
 
 
 def _are_epochs(low: int, high: int) -> bool:
@@ -249,19 +188,8 @@ def _are_dates(values: Values, low: int, high: int) -> bool:
     """Returns whether all numbers are dates in digits, such as 202401 and 20240131."""
     width = len(str(low))
     digits = min(width, _DATE_WIDTHS[-1])
-    has_width = len(str(high)) == width and digits in _DATE_WIDTHS
-    return has_width and _begin_with_dates(values, width, digits)
-
-
-def _are_days_with_numbers(values: Values, low: int, high: int) -> bool:
-    """Returns whether all numbers are a date followed by digits, such as 201912150547."""
-    width = len(str(low))
-    is_longer = len(str(high)) == width > _DAY_DIGITS
-    return is_longer and _begin_with_dates(values, width, _DAY_DIGITS)
-
-
-def _begin_with_dates(values: Values, width: int, digits: int) -> bool:
-    """Returns whether all numbers of `width` digits begin with a date of `digits` digits."""
+    if len(str(high)) != width or digits not in _DATE_WIDTHS:
+        return False
     rest = values.astype(np.int64) // 10 ** (width - digits)
     for least, most in reversed(_DATE_PARTS[: (digits - 4) // 2]):
         rest, part = np.divmod(rest, 100)

@@ -27,7 +27,7 @@ FEWEST_ABOVE_TOTAL = 3  # minimum number of numbers above a total
 MOSTLY = 0.9
 _TOTAL = re.compile(
     r"(grand |sub ?)?totals?|sum|summe|gesamt(summe)?|insgesamt|somme|suma|totale|total general"
-    r"|mean|average|avg\.?|mittelwert|durchschnitt|moyenne|media|promedio|合计|总计|平均|合計|итого|всего",
+    r"|合计|总计|合計|итого|всего",
     re.IGNORECASE,
 )
 _HASH = np.uint64(0x9E3779B97F4A7C15)  # odd, so that products keep every bit
@@ -47,7 +47,7 @@ class TableNotes:
         """Prepares for the first column of `source`."""
         self._source = source
         self._n_seen = 0
-        self._last_cells: dict[str, list[str]] = {"sums": [], "means": [], "others": []}
+        self._sums: list[str] = []  # columns whose last cell is the sum of the others
         self._total_label: tuple[str, str] | None = None  # column and word of the last row
         self._n_last_blank = 0
         self._repeats_header = np.ones(len(source), dtype=bool)
@@ -99,10 +99,8 @@ class TableNotes:
         text = cells.texts[int(cells.codes[-1])].as_py()
         if cells.counts[cells.codes[-1]] == 1 and _TOTAL.fullmatch(text.strip().rstrip(":")):
             self._total_label = (cells.name, text)
-        elif not column.kind.is_modelled or not column.kind.may_be_numbers:
-            return
-        elif (found := _against_above(present)) is not None:
-            self._last_cells[found].append(cells.name)
+        elif column.is_modelled and column.kind.may_be_numbers and _ends_in_sum(present):
+            self._sums.append(cells.name)
 
     def _header_again(self) -> str | None:
         rows = np.flatnonzero(self._repeats_header)
@@ -122,18 +120,14 @@ class TableNotes:
         )
 
     def _total(self) -> str | None:
-        sums, means, others = self._last_cells.values()
-        label = self._total_label
-        rest_is_blank = self._n_last_blank == self._n_seen - len(sums) > 0
-        by_sums = sums and not others and not means and (len(sums) > 1 or rest_is_blank)
-        if not by_sums and (label is None or not (sums or means)):
+        label, sums = self._total_label, self._sums
+        rest_is_blank = self._n_last_blank == self._n_seen - len(sums)
+        if not sums or (label is None and len(sums) == 1 and not rest_is_blank):
             return None
-        found = (("sum", sums), ("mean", means))
-        kept = [f"the {what} in {_shown_names(names)}" for what, names in found if names]
         named = "" if label is None else f", and {label[1]!r} in {label[0]!r}"
         return (
             f"{self._place(len(self._source) - 1)}, the last, looks like a row of totals: it has"
-            f" {' and '.join(kept)} of the cells above{named};"
+            f" the sum in {_shown_names(sums)} of the cells above{named};"
             " remove it from the file, or it is used in training like any other row"
         )
 
@@ -200,29 +194,24 @@ def _index_of_frame(source: SourceColumns) -> str | None:
     return f"the frame's {what} is not a column and is ignored; reset_index() makes it one"
 
 
-def _against_above(present: Cells) -> str | None:
-    """Returns whether the last cell is the sum ("sums") or mean ("means") of the cells above, or
-    "others"; None if there are too few numbers above, or they are too large to add."""
+def _ends_in_sum(present: Cells) -> bool:
+    """Returns whether the last cell is the sum of the numbers above, and larger than each."""
     if present.numbers is None:
-        return None
+        return False
     values = present.numbers.astype(np.float64)
     counts = present.counts.copy()
     code = int(present.codes[-1])
-    last, text = float(values[code]), present.numerals[code].as_py()
+    last = float(values[code])
     counts[code] -= 1
-    n_above = int(counts.sum())
-    if n_above < FEWEST_ABOVE_TOTAL:
-        return None
+    if counts.sum() < FEWEST_ABOVE_TOTAL:
+        return False
     with np.errstate(over="ignore", invalid="ignore"):
         above = float((values * counts).sum())
-        slack = 0.5 * _unit(text) + 1e-9 * float((np.abs(values) * counts).sum())
-    if not np.isfinite(slack):
-        return None
+        slack = 0.5 * _unit(present.numerals[code].as_py()) + 1e-9 * float(
+            (np.abs(values) * counts).sum()
+        )
     largest = float(np.abs(values[counts > 0]).max())
-    if abs(last - above) <= slack and abs(last) > largest:
-        return "sums"
-    is_mean = abs(last - above / n_above) <= slack and counts[code] == 0 and last != 0
-    return "means" if is_mean else "others"
+    return bool(np.isfinite(slack) and abs(last - above) <= slack and abs(last) > largest)
 
 
 def _unit(text: str) -> float:

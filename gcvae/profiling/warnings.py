@@ -4,45 +4,38 @@ values, repeated keys, and levels that are written in two ways."""
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import replace
-from decimal import Decimal
-from typing import Any
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gcvae.arrays import Mask
+from gcvae.arrays import Mask, Numbers
 from gcvae.cells.distinct_cells import Cells, shortened
 from gcvae.files.header_lines import is_unnamed
+from gcvae.numerics.standing_apart import near_numbers
 from gcvae.schema.columns import Column, Draft
 from gcvae.schema.kinds import Outcomes
-from gcvae.spelling.date_text import are_read, are_written_so, candidate_formats, is_time_of_day
+from gcvae.spelling.date_text import are_read, candidate_formats, is_time_of_day
 from gcvae.spelling.format_inference import NEARLY, InferredFormat
 from gcvae.spelling.forms import NumberFormat
 from gcvae.spelling.number_formats import read_number
-from gcvae.spelling.number_text import LARGEST_WHOLE, LONG_WHOLE, are_numbers, numbers_of
+from gcvae.spelling.number_text import LARGEST_WHOLE, LONG_WHOLE, are_numbers
+from gcvae.spelling.written_numbers import mask_of
 
 MOSTLY = 0.5  # minimum share of numbers among a few frequent words
 MOST_WORDS = 3
 FEWEST_NUMBERS = 20  # minimum number of distinct numbers; fewer may be levels
 _LOOKED_AT_TEXTS = 100  # may be dates of an unknown format
-MOST_FORMATS = 4  # maximum number of date formats in a column
 FEWEST_VALUES = 20  # minimum number of other values for a lone negative number to count
 FEWEST_OTHERS = 3  # minimum number of other distinct values, to tell what is far from them
+_MANY_OTHERS = 10  # with fewer, only nines are far from them
+_LEAST_SHARE = 1e-3  # of the rows that have a sentinel value
+_NINES = r"^-?9{2,}([.][09]*)?$"
 MOST_SHOWN = 3
-_NINES = [float("9" * n) for n in range(3, 13)]
-_NEGATIVE_NINES = [-99.0, -99.9, -99.99, *(-nines for nines in _NINES)]
-_LIMITS = [-32768.0, 32767.0, 65535.0, -2147483648.0, 2147483647.0]  # of integers
-_MARKERS = [*_NINES, 999.9, 999.99, 9999.99, *_NEGATIVE_NINES, -999.9, -999.99, *_LIMITS]
-_ROUND_DAY = re.compile(r"-(01-01|12-30|12-31)$")
-
-Values = npt.NDArray[Any]
 
 NUMBERING_WARNING = (
     "has no name and only numbers the rows, as written by DataFrame.to_csv() without index=False;"
@@ -72,11 +65,8 @@ def why_text(cells: Cells, found: InferredFormat | None) -> Iterator[str]:
     `cells` are those that are not missing, at least one; `found` is the number format that reads
     most of them, if there is one.
     """
-    if (mixed := _mixed_dates(cells)) is not None:
-        return iter((mixed,))
     reasons = (
         _words_among_numbers(cells, found),
-        _few_words_among_numbers(cells, found),
         _long_numbers(cells),
         _no_dates_among_dates(cells) or _like_dates(cells),
     )
@@ -128,24 +118,13 @@ def two_readings(cells: Cells, taken: NumberFormat, other: NumberFormat) -> str:
 _SIGN_NAMES = {",": "comma", ".": "point"}
 
 
-def merged_numbers(cells: Cells) -> int:
-    """Returns how many distinct numbers are lost because float64 makes them equal to others."""
-    _, place, counts = np.unique(
-        numbers_of(cells.numerals), return_inverse=True, return_counts=True
-    )
-    alike = cells.numerals.filter(pa.array(counts[place] > 1))
-    return len({Decimal(text) for text in alike.to_pylist()}) - int((counts > 1).sum())
-
-
 def why_respelled(cells: Cells) -> str:
     """Returns the warning that some numbers are written differently in the cells than generated
     ones will be."""
-    if merged := merged_numbers(cells):
-        return (
-            "has numbers that differ only beyond the 15 to 17 significant digits that are kept;"
-            f" {merged} of them become equal to others; declare it categorical to keep all as text"
-        )
-    message = "has numbers in several formats; values are kept, formats are not"
+    message = (
+        "has numbers in several formats, or of more than 15 to 17 digits; values are kept, formats"
+        " and further digits are not"
+    )
     if cells.number_format is None:
         return message
     written = cells.as_numerals_are_written
@@ -169,45 +148,33 @@ def _row_of_first(cells: Cells, chosen: Mask) -> int:
 
 def _first(cells: Cells, chosen: Mask) -> str:
     """Returns the first cell whose text is chosen, with its location."""
-    return (
-        f"{cells.place(_row_of_first(cells, chosen))} holds {cells.problem(chosen, '{}').message}"
-    )
+    row = _row_of_first(cells, chosen)
+    return f"{cells.place(row)} holds {shortened(cells.texts[int(cells.codes[row])].as_py())}"
 
 
 def _words_among_numbers(cells: Cells, found: InferredFormat | None) -> str | None:
-    if found is None or found.fits.all():
+    """Returns the warning on a few words in a column of numbers."""
+    are_numbers = cells.are_numbers if found is None else found.fits
+    if are_numbers.all() or (found is None and not _are_few_words(cells, ~are_numbers)):
         return None
     are_alike = "numbers"
-    if found.format != NumberFormat() and found.fits.any():
+    if found is not None and found.format != NumberFormat() and found.fits.any():
         first = cells.texts[int(np.argmax(found.fits))].as_py()
         are_alike = f"numbers written like {first!r}"
     reason = (
-        f"is treated as text although {_percent(_share(cells, found.fits))} of its cells are"
-        f" {are_alike}: {_first(cells, ~found.fits)}"
+        f"is treated as text although {_percent(_share(cells, are_numbers))} of its cells are"
+        f" {are_alike}: {_first(cells, ~are_numbers)}"
     )
-    if found.looks[cells.codes[_row_of_first(cells, ~found.fits)]]:
+    if found is not None and found.looks[cells.codes[_row_of_first(cells, ~are_numbers)]]:
         return f"{reason}; use one format to have them modelled as numbers"
     return f"{reason}; add it to missing.markers if it means missing"
 
 
-def _few_words_among_numbers(cells: Cells, found: InferredFormat | None) -> str | None:
-    """Returns the warning on a few frequent words in a column of many numbers."""
-    if found is not None or len(cells.texts) < FEWEST_NUMBERS:
-        return None
-    words = np.flatnonzero(~cells.are_numbers)
-    share = _share(cells, cells.are_numbers)
-    are_few = len(words) <= MOST_WORDS and (cells.counts[words] > 1).all()
-    if not are_few or share < MOSTLY or len(cells.texts) - len(words) < FEWEST_NUMBERS:
-        return None
-    shown = [
-        f"{cells.texts[int(i)].as_py()!r} ({cells.counts[i]} cells, the first in"
-        f" {_place(cells, int(i))})"
-        for i in words
-    ]
-    return (
-        f"is treated as text although {_percent(share)} of its cells are numbers: the others are"
-        f" {' and '.join(shown)}; add them to missing.markers if they mean missing"
-    )
+def _are_few_words(cells: Cells, words: Mask) -> bool:
+    """Returns whether up to three frequent words stand among many numbers."""
+    n_words, n_numbers = int(words.sum()), int((~words).sum())
+    are_frequent = n_words <= MOST_WORDS and bool((cells.counts[words] > 1).all())
+    return are_frequent and n_numbers >= FEWEST_NUMBERS and _share(cells, ~words) >= MOSTLY
 
 
 def _long_numbers(cells: Cells) -> str | None:
@@ -231,7 +198,7 @@ def _percent(share: float) -> str:
 
 def _no_dates_among_dates(cells: Cells) -> str | None:
     """Returns the warning on cells that are not dates in a column of dates."""
-    readable, date_format = nearest_format(cells)
+    readable, date_format = _nearest_format(cells)
     if date_format is None:
         return None
     share = _share(cells, readable)
@@ -241,26 +208,25 @@ def _no_dates_among_dates(cells: Cells) -> str | None:
             f" some are written differently; set datetime_format {date_format!r} in the schema to"
             " read all as dates and write them in that format"
         )
-    if share < NEARLY:
+    if share < MOSTLY:
         return None
     return (
         f"is treated as text although {_percent(share)} of its cells are dates of the format"
-        f" {date_format}: {_first(cells, ~readable)}; add it to missing.markers if it means missing"
+        f" {date_format}: {_first(cells, ~readable)}; use one format, or add it to missing.markers"
+        " if it means missing"
     )
 
 
-def nearest_format(cells: Cells, *, as_written: bool = False) -> tuple[Mask, str | None]:
+def _nearest_format(cells: Cells) -> tuple[Mask, str | None]:
     """Returns (mask of the distinct cells that are dates in a format, that format).
 
     Of the date formats that read the most frequent cell, it is the one that reads most distinct
-    cells. It is None if that cell does not look like a date. With `as_written`, a cell counts only
-    if the format writes it identically, with leading zeros.
+    cells. It is None if that cell does not look like a date.
     """
     formats = list(candidate_formats(cells.texts[int(cells.counts.argmax())].as_py()))
     if not formats:
         return np.zeros(len(cells.texts), dtype=bool), None
-    find = are_written_so if as_written else are_read
-    read = [find(cells.texts, date_format) for date_format in formats]
+    read = [are_read(cells.texts, date_format) for date_format in formats]
     best = int(np.argmax([mask.sum() for mask in read]))
     return read[best], formats[best]
 
@@ -289,33 +255,8 @@ _WORDS_OF_DATES = rf"(?i)(?:[\d\s.,:/'+-]|(?:{_MONTH}|{_WEEKDAY})[a-z]*|th|st|nd
 _YEAR_OR_MONTH = rf"(?i)\b[12]\d{{3}}\b|(?<![a-z])(?:{_MONTH})"
 
 
-def _mixed_dates(cells: Cells) -> str | None:
-    """Returns the warning on dates in several formats, by descending frequency; None otherwise."""
-    left = np.ones(len(cells.texts), dtype=bool)
-    shown: list[str] = []
-    while left.any() and len(shown) < MOST_FORMATS:
-        written, date_format = nearest_format(cells.select(left), as_written=True)
-        if date_format is None or not written.any():
-            break
-        chosen = left.copy()
-        chosen[left] = written
-        left &= ~chosen
-        n, row = int(cells.counts[chosen].sum()), _row_of_first(cells, chosen)
-        first = cells.texts[int(cells.codes[row])].as_py()
-        count = "1 cell" if n == 1 else f"{n} cells, the first"
-        shown.append(f"{first} ({date_format}, {count} in {cells.place(row)})")
-    if len(shown) < 2 or _share(cells, ~left) < NEARLY:
-        return None
-    rest = f"; {_first(cells, left)}, which is not a date" if left.any() else ""
-    return (
-        f"is treated as text: it mixes {len(shown)} date formats, {' and '.join(shown)}{rest};"
-        " use one format to have them modelled as dates"
-    )
-
-
 def _matches(texts: pa.Array, pattern: str) -> Mask:
-    found = pc.match_substring_regex(texts, pattern)
-    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)
+    return mask_of(pc.match_substring_regex(texts, pattern))
 
 
 def column_notes(cells: Cells, column: Column, draft: Draft) -> Iterator[str]:
@@ -333,12 +274,22 @@ def column_notes(cells: Cells, column: Column, draft: Draft) -> Iterator[str]:
 
 
 def _like_markers(cells: Cells, column: Column) -> Iterator[str]:
-    values, may_be = _values_and_candidates(cells, column)
-    candidates = np.flatnonzero(may_be).tolist()
-    chosen = [i for i in candidates if _is_outlier(i, values, may_be, cells)]
+    """Yields a warning on frequent numbers or dates that are far from all others of a column."""
+    values = _values(cells, column) if (cells.counts > 1).any() else None
+    if values is None:
+        return
+    order = np.argsort(values)
+    ordered, counts = values[order], cells.counts[order]
+    near = near_numbers(ordered, counts, _LEAST_SHARE, FEWEST_OTHERS)
+    is_apart = np.ones(len(values), dtype=bool)
+    is_apart[near] = False
+    if near.stop - near.start <= _MANY_OTHERS and not column.has_times:
+        is_apart &= _matches(cells.texts.take(order), _NINES)
+    if (ordered < 0).sum() == 1 and len(values) > FEWEST_VALUES and not column.has_times:
+        is_apart[0] |= counts[0] >= 3 * counts[1]
+    chosen = sorted(order[is_apart & (counts > 1)].tolist(), key=lambda i: -cells.counts[i])
     if not chosen:
         return
-    chosen.sort(key=lambda i: -cells.counts[i])
     texts = cells.texts.take(chosen).to_pylist()
     found = [
         f"{text} in {cells.counts[i]} cells (the first in {_place(cells, i)})"
@@ -351,54 +302,14 @@ def _like_markers(cells: Cells, column: Column) -> Iterator[str]:
     )
 
 
-def _values_and_candidates(cells: Cells, column: Column) -> tuple[Values, Mask]:
-    """Returns (values of the distinct texts, mask of those that look like sentinel values)."""
-    nothing = np.zeros(len(cells.texts)), np.zeros(len(cells.texts), dtype=bool)
-    if len(cells.texts) < 3:
-        return nothing
-    if column.kind.is_real and column.datetime_format is not None:
-        if is_time_of_day(column.datetime_format):
-            return nothing
-        times = cells.times(column.datetime_format)
-        values, candidates = times.astype("datetime64[s]").astype(np.float64), nothing[1]
-        for i in (int(times.argmin()), int(times.argmax())):
-            day = str(times[i].astype("datetime64[D]"))
-            candidates[i] = bool(_ROUND_DAY.search(day)) and cells.counts[i] > 1
-        return values, candidates
-    if not column.kind.is_modelled or not column.kind.may_be_numbers or cells.numbers is None:
-        return nothing
-    values = cells.numbers.astype(np.float64)
-    may_be = cells.counts > 1
-    may_be[may_be] = np.isin(values[may_be], _MARKERS)
-    return values, may_be | ((cells.counts > 1) & _lone_negative(values, cells))
-
-
-def _lone_negative(values: Values, cells: Cells) -> Mask:
-    """Returns a mask of the only negative value, if it is frequent and whole."""
-    found = np.zeros(len(values), dtype=bool)
-    negative = values < 0
-    negative[negative] = ~np.isin(values[negative], _MARKERS)
-    rest = values >= 0
-    if negative.sum() == 1 and rest.sum() >= FEWEST_VALUES:
-        place = int(np.argmax(negative))
-        nearest = int(np.flatnonzero(rest)[values[rest].argmin()])
-        is_frequent = bool(cells.counts[place] >= 3 * cells.counts[nearest])
-        found[place] = is_frequent and values[place] == np.floor(values[place])
-    return found
-
-
-def _is_outlier(i: int, values: Values, may_be: Mask, cells: Cells) -> bool:
-    """Returns whether a value lies far outside of all values that are not candidates."""
-    others = values[~may_be]
-    if len(others) < FEWEST_OTHERS:
-        return False
-    low, high = float(others.min()), float(others.max())
-    gap = max(low - float(values[i]), float(values[i]) - high)  # silently infinite
-    most_frequent = cells.counts[~may_be].max()
-    is_far = gap >= high - low > 0
-    is_frequent = gap >= (high - low) / 4 and cells.counts[i] >= 3 * most_frequent
-    is_lone_negative = values[i] < 0 <= low and len(others) >= FEWEST_VALUES
-    return bool(gap > 0 and (is_far or is_frequent or is_lone_negative))
+def _values(cells: Cells, column: Column) -> Numbers | None:
+    """Returns the distinct numbers, or times in seconds, of a modelled column; None for others."""
+    if column.has_times and not is_time_of_day(column.date_format):
+        times = cells.times(column.date_format)
+        return times.astype("datetime64[s]").astype(np.float64)
+    if not column.is_modelled or not column.kind.may_be_numbers or cells.numbers is None:
+        return None
+    return cells.numbers.astype(np.float64)
 
 
 def _copies_of_keys(cells: Cells) -> Iterator[str]:

@@ -192,29 +192,26 @@ class Column:
         """Returns the column as a member of the schema's JSON document, without default values."""
         if self.drop:
             return {"name": self.name, "drop": True}
-        document: dict[str, Any] = {"name": self.name, "kind": str(self.kind)}
-        document["missing"] = {
-            "allowed": self.missing.allowed,
-            "markers": list(self.missing.markers),
-        }
+        missing = {"allowed": self.missing.allowed, "markers": list(self.missing.markers)}
+        document: dict[str, Any] = {"name": self.name, "kind": str(self.kind), "missing": missing}
         if self.missing.is_value:
-            document["missing"]["is_value"] = True
-        for key in ("minimum", "maximum", "decimals", "datetime_format", "parquet_type", "dtype"):
-            if getattr(self, key) is not None:
-                document[key] = getattr(self, key)
-        if self.personal is not None:
-            document["personal"] = self.personal and str(self.personal)
-        if self.padded:
-            document["padded"] = True
-        if self.notation is not None:
-            document["notation"] = changed_fields(self.notation)
-        if self.number_format is not None:
-            decimal = {"decimal": self.number_format.decimal}
-            document["number_format"] = decimal | changed_fields(self.number_format)
-        for key in ("levels", "steps", "endings"):
-            if getattr(self, key) is not None:
-                document[key] = list(getattr(self, key))
+            missing["is_value"] = True
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name not in document and value != each.default:
+                document[each.name] = _as_json(value)
         return document
+
+
+def _as_json(value: Any) -> Any:
+    """Returns the value of a column's field as a JSON value."""
+    if isinstance(value, NumberFormat):
+        return {"decimal": value.decimal} | changed_fields(value)
+    if isinstance(value, Notation):
+        return changed_fields(value)
+    if isinstance(value, PersonalKind):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True, repr=False)
@@ -366,8 +363,7 @@ def read_document(document: object) -> tuple[list[Draft], tuple[Rule, ...] | Non
         message = f"find_rules cannot be {_shown(document['find_rules'])}"
         problems.append(Problem(message, "/find_rules", expected="true or false"))
     rules = document.get("rules")
-    dates = {draft.get("name", "") for draft in drafts if draft.get("kind") == "datetime"}
-    read = None if rules is None else read_rules(rules, problems, dates)
+    read = None if rules is None else read_rules(rules, problems)
     if problems:
         raise SchemaError(*problems)
     return drafts, read
@@ -611,28 +607,11 @@ def personal_problems(draft: Draft, pointer: str) -> list[Problem]:
 
 
 def _unknown_keys(document: Mapping[str, Any], known: Iterable[str], pointer: str) -> list[Problem]:
-    """Returns a problem for each key of a JSON object that is not in `known`; former members may be
-    empty."""
+    """Returns a problem for each key of a JSON object that is not in `known`."""
     name = document["name"] if isinstance(document.get("name"), str) else None
-    problems = [
-        Problem(message, f"{pointer}/{key}", column=name, expected=expected)
-        for key, (message, expected) in _FORMER.items()
-        if document.get(key)
+    places = [
+        (str(key), {"pointer": pointer + json_pointer(str(key)), "column": name})
+        for key in document
+        if key not in known
     ]
-    unknown = [str(key) for key in document if key not in known and key not in _FORMER]
-    places = [(key, {"pointer": pointer + json_pointer(key), "column": name}) for key in unknown]
-    return problems + unknown_names("there is no such member", places, sorted(known))
-
-
-_FORMER = {
-    "constraints": (
-        "constraints are hard rules now",
-        '"rules": [{"rule": "start <= end", "keep": "hard"}, {"rule": "combinations(city, '
-        'country)", "keep": "hard"}], and "find_rules": true to search for others',
-    ),
-    "never": (
-        "dates of the years 1 to 9999 are ordinary values now",
-        'no member never; "missing": {"markers": [...]} has the texts that mean missing',
-    ),
-}
-"""Members of older versions, with the message and the correction."""
+    return unknown_names("there is no such member", places, sorted(known))

@@ -2,8 +2,7 @@
 
     {"rule": "total == net + tax", "keep": "hard"}
 
-The members are those of `Rule.to_json`; only `rule` is required. Rules of older versions,
-`{"kind": "sum", ...}`, are converted.
+The members are those of `Rule.to_json`; only `rule` is required.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, Protocol, get_args
 
 from gcvae.errors import Problem
-from gcvae.schema.former_rules import rule_of_kind
 from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.schema.rules import (
     Combination,
@@ -56,15 +54,12 @@ class Columns(Protocol):
 # Reading
 
 
-def read_rules(
-    listed: object, problems: list[Problem], dates: Collection[str] = ()
-) -> tuple[Rule, ...]:
+def read_rules(listed: object, problems: list[Problem]) -> tuple[Rule, ...]:
     """Reads the rules of a schema's JSON document.
 
     Args:
         listed: Value of the member `rules`.
         problems: List to which errors are appended, each with its JSON pointer.
-        dates: Names of date columns, for rules of older versions.
     """
     if not isinstance(listed, list | tuple):
         problems.append(Problem("rules is not a list", "/rules", expected="[...]"))
@@ -72,7 +67,7 @@ def read_rules(
     rules = []
     for i, item in enumerate(listed):
         try:
-            rules.append(_read_rule(item, dates))
+            rules.append(_read_rule(item))
         except ValueError as error:
             problems.append(Problem(str(error), pointer_of_rule(i), expected=_SHAPE))
     return tuple(rules)
@@ -83,13 +78,11 @@ def pointer_of_rule(number: int) -> str:
     return f"/rules/{number}"
 
 
-def _read_rule(item: object, dates: Collection[str]) -> Rule:
+def _read_rule(item: object) -> Rule:
     """Reads one rule of a JSON document."""
     if not isinstance(item, Mapping):
         raise ValueError('a rule is an object with a member "rule"')
     given = {key: value for key, value in item.items() if value is not None}
-    if "kind" in given and "rule" not in given:
-        given = rule_of_kind(given, dates)
     keep = given.get("keep", "soft")
     if unknown := sorted(map(str, set(given) - _MEMBERS)):
         raise ValueError(f"a rule has no member {unknown[0]}")

@@ -405,16 +405,6 @@ def are_read(texts: pa.Array, date_format: str) -> Mask:
     return ~np.isnat(read_dates(texts, date_format))
 
 
-def are_written_so(texts: pa.Array, date_format: str) -> Mask:
-    """Returns a mask of those of n strings that the format writes exactly so. Shape: (n,)."""
-    times = read_dates(texts, date_format)
-    found = ~np.isnat(times)
-    written = write_dates(times[found], date_format, second_digits(texts, date_format))
-    kept = _without_finer_digits(texts.filter(pa.array(found)))
-    found[found] = np.asarray(written) == np.asarray(kept)
-    return found
-
-
 def second_digits(texts: pa.Array, date_format: str) -> int:
     """Returns the maximum number of decimals of a second, at most MOST_DIGITS; 0 if the format has
     none."""

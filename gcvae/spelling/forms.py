@@ -14,24 +14,16 @@ class Notation:
 
     Attributes:
         point: Whether whole numbers end in ".0", as in Python.
-        significant: Number of significant digits of every number: 15 in R, 17 with C's %.17g; None
-            if it varies.
-        exponent_below: Numbers of smaller magnitude have an exponent: 1e-4 in Python and R, 1e-6 in
-            JavaScript; None for never.
-        exponent_from: Numbers of at least this magnitude have an exponent: 1e16 in Python, 1e21 in
-            JavaScript; None for never.
-        mantissa_decimals: Number of decimals before the exponent, as with C's %e and numpy.savetxt;
-            None for as many as needed.
-        exponent: How exponent 1 is written: "e+01" in Python and R, "E+01" in spreadsheets, "e+1"
-            in JavaScript, "e1" by hand.
+        exponents: Format specification of Python with which numbers below 1e-4 and from 1e16 on are
+            written: "" for Python's own, ".2E" for two decimals as in spreadsheets; None for no
+            exponents.
+        format: Format specification with which every number is written, such as ".17g" or ".6e";
+            else None.
     """
 
     point: bool = False
-    significant: int | None = None
-    exponent_below: float | None = None
-    exponent_from: float | None = None
-    mantissa_decimals: int | None = None
-    exponent: str = "e+01"
+    exponents: str | None = None
+    format: str | None = None
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ LARGEST_WHOLE = float(2**63 - 1024)  # the largest float64 that an int64 holds
 _CHUNK_TEXTS = 1 << 17
 MOST_DECIMALS = 15  # significant digits of a float64
 _MOST_DIGITS = 30  # digits of the notations that are tried
-_EXPONENT = re.compile(r"([eE])(\+?)(0*1)$")
+_FORMAT = re.compile(r"\.([0-9]|[12][0-9]|30)[eEg]")
+_EXPONENT_BELOW, _EXPONENT_FROM = 1e-4, 1e16  # of Python
 
 Texts: TypeAlias = pa.Array  # of strings, without nulls
 
@@ -114,19 +115,19 @@ def numbers_of(texts: Texts) -> npt.NDArray[Any]:
 def write_numbers(values: Numbers, spelling: Spelling) -> Texts:
     """Writes n finite numbers in a notation. Shape: (n,)."""
     notation = spelling.notation or Notation()
-    if notation.significant is not None:
-        return pa.array([f"{x:.{notation.significant}g}" for x in values.tolist()], pa.string())
+    if notation.format is not None:
+        return pa.array([format(x, notation.format) for x in values.tolist()], pa.string())
     if spelling.padded and spelling.decimals is not None:
         texts = pa.array([f"{x:.{spelling.decimals}f}" for x in values.tolist()], pa.string())
     else:
         texts = _shortest(values, notation.point)
-    return _with_exponents(texts, values, notation)
+    return _with_exponents(texts, values, notation.exponents)
 
 
 def write_whole(values: Codes, spelling: Spelling) -> Texts:
     """Writes n integers in a notation. Shape: (n,)."""
     notation = spelling.notation or Notation()
-    if notation.exponent_from is not None or notation.significant is not None:
+    if (notation.exponents, notation.format) != (None, None):
         return write_numbers(values.astype(np.float64), spelling)
     decimals = spelling.decimals if spelling.padded and spelling.decimals else int(notation.point)
     texts = pa.array(values).cast(pa.string())
@@ -169,15 +170,11 @@ def check_notation(notation: Notation) -> Notation:
     Raises:
         ValueError: A field is out of range; the message describes a valid one.
     """
-    if _EXPONENT.fullmatch(str(notation.exponent)) is None:
-        raise ValueError('an exponent such as "e+01", "E01" or "e1"')
-    counts = (notation.significant, notation.mantissa_decimals)
-    if not all(n is None or (type(n) is int and 0 <= n <= _MOST_DIGITS) for n in counts):
-        raise ValueError("counts of digits from 0 to 30")
-    limits = (notation.exponent_below, notation.exponent_from)
-    are_numbers = all(x is None or type(x) in (int, float) for x in limits)
-    if not are_numbers or type(notation.point) is not bool:
-        raise ValueError("magnitudes that are numbers, and a point that is true or false")
+    formats = [notation.format, notation.exponents or None]
+    if not all(f is None or _FORMAT.fullmatch(str(f)) for f in formats):
+        raise ValueError('formats such as ".17g" or ".6e"')
+    if type(notation.point) is not bool:
+        raise ValueError("a point that is true or false")
     return notation
 
 
@@ -194,50 +191,25 @@ def _candidates(texts: Texts) -> Iterator[Spelling]:
     plain, mantissa = decimals[~has_exponent], decimals[has_exponent]
     most_decimals = int(plain.max(initial=0))
     rules: list[Notation | None] = [None]
+    formats = [f".{n}g" for n in sorted({most_digits, 15, 16, 17}) if most_digits >= MOST_DECIMALS]
     if has_exponent.any():
-        scientific = texts.filter(pa.array(has_exponent))
-        starts = exponent[has_exponent].tolist()
-        exponents = [t[i:] for t, i in zip(scientific.to_pylist(), starts, strict=True)]
-        powers = np.array([int(text[1:]) for text in exponents])
+        scientific = texts.filter(pa.array(has_exponent)).to_pylist()
+        powers = np.array([int(re.split("[eE]", text)[1]) for text in scientific])
         most_decimals = max(most_decimals, int((mantissa - powers).max()))
-        sizes = np.abs(read_numbers(scientific))
-        limits = _exponent_limits(sizes) if len(plain) else Notation(exponent_from=0.0)
-        limits = replace(limits, exponent=_exponent_spelling(exponents))
-        rules = [limits]
-        if mantissa.max() <= _MOST_DIGITS:
-            rules.append(replace(limits, mantissa_decimals=int(mantissa.max())))
+        exponents = f".{mantissa.max()}{'E' if 'E' in scientific[0] else 'e'}"
+        rules = [Notation(exponents=""), Notation(exponents=exponents)]
+        formats = [exponents, *formats] if has_exponent.all() else formats
     limited = most_decimals if most_decimals <= MOST_DECIMALS else None
     for rule in rules:
-        if len(plain) and 0 < plain.min() == max(most_decimals, plain.max()) <= _MOST_DIGITS:
-            yield Spelling(int(plain[0]), padded=True, notation=rule)
+        if rule is None and 0 < plain.min() == most_decimals <= _MOST_DIGITS:
+            yield Spelling(most_decimals, padded=True)
         yield Spelling(limited, notation=rule)
         if has_point.any():
             yield Spelling(limited, notation=replace(rule or Notation(), point=True))
-    for n in sorted({most_digits, 15, 16, 17}) if most_digits >= MOST_DECIMALS else ():
-        if n <= _MOST_DIGITS:
-            yield Spelling(limited, notation=Notation(significant=n))
+    for found in formats:
+        if _FORMAT.fullmatch(found):
+            yield Spelling(limited, notation=Notation(format=found))
     yield Spelling(limited, exact=False)
-
-
-def _exponent_limits(sizes: Numbers) -> Notation:
-    """Returns the notation in which only numbers of these sizes have an exponent."""
-    small, large = sizes[sizes < 1], sizes[sizes >= 1]
-    return Notation(
-        exponent_below=float(f"1e{_power(small.max()) + 1}") if small.size else None,
-        exponent_from=float(f"1e{_power(large.min())}") if large.size else None,
-    )
-
-
-def _exponent_spelling(exponents: list[str]) -> str:
-    positive = [e for e in exponents if e[1] != "-"]
-    plus = "+" if not positive or positive[0][1] == "+" else ""
-    digits = min(len(e.lstrip("eE+-")) for e in exponents)
-    return exponents[0][0] + plus + "1".zfill(digits)
-
-
-def _power(size: float) -> int:
-    """Returns the exponent of a number: -5 for 9.8e-05."""
-    return int(f"{size:e}".split("e")[1])
 
 
 def _shortest(values: Numbers, point: bool) -> Texts:
@@ -255,34 +227,19 @@ def _shortest(values: Numbers, point: bool) -> Texts:
     return texts
 
 
-def _with_exponents(texts: Texts, values: Numbers, notation: Notation) -> Texts:
+def _with_exponents(texts: Texts, values: Numbers, exponents: str | None) -> Texts:
     """Rewrites with an exponent the numbers that the notation demands, and whole ones beyond 64
     bits."""
     sizes = np.abs(values)
     chosen = sizes > LARGEST_WHOLE
     if chosen.any():
         chosen &= ~pc.match_substring(texts, ".").to_numpy(zero_copy_only=False).astype(bool)
-    if notation.exponent_below is not None:
-        chosen |= (sizes < notation.exponent_below) & (sizes > 0)
-    if notation.exponent_from is not None:
-        chosen |= sizes >= notation.exponent_from
+    if exponents is not None:
+        chosen |= ((sizes < _EXPONENT_BELOW) & (sizes > 0)) | (sizes >= _EXPONENT_FROM)
     if not chosen.any():
         return texts
-    written = [_scientific(x, notation) for x in values[chosen].tolist()]
+    written = [format(x, exponents or "") for x in values[chosen].tolist()]
     return pc.replace_with_mask(texts, pa.array(chosen), pa.array(written, pa.string()))
-
-
-def _scientific(value: float, notation: Notation) -> str:
-    match = _EXPONENT.fullmatch(notation.exponent)
-    assert match is not None
-    letter, plus, digits = match.groups()
-    if notation.mantissa_decimals is not None:
-        text = f"{value:.{notation.mantissa_decimals}e}"
-    else:
-        text = np.format_float_scientific(value, trim="-")
-    mantissa, power = text.split("e")
-    sign = "-" if int(power) < 0 else plus
-    return f"{mantissa}{letter}{sign}{abs(int(power)):0{len(digits)}d}"
 
 
 def spelling_of(column: Any) -> Spelling:

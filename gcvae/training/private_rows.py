@@ -13,7 +13,6 @@ from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 
 from gcvae.cells.distinct_cells import TextColumn
 from gcvae.files.source_columns import source_columns
@@ -78,7 +77,7 @@ def _digest(table: Rows) -> str:
             digest.update(str(name).encode())
             column = source[name]
             if isinstance(column, TextColumn):
-                column = column.texts.cast(pa.string()).to_pandas()
+                column = column.texts.to_pandas()
             digest.update(pd.util.hash_pandas_object(column, index=False).to_numpy().tobytes())
     return digest.hexdigest()
 

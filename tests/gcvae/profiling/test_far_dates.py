@@ -12,11 +12,9 @@ import pytest
 
 from gcvae import Synthesizer, infer_schema
 from gcvae.cells.values import format_table, parse_table
-from gcvae.errors import SchemaError
 from gcvae.files.to_arrow import arrow_table
 from gcvae.profiling.profile import profile_column
 from gcvae.schema.columns import Missing
-from tests.wordings import refuses
 
 N = 2_000
 
@@ -61,12 +59,6 @@ def test_a_far_date_may_be_said_to_mean_missing() -> None:
         schema = infer_schema(table, said).schema
         cells = parse_table(table, schema)["gültig bis"]
         assert (cells.isna() == (texts["gültig bis"] == "9999-12-31")).all()
-
-
-def test_the_member_never_is_refused_with_what_takes_its_place() -> None:
-    table = contracts("9999-12-31", "%Y-%m-%d")
-    with refuses(SchemaError, "/columns/0/never"):
-        infer_schema(table, {"columns": [{"name": "gültig bis", "never": ["9999-12-31"]}]})
 
 
 def test_a_far_date_has_a_bar_of_its_own_in_the_profile() -> None:

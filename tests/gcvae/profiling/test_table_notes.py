@@ -180,13 +180,10 @@ def test_a_frame_s_index_that_says_something_is_noted(index: object, told: str |
             "it has the sum in 'price' of the cells above, and 'Summe:'",
         ),
         ("{price:.2f},,", "looks like a row of totals: it has the sum in 'price' of the"),
-        ("{mean:.2f},,Mean", "it has the mean in 'price' of the cells above, and 'Mean'"),
     ],
 )
 def test_a_last_row_of_totals_is_named_by_its_line(row: str, told: str) -> None:
-    filled = row.format(
-        price=FRAME["price"].sum(), quantity=FRAME["quantity"].sum(), mean=FRAME["price"].mean()
-    )
+    filled = row.format(price=FRAME["price"].sum(), quantity=FRAME["quantity"].sum())
     found = [note for note in notes(csv(FRAME, filled)) if "totals" in note]
     assert len(found) == 1
     assert told in found[0]
@@ -303,9 +300,8 @@ def test_a_few_words_among_numbers_are_named_with_their_cells() -> None:
     cells[[4, *range(100, 200)]], cells[[2, 3]] = "k. A.", "unbekannt"
     (note,) = [note for note in notes(csv(with_column("x", cells))) if "although" in note]
     assert note == (
-        "column 'x': is treated as text although 74.2% of its cells are numbers: the others are"
-        " 'unbekannt' (2 cells, the first in line 4) and 'k. A.' (101 cells, the first in line 6);"
-        " add them to missing.markers if they mean missing"
+        "column 'x': is treated as text although 74.2% of its cells are numbers: line 4 holds"
+        " 'unbekannt'; add it to missing.markers if it means missing"
     )
     said = {"name": "x", "missing": {"markers": ["k. A.", "unbekannt"]}}
     assert inferred(csv(with_column("x", cells)), columns=[said]).schema["x"].kind == "integer"
@@ -357,29 +353,24 @@ def mixed(*formats: str) -> list[str]:
     [
         (
             mixed("%Y-%m-%d", "%d/%m/%Y"),
-            "is treated as text: it mixes 2 date formats, 2015-01-01 (%Y-%m-%d, 240 cells, the"
-            " first in line 2) and 02/01/2015 (%d/%m/%Y, 160 cells, the first in line 3); use"
-            " one format to have them modelled as dates",
+            "is treated as text although 60.0% of its cells are dates of the format %Y-%m-%d: line"
+            " 3 holds '02/01/2015'; use one format, or add it to missing.markers if it means",
         ),
         (
             mixed("%d.%m.%Y", "%d %b %Y", "%Y-%m-%dT%H:%M"),
-            "it mixes 3 date formats, 01.01.2015 (%d.%m.%Y, 160 cells, the first in line 2)",
+            "is treated as text although it looks like dates, such as '01.01.2015'",
         ),
+        (["2024-01-31"] * 399 + ["31.01.2024"], "line 401 holds '31.01.2024'"),
+        (["01/31/2024", "31/01/2024"] * 200, "line 3 holds '31/01/2024'"),
         (
-            ["2024-01-31"] * 399 + ["31.01.2024"],
-            "2024-01-31 (%Y-%m-%d, 399 cells, the first in line 2) and 31.01.2024 (%d.%m.%Y, 1 cell"
-            " in line 401)",
+            ["1/5/2024"] * 3 + ["01/05/2024", "11/15/2024"] * 100,
+            "its cells are dates of the format %m/%d/%Y, because some are written differently",
         ),
-        (
-            ["01/31/2024", "31/01/2024"] * 200,
-            "01/31/2024 (%m/%d/%Y, 200 cells, the first in line 2) and 31/01/2024 (%d/%m/%Y, 200",
-        ),
-        (["1/5/2024"] * 3 + ["01/05/2024", "11/15/2024"] * 100, "it mixes 2 date formats"),
     ],
 )
 def test_dates_in_several_formats_are_named_with_their_lines(cells: list[str], told: str) -> None:
     found = notes(csv(FRAME[: len(cells)].assign(day=cells)))
-    assert [told in note for note in found if "date formats" in note] == [True]
+    assert [told in note for note in found if "treated as text" in note] == [True]
 
 
 def test_an_order_of_day_and_month_that_is_assumed_is_said() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -63,16 +62,6 @@ def inferred(cells: Sequence[object], kind: str | None = None) -> InferredSchema
             f"is treated as text: line 2 holds '{FIRST}', a whole number beyond {FIRST - 1024}",
         ),
         (
-            [f"1.00000000000000000{n}" for n in range(3)],
-            "is treated as text: its numbers differ only beyond the 15 to 17 digits that a number"
-            " keeps",
-        ),
-        (
-            ["2", *(f"1.00000000000000000{n}" for n in range(3))],
-            "has numbers that differ only beyond the 15 to 17 significant digits that are kept;"
-            " 2 of them become equal to others",
-        ),
-        (
             ["NA", "", "", "1", "2"],
             "has 2 texts that mean missing, 'NA', ''; the model does not distinguish them, and"
             " synthetic rows have the most frequent, ''",
@@ -101,23 +90,6 @@ def test_the_reason_is_told_with_the_column(cells: list[object], reason: str) ->
 def test_nothing_is_told_of_columns_that_are_what_they_look_like(cells: list[str]) -> None:
     told = [text for text in inferred(cells).warnings if text.startswith("column ")]
     assert [text for text in told if "several formats" not in text] == []
-
-
-def test_a_column_that_is_declared_a_number_says_what_it_loses() -> None:
-    found = inferred([f"1.00000000000000000{n}" for n in range(3)], "continuous")
-    assert any("2 of them become equal" in text for text in found.warnings)
-
-
-def test_different_decimals_do_not_become_a_constant(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    path = tmp_path_factory.mktemp("decimals") / "long.parquet"
-    rng = np.random.default_rng(0)
-    cells = [Decimal(1) + Decimal(int(n)).scaleb(-18) for n in rng.integers(0, 9, 60)]
-    table = {"x": pa.array(cells, pa.decimal128(38, 18)), "y": rng.random(60)}
-    parquet.write_table(pa.table(table), path)
-    levels = infer_schema(TableReader(path)).schema["x"].levels
-    assert levels == tuple(sorted({str(cell) for cell in cells}))
 
 
 @pytest.mark.parametrize("is_file", [True, False])

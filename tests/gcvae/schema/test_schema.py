@@ -451,9 +451,3 @@ def test_a_step_finer_than_a_microsecond_is_refused() -> None:
     column = {"name": "at", "kind": "datetime", "steps": ["1 second", "100 nanoseconds"]}
     with refuses(SchemaError, "/columns/0/steps"):
         TableSchema.from_json({"columns": [column | {"datetime_format": "%H:%M:%S.%f"}]})
-
-
-def test_no_sentinel_dates_at_all_are_no_problem() -> None:
-    column = {"name": "at", "kind": "datetime", "datetime_format": "%Y-%m-%d", "never": []}
-    document = TableSchema.from_json({"columns": [column]}).to_json()
-    assert "never" not in document["columns"][0]

@@ -473,7 +473,7 @@ def test_a_training_fails_by_its_table_and_all_that_it_made_goes_with_its_datase
     service: Running,
 ) -> None:
     before = service.traces()
-    said = {"tables": {"visits": {"rules": [{"kind": "order", "low": "pages", "high": "page"}]}}}
+    said = {"tables": {"visits": {"rules": [{"rule": "page >= pages"}]}}}
     dataset = upload(service, schema=json.dumps(said)).json()
     asked = {"dataset_id": dataset["id"], "training": TRAINING}
     failing, waiting = (service.http.post("/v1/models", json=asked).json() for _ in range(2))
