@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from gcvae_client import (
     WaitTimeoutError,
 )
 from tests.running_service import Running, library, train, work, working
+from tests.servers.serving import SilentHandler, serving
 from tests.wordings import refuses
 
 
@@ -319,7 +320,7 @@ def scripted(answers: list[Answer]) -> Iterator[tuple[str, list[dict[str, str]]]
     requests: list[dict[str, str]] = []
     waiting = iter(answers)
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(SilentHandler):
         def handle_one(self) -> None:
             requests.append(dict(self.headers))
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -336,18 +337,9 @@ def scripted(answers: list[Answer]) -> Iterator[tuple[str, list[dict[str, str]]]
 
         do_GET = do_POST = handle_one  # noqa: N815
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", requests
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(server):
+        yield f"http://127.0.0.1:{server.server_port}", requests
 
 
 def test_conditions_and_imputations_are_the_library_s(

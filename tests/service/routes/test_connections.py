@@ -108,7 +108,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
             found.connect("shop", f"postgresql://reader@{server}/shop", PASSWORD)
             found.connect("owner", f"postgresql://gcvae@{server}/shop")
             found.connect("lite", "sqlite:///shop.sqlite")
-            found.connect("lake", f"s3://AK@bucket/pre/fix?endpoint={s3.url}", PASSWORD)
+            found.connect("lake", f"s3://AK@bucket/pre%2Ffix?endpoint={s3.url}", PASSWORD)
             found.connect("web", f"{web.url}/tables/", PASSWORD)
             yield found
             http.close()
