@@ -13,7 +13,7 @@ from service.errors import MissingScopeError, UnauthorizedError
 from service.http.body_limits import is_file
 from service.http.problems import answer_before_routes
 from service.http.rate_limits import FILE_COST, Allowance, RateLimits
-from service.http.sessions import SESSION_PATH, SIGN_ON_PATH, refuse_forged, session_of
+from service.http.sessions import SESSION, SESSION_PATH, SIGN_ON_PATH, refuse_forged
 from service.keyring import KeyRing
 from service.settings import ServiceSettings
 
@@ -52,7 +52,7 @@ class Gate:
             return
         if not self._is_sign_on(
             request
-        ):  # which sets the workspace and actor of its audit log entry
+        ):  # whose route notes who it is
             scope["state"] |= {
                 "workspace": DEFAULT_WORKSPACE if caller is None else caller.workspace,
                 "actor": ANYONE if caller is None else caller.id,
@@ -76,7 +76,7 @@ class Gate:
             refuse_forged(request)
             address = "" if request.client is None else request.client.host
             return None, self._rates.count(address, FILE_COST)
-        written, session = request.headers.get("Authorization"), session_of(request)
+        written, session = request.headers.get("Authorization"), SESSION.of(request)
         caller = await self._ring.authenticate(written, session)
         if caller is None:
             refuse_foreign_host(request, self._settings)

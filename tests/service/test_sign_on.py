@@ -28,7 +28,7 @@ from gcvae_cli.errors import WrongUsageError
 from gcvae_cli.ports import free_port
 from gcvae_cli.server.commands import read_server_settings
 from service.access import refuse_open_address
-from service.http.sessions import COOKIE, MARK, SIGN_ON_COOKIE
+from service.http.sessions import MARK, SESSION, SIGN_ON
 from service.keyring import FRESH_SECONDS
 from tests.catalog.conftest import add_dataset
 from tests.running_service import Running, assert_problem, running, settings_in
@@ -41,6 +41,7 @@ from tests.servers.identity_provider import (
 )
 
 OURS = {MARK: "1"}
+COOKIE, SIGN_ON_COOKIE = SESSION.prefix, SIGN_ON.prefix
 GROUPS = {
     "analysts": {"workspace": "acme", "scopes": ["read"]},
     "engineers": {"workspace": "acme", "scopes": ["read", "write"]},
