@@ -50,9 +50,7 @@ class Gate:
                 error.sign_on = SIGN_ON_PATH
             await answer_before_routes(request, error)(scope, receive, send)
             return
-        if not self._is_sign_on(
-            request
-        ):  # whose route notes who it is
+        if not self._is_sign_on(request):  # whose route notes who it is
             scope["state"] |= {
                 "workspace": DEFAULT_WORKSPACE if caller is None else caller.workspace,
                 "actor": ANYONE if caller is None else caller.id,

@@ -795,25 +795,6 @@ def test_the_token_of_a_session_is_replaced_and_a_copy_ends_the_session(
     assert_problem(page.http.get("/v1/jobs"), 401, "unauthorized")
 
 
-@pytest.mark.parametrize("columns", ["expires_at = 1", "used_at = used_at - 7201"])
-def test_a_session_ends_after_its_time_and_when_it_is_idle(
-    service: Running, page: Page, columns: str
-) -> None:
-    no_sessions(service)
-    page.sign_in("1")
-    assert page.http.get("/v1/jobs").status_code == 200
-    change_session(service, columns)
-    assert_problem(page.http.get("/v1/jobs"), 401, "unauthorized")
-
-
-def test_a_session_that_is_used_does_not_become_idle(service: Running, page: Page) -> None:
-    no_sessions(service)
-    page.sign_in("1")
-    for _ in range(2):
-        change_session(service, "used_at = used_at - 7100")
-        assert page.http.get("/v1/jobs").status_code == 200
-
-
 def test_a_session_opens_no_other_session(page: Page) -> None:
     """Otherwise it would last for ever."""
     page.sign_in("1")

@@ -18,10 +18,8 @@ from standardwebhooks import Webhook as Standard
 from catalog.database.tables import DeliveryRow, WebhookRow
 from catalog.records import Scope
 from catalog.webhooks.outbox import MOST_ATTEMPTS
-from tests.running_service import Running, assert_problem, train, work
+from tests.running_service import OUTSIDE, Running, assert_problem, train, work
 from tests.servers.webhook_receiver import Receiver, receiver
-
-OUTSIDE = {"outside_hosts": ("127.0.0.1",), "outside_networks": ("127.0.0.0/8",)}
 
 
 @pytest.fixture
