@@ -258,7 +258,8 @@ class Jobs(ListedRecords[JobRow, Job]):
 
     def _find_seen(self, session: Session, job_id: str) -> JobRow:
         """Returns the locked database row of a job. Shards are not found."""
-        row = session.scalar(self._ours().where(JobRow.id == job_id).with_for_update())
+        found = self._ours().where(JobRow.id == job_id).with_for_update()
+        row: JobRow | None = session.scalar(found)
         if row is None:
             raise NotFoundError("job", job_id)
         return row
