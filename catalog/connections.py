@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import or_
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from catalog.database.clock import database_clock
 from catalog.database.tables import ConnectionRow
 from catalog.errors import ConflictError, NotFoundError
-from catalog.ids import new_id
-from catalog.pages import Page, read_page
 from catalog.records import Connection
-from catalog.rows import WorkspaceRecords, copy_row, written
+from catalog.registered import RegisteredRecords
+from catalog.rows import written
 
-MOST_CONNECTIONS = 100
 
+class Connections(RegisteredRecords[ConnectionRow, Connection]):
+    """Creates, lists and deletes the connections of one workspace, which have an id and a name.
 
-class Connections(WorkspaceRecords):
-    """Creates, lists and deletes the connections of one workspace."""
+    Datasets that were made of a deleted connection are kept.
+    """
 
-    def new_id(self) -> str:
-        """Returns an id for a connection whose password is about to be encrypted."""
-        return new_id("con")
+    _row, _record, _prefix, _most = ConnectionRow, Connection, "con", 100
 
     def create(
         self, connection_id: str, name: str, url: str, sealed_password: str | None
@@ -30,65 +28,32 @@ class Connections(WorkspaceRecords):
         """Creates a connection and returns its record.
 
         Args:
+            connection_id: Id from `new_id`, with which the password is encrypted.
             sealed_password: Encrypted password; None for none.
 
         Raises:
-            ConflictError: The workspace has `MOST_CONNECTIONS` connections already, or one with
+            ConflictError: The workspace has the maximum number of connections already, or one with
                 this name.
         """
+        row = ConnectionRow(
+            id=connection_id,
+            workspace=self._workspace,
+            name=name,
+            url=url,
+            sealed_password=sealed_password,
+            created_at=database_clock(),
+        )
         with self._database.writing() as session:
-            ours = select(func.count()).where(ConnectionRow.workspace == self._workspace)
-            if session.scalars(ours).one() >= MOST_CONNECTIONS:
-                most = f"the workspace has {MOST_CONNECTIONS} connections"
-                raise ConflictError(f"{most}; delete one first")
-            row = ConnectionRow(
-                id=connection_id,
-                workspace=self._workspace,
-                name=name,
-                url=url,
-                sealed_password=sealed_password,
-                created_at=database_clock(),
-            )
+            self._require_room(session)
             try:
                 return written(session, row, Connection)
             except IntegrityError:
                 raise ConflictError(f"there is a connection {name!r} already") from None
 
-    def get(self, connection: str) -> Connection:
-        """Returns the connection with this id or name.
-
-        Raises:
-            NotFoundError: The workspace has no such connection.
-        """
-        with self._database.reading() as session:
-            return copy_row(Connection, self._find(session, connection))
-
-    def list(self, *, limit: int, cursor: str | None) -> Page[Connection]:
-        """Returns a page of the workspace's connections, the newest first.
-
-        Raises:
-            CursorError: The cursor is invalid.
-        """
-        query = select(ConnectionRow).where(ConnectionRow.workspace == self._workspace)
-        with self._database.reading() as session:
-            return read_page(session, query, ConnectionRow, Connection, limit, cursor)
-
-    def delete(self, connection: str) -> None:
-        """Deletes the connection with this id or name; datasets that were made of it are kept.
-
-        Raises:
-            NotFoundError: The workspace has no such connection.
-        """
-        with self._database.writing() as session:
-            session.delete(self._find(session, connection))
-
-    def _find(self, session: Session, connection: str) -> ConnectionRow:
-        row = session.scalar(
-            select(ConnectionRow).where(
-                ConnectionRow.workspace == self._workspace,
-                or_(ConnectionRow.id == connection, ConnectionRow.name == connection),
-            )
-        )
+    def _find(self, session: Session, record_id: str, *, lock: bool = False) -> ConnectionRow:
+        """Returns the row with this id or name."""
+        has_name = or_(ConnectionRow.id == record_id, ConnectionRow.name == record_id)
+        row: ConnectionRow | None = session.scalar(self._ours().where(has_name))
         if row is None:
-            raise NotFoundError("connection", connection)
+            raise NotFoundError("connection", record_id)
         return row

@@ -10,21 +10,18 @@ from sqlalchemy.orm import Session
 from catalog.database.tables import DatasetRow, ModelRow
 from catalog.errors import ConflictError, SchemaChangedError
 from catalog.idempotency import forget_answer, note_made
-from catalog.ids import new_id
 from catalog.models import delete_model
 from catalog.object_keys import dataset_prefix
 from catalog.orphans import add_orphans, drop_reservation
-from catalog.pages import Order, Page, named_like, read_page
+from catalog.pages import ListedRecords
 from catalog.records import DataKind, Dataset, Document, ModelStatus
-from catalog.rows import WorkspaceRecords, copy_row, find_row, written
+from catalog.rows import written
 
 
-class Datasets(WorkspaceRecords):
+class Datasets(ListedRecords[DatasetRow, Dataset]):
     """Creates, reads, changes and deletes the dataset records of one workspace."""
 
-    def new_id(self) -> str:
-        """Returns an id for a dataset that is about to be stored."""
-        return new_id("ds")
+    _row, _record, _prefix = DatasetRow, Dataset, "ds"
 
     def add(
         self,
@@ -78,30 +75,6 @@ class Datasets(WorkspaceRecords):
             note_made(session, dataset_id)
             return written(session, row, Dataset)
 
-    def get(self, dataset_id: str) -> Dataset:
-        """Returns the dataset with this id."""
-        with self._database.reading() as session:
-            return copy_row(Dataset, find_row(session, DatasetRow, dataset_id, self._workspace))
-
-    def list(
-        self,
-        *,
-        limit: int = 50,
-        cursor: str | None = None,
-        search: str | None = None,
-        order: Order = Order.NEWEST,
-    ) -> Page[Dataset]:
-        """Returns one page of the workspace's datasets.
-
-        Args:
-            search: As for `catalog.pages.named_like`.
-            cursor, order: As for `catalog.pages.read_page`.
-        """
-        query = select(DatasetRow).where(DatasetRow.workspace == self._workspace)
-        query = named_like(query, DatasetRow, search)
-        with self._database.reading() as session:
-            return read_page(session, query, DatasetRow, Dataset, limit, cursor, order)
-
     def replace_schema(
         self,
         before: Dataset,
@@ -126,7 +99,7 @@ class Datasets(WorkspaceRecords):
             ConflictError: A model is being trained on the dataset.
         """
         with self._database.writing() as session:
-            row = find_row(session, DatasetRow, before.id, self._workspace, lock=True)
+            row = self._find(session, before.id, lock=True)
             if (row.schema, row.given_schema) != (before.schema, before.given_schema):
                 raise SchemaChangedError(before.id)
             _refuse_while_training(session, before.id)
@@ -138,7 +111,7 @@ class Datasets(WorkspaceRecords):
     def rename(self, dataset_id: str, name: str) -> Dataset:
         """Renames a dataset and returns it."""
         with self._database.writing() as session:
-            row = find_row(session, DatasetRow, dataset_id, self._workspace, lock=True)
+            row = self._find(session, dataset_id, lock=True)
             row.name = name
             return written(session, row, Dataset)
 
@@ -159,7 +132,7 @@ class Datasets(WorkspaceRecords):
                 deleted.
         """
         with self._database.writing() as session:
-            row = find_row(session, DatasetRow, dataset_id, self._workspace, lock=True)
+            row = self._find(session, dataset_id, lock=True)
             _refuse_while_training(session, dataset_id)
             of_models: tuple[str, ...] = ()
             for model_id in _models_of(session, dataset_id, self._workspace) if cascade else ():

@@ -8,37 +8,33 @@ from sqlalchemy.orm import Session
 from catalog.database.tables import JobRow, ModelRow, ResultRow
 from catalog.errors import ConflictError, LooserScoringError
 from catalog.idempotency import note_made
-from catalog.ids import new_id
 from catalog.job_kinds import JobKind
 from catalog.jobs.finishing import close_job, make_ready
 from catalog.object_keys import model_prefix, result_prefix
 from catalog.orphans import add_orphans, drop_reservation
-from catalog.pages import Order, Page, named_like, read_page
+from catalog.pages import ListedRecords
 from catalog.records import (
     Cancelled,
     DataKind,
     Document,
     JobStatus,
     Model,
-    ModelStatus,
     Scoring,
     Trained,
 )
-from catalog.rows import WorkspaceRecords, copy_row, find_row, written
+from catalog.rows import find_row, written
 
 _ACTIVE = (JobStatus.QUEUED, JobStatus.RUNNING)
 _OF_MODEL = [kind for kind in JobKind if kind.spec.is_of_model]
 
 
-class Models(WorkspaceRecords):
+class Models(ListedRecords[ModelRow, Model]):
     """Reads, changes and deletes the model records of one workspace.
 
     `Jobs.enqueue_training` creates the record of a model in training.
     """
 
-    def new_id(self) -> str:
-        """Returns an id for a model that is about to be stored."""
-        return new_id("mdl")
+    _row, _record, _prefix = ModelRow, Model, "mdl"
 
     def add_ready(
         self,
@@ -70,37 +66,6 @@ class Models(WorkspaceRecords):
             note_made(session, model_id)
             return written(session, row, Model)
 
-    def get(self, model_id: str) -> Model:
-        """Returns the model with this id."""
-        with self._database.reading() as session:
-            return copy_row(Model, find_row(session, ModelRow, model_id, self._workspace))
-
-    def list(
-        self,
-        *,
-        limit: int = 50,
-        cursor: str | None = None,
-        dataset_id: str | None = None,
-        status: ModelStatus | None = None,
-        search: str | None = None,
-        order: Order = Order.NEWEST,
-    ) -> Page[Model]:
-        """Returns one page of the workspace's models.
-
-        Args:
-            dataset_id, status: Only models of this dataset, or with this status; None for all.
-            search: As for `catalog.pages.named_like`.
-            cursor, order: As for `catalog.pages.read_page`.
-        """
-        query = select(ModelRow).where(ModelRow.workspace == self._workspace)
-        if dataset_id is not None:
-            query = query.where(ModelRow.dataset_id == dataset_id)
-        if status is not None:
-            query = query.where(ModelRow.status == status)
-        query = named_like(query, ModelRow, search)
-        with self._database.reading() as session:
-            return read_page(session, query, ModelRow, Model, limit, cursor, order)
-
     def change(
         self, model_id: str, *, scoring: Scoring | None = None, name: str | None = None
     ) -> Model:
@@ -115,7 +80,7 @@ class Models(WorkspaceRecords):
             LooserScoringError: The new scoring allows more than the current one.
         """
         with self._database.writing() as session:
-            row = find_row(session, ModelRow, model_id, self._workspace, lock=True)
+            row = self._find(session, model_id, lock=True)
             if scoring is not None and scoring.is_looser_than(row.scoring):
                 raise LooserScoringError(model_id, row.scoring, scoring)
             row.scoring = row.scoring if scoring is None else scoring

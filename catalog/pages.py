@@ -1,4 +1,4 @@
-"""Cursor pagination of record lists."""
+"""Lists of records, page by page with cursors, and the base class of the classes that have one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic
 
-from sqlalchemy import Select, func, or_, tuple_
+from sqlalchemy import Select, func, or_, select, tuple_
 from sqlalchemy.orm import Session
 
 from catalog.errors import CursorError
-from catalog.rows import RecordT, copy_row
+from catalog.ids import new_id
+from catalog.rows import RecordT, RowT, WorkspaceRecords, copy_row, find_row
 
 
 @dataclass(frozen=True)
@@ -36,15 +37,62 @@ class Order(StrEnum):
     NAME = "name"
 
 
-def named_like(query: Select[Any], row_type: Any, search: str | None) -> Select[Any]:
-    """Restricts a query to rows whose name contains `search` or whose id begins with it.
+class ListedRecords(WorkspaceRecords, Generic[RowT, RecordT]):
+    """Base class of the classes whose records can be read by id and listed.
 
-    Case is ignored in names. An empty `search` or None does not restrict the query.
+    Attributes:
+        _row, _record: Class of the database rows, and dataclass to which each row is copied.
+        _prefix: Prefix of the ids of records that users create.
     """
-    if not search:
-        return query
-    has_name = func.lower(row_type.name).contains(search.lower(), autoescape=True)
-    return query.where(or_(has_name, row_type.id.startswith(search, autoescape=True)))
+
+    _row: type[RowT]
+    _record: type[RecordT]
+    _prefix: str
+
+    def new_id(self) -> str:
+        """Returns an id for a record that is about to be created."""
+        return new_id(self._prefix)
+
+    def get(self, record_id: str) -> RecordT:
+        """Returns the record with this id."""
+        with self._database.reading() as session:
+            return copy_row(self._record, self._find(session, record_id))
+
+    def list(
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        search: str | None = None,
+        order: Order = Order.NEWEST,
+        **values: object,
+    ) -> Page[RecordT]:
+        """Returns one page of the workspace's records.
+
+        Args:
+            limit, cursor, order: As for `read_page`.
+            search: Part of the name, in which case is ignored, or the beginning of the id; empty or
+                None for all records.
+            **values: Values that columns must have; None for all.
+        """
+        row: Any = self._row
+        query = self._ours()
+        for name, value in values.items():
+            if value is not None:
+                query = query.where(getattr(row, name) == value)
+        if search:
+            has_name = func.lower(row.name).contains(search.lower(), autoescape=True)
+            query = query.where(or_(has_name, row.id.startswith(search, autoescape=True)))
+        with self._database.reading() as session:
+            return read_page(session, query, row, self._record, limit, cursor, order)
+
+    def _ours(self) -> Select[Any]:
+        """Returns the query for the rows of the workspace that are listed."""
+        row: Any = self._row
+        return select(row).where(row.workspace == self._workspace)
+
+    def _find(self, session: Session, record_id: str, *, lock: bool = False) -> RowT:
+        return find_row(session, self._row, record_id, self._workspace, lock=lock)
 
 
 def read_page(

@@ -11,42 +11,29 @@ from catalog.database.tables import IdempotencyRow, ResultRow
 from catalog.job_kinds import JobKind
 from catalog.object_keys import result_prefix
 from catalog.orphans import add_orphans
-from catalog.pages import Page, read_page
+from catalog.pages import ListedRecords
 from catalog.records import Result
-from catalog.rows import Records, WorkspaceRecords, copy_row, find_row
+from catalog.rows import Records, copy_row
 
 _OF_MODEL = [kind for kind in JobKind if kind.spec.is_of_model]
 
 
-class Results(WorkspaceRecords):
+class Results(ListedRecords[ResultRow, Result]):
     """Reads and deletes the result records of one workspace; `Leases.finish` creates them."""
 
-    def get(self, result_id: str) -> Result:
-        """Returns the result with this id."""
-        with self._database.reading() as session:
-            return copy_row(Result, find_row(session, ResultRow, result_id, self._workspace))
+    _row, _record = ResultRow, Result
 
     def of_models(self, kind: JobKind, model_ids: Collection[str]) -> dict[str, Result]:
         """Returns the newest result of a kind for each of these models, by model id."""
-        query = select(ResultRow).where(
-            ResultRow.workspace == self._workspace,
-            ResultRow.kind == kind,
-            ResultRow.model_id.in_(model_ids),
-        )
+        query = self._ours().where(ResultRow.kind == kind, ResultRow.model_id.in_(model_ids))
         with self._database.reading() as session:
             rows = session.scalars(query.order_by(ResultRow.id)).all()
             return {row.model_id: copy_row(Result, row) for row in rows}
 
-    def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[Result]:
-        """Returns one page of the results, the newest first; `cursor` is from the page before."""
-        query = select(ResultRow).where(ResultRow.workspace == self._workspace)
-        with self._database.reading() as session:
-            return read_page(session, query, ResultRow, Result, limit, cursor)
-
     def delete(self, result_id: str) -> tuple[str, ...]:
         """Deletes a result's record and returns the store prefix of its bytes."""
         with self._database.writing() as session:
-            session.delete(find_row(session, ResultRow, result_id, self._workspace))
+            session.delete(self._find(session, result_id))
             prefixes = (result_prefix(result_id),)
             add_orphans(session, prefixes)
             return prefixes

@@ -2,79 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
 from gcvae_cli.errors import NotInstalledError
 
-_CLIENT = "./gcvae_client"
-_SERVER = "./server"
 
+class _Needing:
+    """Base class of commands and groups that need optional packages.
 
-class ClientCommand(TyperCommand):
-    """Typer command that checks that the Python client is installed before it runs."""
+    Attributes:
+        needed: Folders of the clone with these packages.
+    """
 
-    def invoke(self, ctx: Any) -> Any:
-        """Runs the command and returns its result.
-
-        Raises:
-            NotInstalledError: The client is not installed.
-        """
-        with _needing(ctx.command_path, _CLIENT):
-            return super().invoke(ctx)
-
-
-class ServerCommand(TyperCommand):
-    """Typer command that checks that the server is installed before it runs."""
+    needed: str
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command and returns its result.
 
         Raises:
-            NotInstalledError: The server is not installed.
+            NotInstalledError: A package of `needed` is not installed.
         """
-        with _needing(ctx.command_path, _SERVER):
-            return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)  # type: ignore[misc]
+        except ModuleNotFoundError as error:
+            missing = (error.name or "").split(".")[0]
+            raise NotInstalledError(
+                f"`{ctx.command_path}` needs the package {missing}, which is not installed; in the "
+                f"clone of gcvae, `pip install {self.needed}` brings it"
+            ) from error
 
 
-class ServerGroup(TyperGroup):
-    """Group of Typer subcommands that checks that the server is installed before one runs."""
+class ClientCommand(_Needing, TyperCommand):
+    """Typer command that needs the Python client."""
 
-    def invoke(self, ctx: Any) -> Any:
-        """Runs the subcommand and returns its result.
-
-        Raises:
-            NotInstalledError: The server is not installed.
-        """
-        with _needing(ctx.command_path, _SERVER):
-            return super().invoke(ctx)
+    needed = "./gcvae_client"
 
 
-class DemoCommand(TyperCommand):
-    """Typer command that checks that the Python client and the server are installed before it
-    runs."""
+class ServerCommand(_Needing, TyperCommand):
+    """Typer command that needs the server."""
 
-    def invoke(self, ctx: Any) -> Any:
-        """Runs the command and returns its result.
-
-        Raises:
-            NotInstalledError: The client or the server is not installed.
-        """
-        with _needing(ctx.command_path, f"{_SERVER} {_CLIENT}"):
-            return super().invoke(ctx)
+    needed = "./server"
 
 
-@contextmanager
-def _needing(command: str, folders: str) -> Iterator[None]:
-    """Context manager that converts an import error into one that names the folders to install."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").split(".")[0]
-        raise NotInstalledError(
-            f"`{command}` needs the package {missing}, which is not installed; in the clone of "
-            f"gcvae, `pip install {folders}` brings it"
-        ) from error
+class ServerGroup(_Needing, TyperGroup):
+    """Group of Typer commands that need the server."""
+
+    needed = "./server"
+
+
+class DemoCommand(_Needing, TyperCommand):
+    """Typer command that needs the server and the Python client."""
+
+    needed = "./server ./gcvae_client"

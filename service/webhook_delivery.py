@@ -26,8 +26,8 @@ from service.errors import OutsideError
 from service.outside import Outside
 
 _AT_ONCE = 4
-_LEASE_TIMES = 4
-"""Length of an attempt in time limits: name, connection, request and response have one each."""
+_STEPS = 4
+"""Steps of an attempt, each with its own time limit: name, connection, request and response."""
 _LOOK_SECONDS = 0.5
 _UPKEEP_SECONDS = 60.0
 _MOST_ERROR = 300
@@ -45,7 +45,7 @@ class Deliverer:
     def __init__(self, outbox: Outbox, outside: Outside, timeout_seconds: float) -> None:
         self._outbox = outbox
         self._outside = outside
-        self._attempt_seconds = _LEASE_TIMES * timeout_seconds + _LOOK_SECONDS
+        self._attempt_seconds = _STEPS * timeout_seconds
         self._open: Counter[str] = Counter()
         self._attempts: set[asyncio.Task[None]] = set()
 
@@ -65,7 +65,7 @@ class Deliverer:
 
     async def _take(self) -> None:
         taken = await asyncio.to_thread(
-            self._outbox.take, self._attempt_seconds, _AT_ONCE, dict(self._open)
+            self._outbox.take, self._attempt_seconds + _LOOK_SECONDS, _AT_ONCE, dict(self._open)
         )
         for found in taken:
             self._open[found.delivery.webhook_id] += 1
@@ -95,10 +95,11 @@ class Deliverer:
         body = event_body(taken.delivery)
         headers = signed_headers(taken.delivery.id, int(time.time()), body, taken.secret)
         try:
-            status = await self._outside.post(taken.url, body, headers)
+            async with asyncio.timeout(self._attempt_seconds):  # also for bytes that drip
+                status = await self._outside.post(taken.url, body, headers)
         except OutsideError as error:
             return None, str(error)[:_MOST_ERROR]
-        except httpx.TimeoutException:
+        except (TimeoutError, httpx.TimeoutException):
             return None, "the receiver did not answer in time"
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return None, f"no connection: {type(error).__name__}"

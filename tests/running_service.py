@@ -99,6 +99,10 @@ def running(settings: ServiceSettings) -> Iterator[Running]:
     assert not thread.is_alive()
 
 
+OUTSIDE = {"outside_hosts": ("127.0.0.1",), "outside_networks": ("127.0.0.0/8",)}
+"""Settings with which a service may reach servers of the test."""
+
+
 def settings_in(folder: Path, **given: object) -> ServiceSettings:
     """Settings of a service whose data lie in a folder, on a free port."""
     plain: dict[str, object] = {

@@ -19,9 +19,9 @@ from sqlalchemy import select
 from catalog.database.engine import serialize
 from catalog.database.tables import AuditRow
 from catalog.ids import new_id
-from catalog.pages import Page, read_page
+from catalog.pages import ListedRecords
 from catalog.records import AuditEntry, Deed
-from catalog.rows import Records, WorkspaceRecords, copy_row
+from catalog.rows import Records, copy_row
 
 _CHAIN_LOCK = 7_203_120  # any number, the same in every process
 _NO_DIGEST = "0" * 64
@@ -84,14 +84,10 @@ class Audit(Records):
             return session.scalars(query.limit(_READ_AT_ONCE)).all()
 
 
-class WorkspaceAudit(WorkspaceRecords):
+class WorkspaceAudit(ListedRecords[AuditRow, AuditEntry]):
     """Reads the audit log of one workspace."""
 
-    def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[AuditEntry]:
-        """Returns one page of the entries, the newest first; `cursor` is from the page before."""
-        query = select(AuditRow).where(AuditRow.workspace == self._workspace)
-        with self._database.reading() as session:
-            return read_page(session, query, AuditRow, AuditEntry, limit, cursor)
+    _row, _record = AuditRow, AuditEntry
 
 
 def _digest(before: str, entry: AuditEntry) -> str:

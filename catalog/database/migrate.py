@@ -22,11 +22,9 @@ _MIGRATIONS = Path(__file__).parents[1] / "migrations"
 _UPGRADE_LOCK = 7_203_118  # any number, the same in every process
 
 
-def upgrade(database_url: str, revision: str = "head") -> None:
-    """Creates the tables, or upgrades them to a revision; several processes may do so at once.
-
-    Args:
-        revision: Alembic revision; `head` is the newest.
+def upgrade(database_url: str) -> None:
+    """Creates the tables, or upgrades them to the newest revision; several processes may do so at
+    once.
 
     Raises:
         DatabaseUrlError: The URL is invalid, or its scheme is neither SQLite nor PostgreSQL.
@@ -37,26 +35,12 @@ def upgrade(database_url: str, revision: str = "head") -> None:
 
     with _alone(database_url) as connection:
         try:
-            command.upgrade(_config(connection), revision)
+            command.upgrade(_config(connection), "head")
         except CommandError as error:
             raise SchemaVersionError(
                 f"the database cannot be brought to revision {newest_revision()}: {error}; use "
                 "the gcvae that made it, or an empty database"
             ) from None
-
-
-def downgrade(database_url: str, revision: str) -> None:
-    """Reverts the database's tables to an earlier revision; the revision `base` removes the tables.
-
-    Data that only later revisions can represent is lost. No other process may use the database.
-
-    Raises:
-        DatabaseUrlError: The URL is invalid, or its scheme is neither SQLite nor PostgreSQL.
-    """
-    from alembic import command
-
-    with _alone(database_url) as connection:
-        command.downgrade(_config(connection), revision)
 
 
 def check(database_url: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
@@ -23,7 +24,7 @@ from catalog.jobs.privacy_ledger import PrivacyRequest, reserve
 from catalog.jobs.shards import add_shards, reset_shards, stop_shards
 from catalog.object_keys import input_prefix
 from catalog.orphans import drop_reservation
-from catalog.pages import Page, read_page
+from catalog.pages import ListedRecords
 from catalog.records import (
     Cancelled,
     Document,
@@ -33,7 +34,7 @@ from catalog.records import (
     ModelStatus,
     Scoring,
 )
-from catalog.rows import WorkspaceRecords, copy_row, find_row, written
+from catalog.rows import copy_row, find_row, written
 
 
 @dataclass(frozen=True)
@@ -63,19 +64,18 @@ def in_request(context: RequestContext) -> Iterator[None]:
         _context.reset(token)
 
 
-class Jobs(WorkspaceRecords):
+class Jobs(ListedRecords[JobRow, Job]):
     """Creates, reads, cancels and retries the jobs of one workspace.
 
-    A job is stored in the database, so it is not lost if the message broker fails.
+    A job is stored in the database, so it is not lost if the message broker fails. `get` also
+    returns shards, which are not listed.
     """
+
+    _row, _record, _prefix = JobRow, Job, "job"
 
     def __init__(self, database: Database, workspace: str, resend_seconds: float) -> None:
         super().__init__(database, workspace)
         self._resend_seconds = resend_seconds
-
-    def new_id(self) -> str:
-        """Returns an id for a job whose input is about to be stored."""
-        return new_id("job")
 
     def enqueue_training(
         self,
@@ -102,7 +102,7 @@ class Jobs(WorkspaceRecords):
             dataset = find_row(
                 session, DatasetRow, dataset_id, self._workspace, lock=privacy is None
             )
-            job = self._new_row(new_id("job"), JobKind.TRAIN, TrainSpec(training).to_json())
+            job = self._new_row(self.new_id(), JobKind.TRAIN, TrainSpec(training).to_json())
             model = ModelRow(
                 id=new_id("mdl"),
                 workspace=self._workspace,
@@ -154,7 +154,7 @@ class Jobs(WorkspaceRecords):
                 find_row(session, DatasetRow, dataset_id, self._workspace, lock=True)
             if job_id is not None:
                 drop_reservation(session, input_prefix(job_id))
-            row = self._new_row(job_id or new_id("job"), kind, spec)
+            row = self._new_row(job_id or self.new_id(), kind, spec)
             row.model_id, row.dataset_id = model_id, dataset_id
             row.priority, row.estimate = priority, estimate
             row.result_id = new_id(kind.id_prefix)
@@ -163,49 +163,18 @@ class Jobs(WorkspaceRecords):
             note_made(session, row.id)
             return written(session, row, Job)
 
-    def get(self, job_id: str) -> Job:
-        """Returns the job or shard with this id."""
-        with self._database.reading() as session:
-            return copy_row(Job, find_row(session, JobRow, job_id, self._workspace))
-
     def find_by_result(self, result_id: str) -> Job:
         """Returns the job whose result has, or will have, this id."""
-        query = self._seen().where(JobRow.result_id == result_id)
+        query = self._ours().where(JobRow.result_id == result_id)
         with self._database.reading() as session:
             row = session.scalar(query)
             if row is None:
                 raise NotFoundError("result", result_id)
             return copy_row(Job, row)
 
-    def list(
-        self,
-        *,
-        limit: int = 50,
-        cursor: str | None = None,
-        status: JobStatus | None = None,
-        kind: JobKind | None = None,
-        model_id: str | None = None,
-    ) -> Page[Job]:
-        """Returns one page of the workspace's jobs, the newest first, without shards.
-
-        Args:
-            cursor: `next_cursor` of the previous page; None for the first page.
-            status, kind, model_id: Only jobs with this status, kind or model; None for all.
-        """
-        query = self._seen()
-        for column, wanted in (
-            (JobRow.status, status),
-            (JobRow.kind, kind),
-            (JobRow.model_id, model_id),
-        ):
-            if wanted is not None:
-                query = query.where(column == wanted)
-        with self._database.reading() as session:
-            return read_page(session, query, JobRow, Job, limit, cursor)
-
     def count(self, statuses: Collection[JobStatus]) -> int:
         """Returns the number of the workspace's jobs with one of these statuses."""
-        found = self._seen().where(JobRow.status.in_(statuses)).subquery()
+        found = self._ours().where(JobRow.status.in_(statuses)).subquery()
         query = select(func.count()).select_from(found)
         with self._database.reading() as session:
             return int(session.scalar(query) or 0)
@@ -283,14 +252,14 @@ class Jobs(WorkspaceRecords):
             traceparent=context.traceparent,
         )
 
-    def _seen(self) -> Select[JobRow]:
+    def _ours(self) -> Select[Any]:
         """Returns a query for the workspace's jobs, without shards, which users do not see."""
-        ours = JobRow.workspace == self._workspace
-        return select(JobRow).where(ours, JobRow.parent_id.is_(None))
+        return super()._ours().where(JobRow.parent_id.is_(None))
 
     def _find_seen(self, session: Session, job_id: str) -> JobRow:
         """Returns the locked database row of a job. Shards are not found."""
-        row = session.scalar(self._seen().where(JobRow.id == job_id).with_for_update())
+        found = self._ours().where(JobRow.id == job_id).with_for_update()
+        row: JobRow | None = session.scalar(found)
         if row is None:
             raise NotFoundError("job", job_id)
         return row

@@ -17,49 +17,10 @@ from gcvae.numerics.seeds import MAX_SEED, fresh_seed
 from gcvae_cli.assignments import parse_assignments
 from gcvae_cli.client.connection import KeyFile, connected, moved_by, write_fetched
 from gcvae_cli.errors import WrongUsageError
+from gcvae_cli.files import options as opt
 from gcvae_cli.files.conditions import number_of_rows, read_conditions
 from gcvae_cli.files.json_texts import read_schema
 from gcvae_cli.files.map_commands import map_as_csv
-from gcvae_cli.files.options import (
-    MANIFOLD_FORMATS,
-    MAP_FORMATS,
-    MODEL_FORMATS,
-    REPORT_FORMATS,
-    TABLE_FORMATS,
-    AsJson,
-    Assignments,
-    Completions,
-    Device,
-    Distribution,
-    Encoding,
-    FilledColumns,
-    Given,
-    GivenRows,
-    GridSteps,
-    KeptMissing,
-    ManifoldOutput,
-    MapKind,
-    MapOrder,
-    MapOutput,
-    MapPlace,
-    MapRow,
-    Measure,
-    Minimal,
-    ModelOutput,
-    PresetName,
-    ReportOutput,
-    RowCount,
-    SchemaFile,
-    SchemaOutput,
-    ScoreDraws,
-    ScoreMissingness,
-    Scoring,
-    Seed,
-    Table,
-    TableOutput,
-    Tolerance,
-    read_option,
-)
 from gcvae_cli.inputs import existing_file
 from gcvae_cli.outputs import (
     STANDARD_OUTPUT,
@@ -75,7 +36,7 @@ from gcvae_cli.rules import report_rule
 if TYPE_CHECKING:
     from gcvae_client import Client
 
-_TEXTS = {ending: form for ending, form in TABLE_FORMATS.items() if form != "parquet"}
+_TEXTS = {ending: form for ending, form in opt.TABLE_FORMATS.items() if form != "parquet"}
 """File formats for scores and encodings, which a service does not return as Parquet."""
 
 Server = Annotated[str, typer.Option("--server", metavar="URL", help="URL of the service.")]
@@ -97,10 +58,10 @@ def schema(
     table: TableOrId,
     server: Server,
     key_file: KeyFile = None,
-    output: SchemaOutput = "-",
-    schema_file: SchemaFile = None,
-    encoding: Encoding = None,
-    as_json: AsJson = False,
+    output: opt.SchemaOutput = "-",
+    schema_file: opt.SchemaFile = None,
+    encoding: opt.Encoding = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Upload a table, or use a dataset of the service, and print its schema."""
     with connected(server, key_file) as client:
@@ -125,22 +86,22 @@ def train(
         str | None,
         typer.Option("--output", "-o", help="Also download the model to this file (.gcvae)."),
     ] = None,
-    schema_file: SchemaFile = None,
-    encoding: Encoding = None,
+    schema_file: opt.SchemaFile = None,
+    encoding: opt.Encoding = None,
     name: Annotated[
         str | None,
         typer.Option(help="Name of the model in the service. [default: the name of the table]"),
     ] = None,
-    preset: PresetName = "default",
-    assignments: Assignments = None,
-    seed: Seed = 0,
-    device: Device = "auto",
-    as_json: AsJson = False,
+    preset: opt.PresetName = "default",
+    assignments: opt.Assignments = None,
+    seed: opt.Seed = 0,
+    device: opt.Device = "auto",
+    as_json: opt.AsJson = False,
 ) -> None:
     """Train a model in the service on a table or dataset; prints the id of the model."""
     if output is not None:
         refuse_two_answers(output, as_json)
-        format_of(output, MODEL_FORMATS, standard_output="gcvae")
+        format_of(output, opt.MODEL_FORMATS, standard_output="gcvae")
     settings: dict[str, Any] = parse_assignments(assignments or ())
     with connected(server, key_file) as client:
         dataset = _dataset(client, table, schema_file, encoding)
@@ -162,27 +123,16 @@ def train(
 def sample(
     model: ModelId,
     server: Server,
-    output: TableOutput,
+    output: opt.TableOutput,
     key_file: KeyFile = None,
-    rows: RowCount = None,
-    given: Given = None,
-    given_rows: GivenRows = None,
-    distribution: Distribution = None,
-    encoding: Encoding = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=MAX_SEED, help="Random seed; without one, a random seed is used and printed."
-        ),
-    ] = None,
-    escape_formulas: Annotated[
-        bool,
-        typer.Option(
-            "--escape-formulas",
-            help="In CSV: put ' before texts that a spreadsheet would read as formulas.",
-        ),
-    ] = False,
-    as_json: AsJson = False,
+    rows: opt.RowCount = None,
+    given: opt.Given = None,
+    given_rows: opt.GivenRows = None,
+    distribution: opt.Distribution = None,
+    encoding: opt.Encoding = None,
+    seed: opt.FreshSeed = None,
+    escape_formulas: opt.EscapeFormulas = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Generate synthetic rows in the service."""
     form = _table_format(output, as_json)
@@ -199,17 +149,17 @@ def sample(
 
 def score(
     model: ModelId,
-    table: Table,
+    table: opt.Table,
     server: Server,
     output: TextOutput,
     key_file: KeyFile = None,
-    draws: ScoreDraws = None,
-    tolerance: Tolerance = None,
-    measure: Measure = "density",
-    score_missingness: ScoreMissingness = False,
-    encoding: Encoding = None,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    draws: opt.ScoreDraws = None,
+    tolerance: opt.Tolerance = None,
+    measure: opt.Measure = "density",
+    score_missingness: opt.ScoreMissingness = False,
+    encoding: opt.Encoding = None,
+    seed: opt.Seed = 0,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Score rows: the log-likelihood of each in nats, with the contribution of each column."""
     form = _table_format(output, as_json, _TEXTS)
@@ -222,16 +172,16 @@ def score(
 
 def impute(
     model: ModelId,
-    table: Table,
+    table: opt.Table,
     server: Server,
-    output: TableOutput,
+    output: opt.TableOutput,
     key_file: KeyFile = None,
-    draws: Completions = 1,
-    columns: FilledColumns = None,
-    keep_missing: KeptMissing = None,
-    encoding: Encoding = None,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    draws: opt.Completions = 1,
+    columns: opt.FilledColumns = None,
+    keep_missing: opt.KeptMissing = None,
+    encoding: opt.Encoding = None,
+    seed: opt.Seed = 0,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Impute missing values; known cells are not changed."""
     from gcvae.sampling.filled_columns import read_names
@@ -248,12 +198,12 @@ def impute(
 
 def encode(
     model: ModelId,
-    table: Table,
+    table: opt.Table,
     server: Server,
     output: TextOutput,
     key_file: KeyFile = None,
-    encoding: Encoding = None,
-    as_json: AsJson = False,
+    encoding: opt.Encoding = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Encode rows: posterior mean and standard deviation in the latent space."""
     form = _table_format(output, as_json, _TEXTS)
@@ -265,18 +215,18 @@ def encode(
 def dependencies(
     model: ModelId,
     server: Server,
-    output: MapOutput,
+    output: opt.MapOutput,
     key_file: KeyFile = None,
-    kind: MapKind = None,
-    row: MapRow = None,
-    z: MapPlace = None,
-    order: MapOrder = None,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    kind: opt.MapKind = None,
+    row: opt.MapRow = None,
+    z: opt.MapPlace = None,
+    order: opt.MapOrder = None,
+    seed: opt.Seed = 0,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Map the dependencies between columns (Kendall's tau)."""
-    form = format_of(output, MAP_FORMATS, standard_output="json")
-    place = {"row": read_option("--row", row, dict), "z": read_option("--z", z, list)}
+    form = format_of(output, opt.MAP_FORMATS, standard_output="json")
+    place = {"row": opt.read_option("--row", row, dict), "z": opt.read_option("--z", z, list)}
     is_local = place["row"] is not None or place["z"] is not None
     if is_local and kind not in (None, "local"):
         raise WrongUsageError(f"--kind {kind}: --row and --z are for the local map")
@@ -299,13 +249,13 @@ def dependencies(
 def manifold(
     model: ModelId,
     server: Server,
-    output: ManifoldOutput,
+    output: opt.ManifoldOutput,
     key_file: KeyFile = None,
-    steps: GridSteps = 15,
-    as_json: AsJson = False,
+    steps: opt.GridSteps = 15,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Plot the decoder's output over a two-dimensional latent space (d_latent 2)."""
-    form = format_of(output, MANIFOLD_FORMATS, standard_output="json")
+    form = format_of(output, opt.MANIFOLD_FORMATS, standard_output="json")
     _check_model(model)
     with connected(server, key_file) as client:
         if not as_json or output != STANDARD_OUTPUT:
@@ -319,7 +269,7 @@ def manifold(
 def report(
     model: ModelId,
     server: Server,
-    output: ReportOutput,
+    output: opt.ReportOutput,
     key_file: KeyFile = None,
     real: Annotated[
         str | None,
@@ -337,15 +287,15 @@ def report(
         list[str] | None,
         typer.Option(metavar="NAME", help="Make a new report: a target column; repeatable."),
     ] = None,
-    encoding: Encoding = None,
+    encoding: opt.Encoding = None,
     seed: Annotated[
         int | None, typer.Option(min=0, max=MAX_SEED, help="Make a new report with this seed.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Get the report of a model, or make a new one: fidelity, utility and privacy."""
     refuse_two_answers(output, as_json)
-    form = format_of(output, REPORT_FORMATS, standard_output="json")
+    form = format_of(output, opt.REPORT_FORMATS, standard_output="json")
     _check_model(model)
     with connected(server, key_file) as client, progress_bar("reporting") as bar:
         if any(given is not None for given in (real, holdout, target, seed)):
@@ -370,15 +320,15 @@ def report(
 def export(
     model: ModelId,
     server: Server,
-    output: ModelOutput,
+    output: opt.ModelOutput,
     key_file: KeyFile = None,
-    minimal: Minimal = False,
-    scoring: Scoring = None,
-    as_json: AsJson = False,
+    minimal: opt.Minimal = False,
+    scoring: opt.Scoring = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Download a model of the service."""
     refuse_two_answers(output, as_json)
-    format_of(output, MODEL_FORMATS, standard_output="gcvae")
+    format_of(output, opt.MODEL_FORMATS, standard_output="gcvae")
     _check_model(model)
     with connected(server, key_file) as client:
         save = partial(client.download_model, model, minimal=minimal, scoring=scoring)
@@ -413,7 +363,7 @@ def _check_model(model: str) -> None:
         )
 
 
-def _table_format(output: str, as_json: bool, formats: dict[str, str] = TABLE_FORMATS) -> str:
+def _table_format(output: str, as_json: bool, formats: dict[str, str] = opt.TABLE_FORMATS) -> str:
     refuse_two_answers(output, as_json)
     return format_of(output, formats, standard_output="csv")
 

@@ -12,44 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from gcvae.numerics.seeds import MAX_SEED, fresh_seed
+from gcvae.numerics.seeds import fresh_seed
 from gcvae_cli.assignments import parse_assignments
+from gcvae_cli.files import options as opt
 from gcvae_cli.files.conditions import number_of_rows, read_conditions, report_condition
 from gcvae_cli.files.json_texts import read_schema
-from gcvae_cli.files.options import (
-    MODEL_FORMATS,
-    TABLE_FORMATS,
-    AsJson,
-    Assignments,
-    Completions,
-    Device,
-    Distribution,
-    Encoding,
-    FilledColumns,
-    Given,
-    GivenRows,
-    KeptMissing,
-    Measure,
-    Minimal,
-    ModelFile,
-    ModelOutput,
-    PresetName,
-    RowCount,
-    SchemaFile,
-    SchemaOutput,
-    ScoreDraws,
-    ScoreMissingness,
-    Scoring,
-    Seed,
-    Table,
-    TableOutput,
-    Threads,
-    Tolerance,
-    check_device,
-    load_model,
-    table_reader,
-    use_threads,
-)
 from gcvae_cli.files.temporary import own_temporary_folder
 from gcvae_cli.outputs import (
     STANDARD_OUTPUT,
@@ -74,16 +41,16 @@ if TYPE_CHECKING:
 
 
 def schema(
-    table: Table,
-    output: SchemaOutput = "-",
-    schema_file: SchemaFile = None,
-    encoding: Encoding = None,
-    as_json: AsJson = False,
+    table: opt.Table,
+    output: opt.SchemaOutput = "-",
+    schema_file: opt.SchemaFile = None,
+    encoding: opt.Encoding = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Infer the schema of a table."""
     from gcvae import infer_schema
 
-    inferred = infer_schema(table_reader(table, encoding), read_schema(schema_file))
+    inferred = infer_schema(opt.table_reader(table, encoding), read_schema(schema_file))
     document = inferred.schema.to_json()
     warn(inferred.warnings)
     for found in inferred.rules:
@@ -95,38 +62,38 @@ def schema(
 
 
 def train(
-    table: Table,
+    table: opt.Table,
     output: Annotated[str, typer.Option("--output", "-o", help="The model file (.gcvae).")],
-    schema_file: SchemaFile = None,
-    encoding: Encoding = None,
-    preset: PresetName = "default",
-    assignments: Assignments = None,
-    seed: Seed = 0,
-    device: Device = "auto",
-    threads: Threads = 1,
-    as_json: AsJson = False,
+    schema_file: opt.SchemaFile = None,
+    encoding: opt.Encoding = None,
+    preset: opt.PresetName = "default",
+    assignments: opt.Assignments = None,
+    seed: opt.Seed = 0,
+    device: opt.Device = "auto",
+    threads: opt.Threads = 1,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Train a model on a table, which may be larger than memory."""
     from gcvae import infer_schema
     from gcvae.training.settings import configure
 
     refuse_two_answers(output, as_json)
-    format_of(output, MODEL_FORMATS, standard_output="gcvae")
+    format_of(output, opt.MODEL_FORMATS, standard_output="gcvae")
     settings = parse_assignments(assignments or ())
     configure(preset, settings)  # reports wrong settings before torch is loaded
-    check_device(device)
+    opt.check_device(device)
     known: TableSchema | dict[str, Any] | None = read_schema(schema_file)
     # Rows that are set aside must not influence the schema, nor must rows of a private training.
     is_inferred = not (settings.get("report_share") or settings.get("differential_privacy"))
     if is_inferred:
-        inferred = infer_schema(table_reader(table, encoding), known, rules=False)
+        inferred = infer_schema(opt.table_reader(table, encoding), known, rules=False)
         warn(inferred.warnings)
         known = inferred.schema
-    use_threads(threads)
+    opt.use_threads(threads)
     # An output file that cannot be written is reported before training.
     with opened_output(output) as stream, own_temporary_folder():
         synthesizer = _fit(
-            table_reader(table, encoding),
+            opt.table_reader(table, encoding),
             table.name,
             schema=known,
             preset=preset,
@@ -141,30 +108,17 @@ def train(
 
 
 def sample(
-    model: ModelFile,
-    output: TableOutput,
-    rows: RowCount = None,
-    given: Given = None,
-    given_rows: GivenRows = None,
-    distribution: Distribution = None,
-    encoding: Encoding = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=MAX_SEED,
-            help="Random seed; without one, a random seed is used and printed.",
-        ),
-    ] = None,
-    escape_formulas: Annotated[
-        bool,
-        typer.Option(
-            "--escape-formulas",
-            help="In CSV: put ' before texts that a spreadsheet would read as formulas.",
-        ),
-    ] = False,
-    threads: Threads = 1,
-    as_json: AsJson = False,
+    model: opt.ModelFile,
+    output: opt.TableOutput,
+    rows: opt.RowCount = None,
+    given: opt.Given = None,
+    given_rows: opt.GivenRows = None,
+    distribution: opt.Distribution = None,
+    encoding: opt.Encoding = None,
+    seed: opt.FreshSeed = None,
+    escape_formulas: opt.EscapeFormulas = False,
+    threads: opt.Threads = 1,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Generate synthetic rows."""
     from gcvae.files.table_stream import stream_table
@@ -172,7 +126,7 @@ def sample(
     table_format = _table_format(output, as_json)
     conditions = read_conditions(given, given_rows, distribution, encoding)
     rows = number_of_rows(rows, conditions.get("given_rows"))
-    synthesizer = load_model(model, threads)
+    synthesizer = opt.load_model(model, threads)
     is_fresh, seed = seed is None, fresh_seed() if seed is None else seed
     sampler = synthesizer.sampler(seed, **conditions) if conditions else None
     summary = {} if sampler is None else sampler.summary(rows)
@@ -196,16 +150,16 @@ def sample(
 
 
 def impute(
-    model: ModelFile,
-    table: Table,
-    output: TableOutput,
-    draws: Completions = 1,
-    columns: FilledColumns = None,
-    keep_missing: KeptMissing = None,
-    encoding: Encoding = None,
-    seed: Seed = 0,
-    threads: Threads = 1,
-    as_json: AsJson = False,
+    model: opt.ModelFile,
+    table: opt.Table,
+    output: opt.TableOutput,
+    draws: opt.Completions = 1,
+    columns: opt.FilledColumns = None,
+    keep_missing: opt.KeptMissing = None,
+    encoding: opt.Encoding = None,
+    seed: opt.Seed = 0,
+    threads: opt.Threads = 1,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Impute missing values; known cells are not changed."""
     from gcvae.sampling.filled_columns import read_names
@@ -214,7 +168,7 @@ def impute(
     filled = None if columns is None else read_names(columns, "--columns")
     kept = None if keep_missing is None else read_names(keep_missing, "--keep-missing")
     table_format = _table_format(output, as_json)
-    synthesizer, reader = load_model(model, threads), table_reader(table, encoding)
+    synthesizer, reader = opt.load_model(model, threads), opt.table_reader(table, encoding)
     completed = synthesizer.impute_blocks(
         reader, draws=draws, seed=seed, columns=filled, keep_missing=kept
     )
@@ -227,17 +181,17 @@ def impute(
 
 
 def score(
-    model: ModelFile,
-    table: Table,
-    output: TableOutput,
-    draws: ScoreDraws = None,
-    tolerance: Tolerance = None,
-    measure: Measure = "density",
-    score_missingness: ScoreMissingness = False,
-    encoding: Encoding = None,
-    seed: Seed = 0,
-    threads: Threads = 1,
-    as_json: AsJson = False,
+    model: opt.ModelFile,
+    table: opt.Table,
+    output: opt.TableOutput,
+    draws: opt.ScoreDraws = None,
+    tolerance: opt.Tolerance = None,
+    measure: opt.Measure = "density",
+    score_missingness: opt.ScoreMissingness = False,
+    encoding: opt.Encoding = None,
+    seed: opt.Seed = 0,
+    threads: opt.Threads = 1,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Score rows: the log-likelihood of each row in nats, with the contribution of each column."""
     from gcvae.files.parquet_files import write_parquet
@@ -246,7 +200,7 @@ def score(
 
     table_format = _table_format(output, as_json)
     options = ScoreOptions(draws, seed, measure, score_missingness, tolerance)
-    scorer, reader = load_model(model, threads).scorer, table_reader(table, encoding)
+    scorer, reader = opt.load_model(model, threads).scorer, opt.table_reader(table, encoding)
     totals = new_totals(scorer.scoring)
     with progress_bar(f"scoring {table.name}") as bar, opened_output(output) as stream:
         blocks = _watched_reader(scorer.blocks(reader, options), reader, bar.move)
@@ -260,19 +214,19 @@ def score(
 
 
 def encode(
-    model: ModelFile,
-    table: Table,
-    output: TableOutput,
-    encoding: Encoding = None,
-    threads: Threads = 1,
-    as_json: AsJson = False,
+    model: opt.ModelFile,
+    table: opt.Table,
+    output: opt.TableOutput,
+    encoding: opt.Encoding = None,
+    threads: opt.Threads = 1,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Encode rows: posterior mean and standard deviation in the latent space."""
     from gcvae.files.parquet_files import write_parquet
     from gcvae.latent.encoding_stream import stream_encodings
 
     table_format = _table_format(output, as_json)
-    synthesizer, reader = load_model(model, threads), table_reader(table, encoding)
+    synthesizer, reader = opt.load_model(model, threads), opt.table_reader(table, encoding)
     with progress_bar(f"encoding {table.name}") as bar, opened_output(output) as stream:
         blocks = _watched_reader(synthesizer.encode_blocks(reader), reader, bar.move)
         if table_format == "parquet":
@@ -284,17 +238,17 @@ def encode(
 
 
 def export(
-    model: ModelFile,
-    output: ModelOutput,
-    minimal: Minimal = False,
-    scoring: Scoring = None,
-    threads: Threads = 1,
-    as_json: AsJson = False,
+    model: opt.ModelFile,
+    output: opt.ModelOutput,
+    minimal: opt.Minimal = False,
+    scoring: opt.Scoring = None,
+    threads: opt.Threads = 1,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Write a model file to share: minimal, or with restricted scoring."""
     refuse_two_answers(output, as_json)
-    format_of(output, MODEL_FORMATS, standard_output="gcvae")
-    synthesizer = load_model(model, threads)
+    format_of(output, opt.MODEL_FORMATS, standard_output="gcvae")
+    synthesizer = opt.load_model(model, threads)
     content = synthesizer.to_bytes(minimal=minimal, scoring=scoring)
     with opened_output(output) as stream:
         stream.write(content)
@@ -314,7 +268,7 @@ def settings(
 def _table_format(output: str, as_json: bool) -> str:
     """Returns the format of the output table, by its extension; csv for standard output."""
     refuse_two_answers(output, as_json)
-    return format_of(output, TABLE_FORMATS, standard_output="csv")
+    return format_of(output, opt.TABLE_FORMATS, standard_output="csv")
 
 
 def _fit(table: TableReader, title: str, **choices: Any) -> Synthesizer:

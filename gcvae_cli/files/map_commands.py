@@ -11,23 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gcvae.figures.fonts import FontWarning
-from gcvae_cli.files.options import (
-    MANIFOLD_FORMATS,
-    MAP_FORMATS,
-    AsJson,
-    GridSteps,
-    ManifoldOutput,
-    MapKind,
-    MapOrder,
-    MapOutput,
-    MapPlace,
-    MapRow,
-    ModelFile,
-    Seed,
-    Threads,
-    load_model,
-    read_option,
-)
+from gcvae_cli.files import options as opt
 from gcvae_cli.outputs import (
     STANDARD_OUTPUT,
     answer,
@@ -41,24 +25,24 @@ if TYPE_CHECKING:
 
 
 def dependencies(
-    model: ModelFile,
-    output: MapOutput,
-    kind: MapKind = None,
-    row: MapRow = None,
-    z: MapPlace = None,
-    order: MapOrder = None,
-    seed: Seed = 0,
-    threads: Threads = 1,
-    as_json: AsJson = False,
+    model: opt.ModelFile,
+    output: opt.MapOutput,
+    kind: opt.MapKind = None,
+    row: opt.MapRow = None,
+    z: opt.MapPlace = None,
+    order: opt.MapOrder = None,
+    seed: opt.Seed = 0,
+    threads: opt.Threads = 1,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Map the dependencies between columns (Kendall's tau)."""
-    map_format = format_of(output, MAP_FORMATS, standard_output="json")
-    place = {"row": read_option("--row", row, dict), "z": read_option("--z", z, list)}
+    map_format = format_of(output, opt.MAP_FORMATS, standard_output="json")
+    place = {"row": opt.read_option("--row", row, dict), "z": opt.read_option("--z", z, list)}
     asked = (
         ("expected" if place["row"] is place["z"] is None else "local") if kind is None else kind
     )
     _require_pictures(map_format)
-    synthesizer = load_model(model, threads)
+    synthesizer = opt.load_model(model, threads)
     dependency_map = synthesizer.dependencies(asked, seed=seed, **place)
     places = None if order is None else synthesizer.dependencies(order, seed=seed).order
     if not as_json or output != STANDARD_OUTPUT:
@@ -69,16 +53,16 @@ def dependencies(
 
 
 def manifold(
-    model: ModelFile,
-    output: ManifoldOutput,
-    steps: GridSteps = 15,
-    threads: Threads = 1,
-    as_json: AsJson = False,
+    model: opt.ModelFile,
+    output: opt.ManifoldOutput,
+    steps: opt.GridSteps = 15,
+    threads: opt.Threads = 1,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Plot the decoder's output over a two-dimensional latent space (d_latent 2)."""
-    manifold_format = format_of(output, MANIFOLD_FORMATS, standard_output="json")
+    manifold_format = format_of(output, opt.MANIFOLD_FORMATS, standard_output="json")
     _require_pictures(manifold_format)
-    found = load_model(model, threads).manifold(steps)
+    found = opt.load_model(model, threads).manifold(steps)
     if not as_json or output != STANDARD_OUTPUT:
         with opened_output(output) as stream:
             if manifold_format == "json":

@@ -102,6 +102,19 @@ Encoding = Annotated[
 Seed = Annotated[
     int, typer.Option(min=0, max=MAX_SEED, help="Random seed; the same seed gives the same result.")
 ]
+FreshSeed = Annotated[
+    int | None,
+    typer.Option(
+        min=0, max=MAX_SEED, help="Random seed; without one, a random seed is used and printed."
+    ),
+]
+EscapeFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--escape-formulas",
+        help="In CSV: put ' before texts that a spreadsheet would read as formulas.",
+    ),
+]
 # The networks are small: on a busy machine, a second thread makes training ten times slower.
 Threads = Annotated[int, typer.Option(min=1, help="Number of threads.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

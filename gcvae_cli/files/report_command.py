@@ -10,17 +10,7 @@ from typing import Annotated
 
 import typer
 
-from gcvae_cli.files.options import (
-    REPORT_FORMATS,
-    AsJson,
-    Encoding,
-    ModelFile,
-    ReportOutput,
-    Seed,
-    Threads,
-    load_model,
-    table_reader,
-)
+from gcvae_cli.files import options as opt
 from gcvae_cli.inputs import existing_file
 from gcvae_cli.outputs import (
     STANDARD_OUTPUT,
@@ -33,11 +23,11 @@ from gcvae_cli.progress import progress_bar
 
 
 def report(
-    model: ModelFile,
+    model: opt.ModelFile,
     real: Annotated[
         Path, typer.Option(callback=existing_file, help="The table that the model was trained on.")
     ],
-    output: ReportOutput,
+    output: opt.ReportOutput,
     holdout: Annotated[
         Path | None,
         typer.Option(callback=existing_file, help="Rows that were not used in training."),
@@ -53,21 +43,21 @@ def report(
         list[str] | None,
         typer.Option(metavar="NAME", help="A target column to predict; repeatable. [default: all]"),
     ] = None,
-    encoding: Encoding = None,
-    seed: Seed = 0,
-    threads: Threads = 1,
-    as_json: AsJson = False,
+    encoding: opt.Encoding = None,
+    seed: opt.Seed = 0,
+    threads: opt.Threads = 1,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Report on fidelity, utility and privacy of synthetic rows."""
     refuse_two_answers(output, as_json)
-    report_format = format_of(output, REPORT_FORMATS, standard_output="json")
-    synthesizer = load_model(model, threads)
+    report_format = format_of(output, opt.REPORT_FORMATS, standard_output="json")
+    synthesizer = opt.load_model(model, threads)
     unseen, judged = (
-        None if path is None else table_reader(path, encoding) for path in (holdout, synthetic)
+        None if path is None else opt.table_reader(path, encoding) for path in (holdout, synthetic)
     )
     with progress_bar("reporting") as bar, opened_output(output) as stream:
         made = synthesizer.report(
-            table_reader(real, encoding),
+            opt.table_reader(real, encoding),
             unseen,
             synthetic=judged,
             seed=seed,

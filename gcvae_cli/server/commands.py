@@ -94,22 +94,6 @@ def worker(
 
 
 @database.command()
-def downgrade(
-    revision: Annotated[
-        str, typer.Argument(help="Revision, such as 0001; `base` removes all tables.")
-    ],
-    data_dir: DataDir = None,
-) -> None:
-    """Downgrade the database to an earlier revision; newer data is lost."""
-    settings = read_server_settings(home_dir=data_dir)
-    with server_errors():
-        from catalog.database.migrate import downgrade as downgrade_tables
-
-        downgrade_tables(settings.database(), revision)
-        print(f"the database is at revision {revision}")
-
-
-@database.command()
 def upgrade(data_dir: DataDir = None) -> None:
     """Create or upgrade the tables of the database."""
     settings = read_server_settings(home_dir=data_dir)

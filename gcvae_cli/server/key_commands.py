@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gcvae_cli.errors import WrongUsageError
-from gcvae_cli.server.commands import DataDir, server_errors
+from gcvae_cli.server.commands import DataDir
 from gcvae_cli.server.records import opened_catalog
 
 if TYPE_CHECKING:
@@ -56,7 +54,7 @@ def create(
         raise WrongUsageError(f"--days is {days:g}; more than 0 and less than 36,500 are right")
     expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
     text = None if from_file is None else _read(from_file)
-    with _opened(data_dir, makes_tables=True) as catalog:
+    with opened_catalog(data_dir, makes_tables=True) as catalog:
         key, written = catalog.keys.create(
             workspace, name, chosen, expires_at=expires_at, text=text
         )
@@ -71,7 +69,7 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List keys with workspace, scopes and last use."""
-    with _opened(data_dir) as catalog:
+    with opened_catalog(data_dir) as catalog:
         found = [key for key in catalog.keys.list() if workspace in (None, key.workspace)]
     if as_json:
         print(json.dumps([_document(key) for key in found], indent=1))
@@ -86,7 +84,7 @@ def list_(
 @keys.command()
 def rotate(key_id: KeyId, data_dir: DataDir = None, as_json: Json = False) -> None:
     """Replace a key by a new one; the old key is revoked at once."""
-    with _opened(data_dir) as catalog:
+    with opened_catalog(data_dir) as catalog:
         key, written = catalog.keys.rotate(key_id)
         _note(catalog, "keys rotate", key)
     _show_new(key, written, as_json)
@@ -95,16 +93,10 @@ def rotate(key_id: KeyId, data_dir: DataDir = None, as_json: Json = False) -> No
 @keys.command()
 def revoke(key_id: KeyId, data_dir: DataDir = None, as_json: Json = False) -> None:
     """Revoke a key."""
-    with _opened(data_dir) as catalog:
+    with opened_catalog(data_dir) as catalog:
         key = catalog.keys.revoke(key_id)
         _note(catalog, "keys revoke", key)
     print(json.dumps(_document(key), indent=1) if as_json else f"{key.id} is revoked")
-
-
-@contextmanager
-def _opened(data_dir: DataDir, *, makes_tables: bool = False) -> Iterator[Catalog]:
-    with server_errors(), opened_catalog(data_dir, makes_tables=makes_tables) as catalog:
-        yield catalog
 
 
 def _note(catalog: Catalog, action: str, key: Key) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from gcvae_cli.errors import WrongUsageError
-from gcvae_cli.server.commands import DataDir, read_server_settings
+from gcvae_cli.server.commands import DataDir, read_server_settings, server_errors
 
 if TYPE_CHECKING:
     from catalog import Catalog
@@ -23,19 +23,18 @@ def opened_catalog(data_dir: DataDir, *, makes_tables: bool = False) -> Iterator
 
     Raises:
         WrongUsageError: The database does not exist, and `makes_tables` is False.
-        CatalogError: The tables of the database have another version.
+        ServerError: The tables of the database have another version, or a call of the catalog
+            failed.
     """
     from catalog import Catalog, upgrade
     from catalog.database.migrate import check
 
     settings = read_server_settings(home_dir=data_dir)
-    if not settings.has_database():
-        if not makes_tables:
+    with server_errors():
+        if makes_tables and not settings.has_database():
+            upgrade(settings.database())
+        if not settings.has_database():
             raise WrongUsageError(f"{settings.home_dir} contains no data of a service (--data-dir)")
-        upgrade(settings.database())
-    check(settings.database())
-    catalog = Catalog(settings.database())
-    try:
-        yield catalog
-    finally:
-        catalog.close()
+        check(settings.database())
+        with closing(Catalog(settings.database())) as catalog:
+            yield catalog

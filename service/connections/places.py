@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError
@@ -165,7 +165,7 @@ def _bucket(url: str, outside: Outside, settings: ServiceSettings) -> Place:
     store = outside.parse(options.get("endpoint", f"https://{host}"))
     if store.path.strip("/") or store.query:
         raise OutsideError("the endpoint has a path or query", "https://{host}")
-    prefix = parts.path.strip("/")
+    prefix = unquote(parts.path).strip("/")
     return BucketPlace(
         str(store.hostname), port_of(store), store.scheme, f"{store.scheme}://{store.netloc}",
         parts.netloc, prefix, region, user,
@@ -193,7 +193,7 @@ def _without_user(url: str) -> tuple[str | None, str]:
     user, at, _ = host.rpartition("@")
     if ":" in user or "@" in user:
         raise _with_password()
-    return (user if at else None), f"{scheme}://{rest[len(user) + len(at) :]}"
+    return (unquote(user) if at else None), f"{scheme}://{rest[len(user) + len(at) :]}"
 
 
 def _with_password() -> OutsideError:

@@ -80,6 +80,7 @@ def _kept_key(path: Path) -> str:
         with tempfile.NamedTemporaryFile("w", dir=path.parent) as new:  # readable by the owner only
             new.write(secrets.token_urlsafe(_KEY_BYTES))
             new.flush()
+            os.fsync(new.fileno())  # after a power failure it would be an empty key
             with suppress(FileExistsError):  # another process was faster
                 os.link(new.name, path)
     return path.read_text()

@@ -13,7 +13,7 @@ from service.errors import MissingScopeError, UnauthorizedError
 from service.http.body_limits import is_file
 from service.http.problems import answer_before_routes
 from service.http.rate_limits import FILE_COST, Allowance, RateLimits
-from service.http.sessions import SESSION_PATH, SIGN_ON_PATH, refuse_forged, session_of
+from service.http.sessions import SESSION, SESSION_PATH, SIGN_ON_PATH, refuse_forged
 from service.keyring import KeyRing
 from service.settings import ServiceSettings
 
@@ -50,9 +50,7 @@ class Gate:
                 error.sign_on = SIGN_ON_PATH
             await answer_before_routes(request, error)(scope, receive, send)
             return
-        if not self._is_sign_on(
-            request
-        ):  # which sets the workspace and actor of its audit log entry
+        if not self._is_sign_on(request):  # whose route notes who it is
             scope["state"] |= {
                 "workspace": DEFAULT_WORKSPACE if caller is None else caller.workspace,
                 "actor": ANYONE if caller is None else caller.id,
@@ -76,7 +74,7 @@ class Gate:
             refuse_forged(request)
             address = "" if request.client is None else request.client.host
             return None, self._rates.count(address, FILE_COST)
-        written, session = request.headers.get("Authorization"), session_of(request)
+        written, session = request.headers.get("Authorization"), SESSION.of(request)
         caller = await self._ring.authenticate(written, session)
         if caller is None:
             refuse_foreign_host(request, self._settings)

@@ -6,6 +6,7 @@ addition, each change requires a header that a form on another site cannot set.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,27 +16,51 @@ from service.access import SAFE_METHODS
 from service.errors import ForeignSiteError
 
 SESSION_PATH = "/v1/session"
-COOKIE = "gcvae_session"
-"""Prefix of the cookie's name; the port follows, because browsers send a cookie to all ports of a
-host, and services on different ports need separate sessions."""
 SIGN_ON_PATH = "/v1/sign-on"
 SIGN_ON_SECONDS = 600
 """Time for which a person may take to sign in at the provider."""
-SIGN_ON_COOKIE = "gcvae_sign_on"
-"""Prefix of the name of the cookie with the state of a sign-on."""
 MARK = "X-Gcvae-Page"
 """Header that our pages send with each change."""
 
 
-def session_of(request: Request) -> str | None:
-    """Returns the session token in the request's cookie, or None."""
-    return request.cookies.get(cookie_name(request))
+@dataclass(frozen=True)
+class Cookie:
+    """A cookie that the browser sends only from our own pages, and does not show to scripts.
+
+    Attributes:
+        prefix: Prefix of the cookie's name; the port follows, because browsers send a cookie to all
+            ports of a host, and services on different ports need separate sessions.
+        path: Path of the API, with those below it, to which the browser sends the cookie.
+    """
+
+    prefix: str
+    path: str
+
+    def of(self, request: Request) -> str | None:
+        """Returns the cookie's value in a request; None if the request has none."""
+        return request.cookies.get(self._name(request))
+
+    def set(self, request: Request, response: Response, value: str, seconds: int) -> None:
+        """Adds the cookie to the response, valid for this many seconds."""
+        response.set_cookie(value=value, max_age=seconds, **self._members(request))
+
+    def delete(self, request: Request, response: Response) -> None:
+        """Makes the response delete the cookie in the browser."""
+        response.delete_cookie(**self._members(request))
+
+    def _name(self, request: Request) -> str:
+        port = request.url.port
+        return self.prefix if port is None else f"{self.prefix}_{port}"
+
+    def _members(self, request: Request) -> dict[str, Any]:
+        how = {"path": self.path, "httponly": True, "samesite": "strict"}
+        return how | {"key": self._name(request), "secure": is_secure(request)}
 
 
-def cookie_name(request: Request, prefix: str = COOKIE) -> str:
-    """Returns the name of the session cookie, which contains the port of the request."""
-    port = request.url.port
-    return prefix if port is None else f"{prefix}_{port}"
+SESSION = Cookie("gcvae_session", "/v1")
+"""Cookie with the token of a session."""
+SIGN_ON = Cookie("gcvae_sign_on", SIGN_ON_PATH)
+"""Cookie with the state of a sign-on."""
 
 
 def refuse_forged(request: Request) -> None:
@@ -48,33 +73,6 @@ def refuse_forged(request: Request) -> None:
         raise ForeignSiteError(
             f"requests of a page that change something must have the header {MARK}: 1"
         )
-
-
-def set_cookie(request: Request, response: Response, token: str, seconds: int) -> None:
-    """Adds a cookie with the session token to the response, valid for this many seconds."""
-    response.set_cookie(value=token, max_age=seconds, **_cookie(request))
-
-
-def take_cookie(request: Request, response: Response) -> None:
-    """Makes the response delete the session cookie in the browser."""
-    response.delete_cookie(**_cookie(request))
-
-
-def set_sign_on_cookie(request: Request, response: Response, state: str) -> None:
-    """Adds a cookie with the state of a sign-on to the response."""
-    response.set_cookie(value=state, max_age=SIGN_ON_SECONDS, **_cookie(request, SIGN_ON_COOKIE))
-
-
-def take_sign_on_cookie(request: Request, response: Response) -> str | None:
-    """Makes the response delete the cookie with the state of a sign-on, and returns the state."""
-    response.delete_cookie(**_cookie(request, SIGN_ON_COOKIE))
-    return request.cookies.get(cookie_name(request, SIGN_ON_COOKIE))
-
-
-def _cookie(request: Request, prefix: str = COOKIE) -> dict[str, Any]:
-    path = "/v1" if prefix == COOKIE else SIGN_ON_PATH
-    how = {"path": path, "httponly": True, "samesite": "strict"}
-    return how | {"key": cookie_name(request, prefix), "secure": is_secure(request)}
 
 
 def is_secure(request: Request) -> bool:

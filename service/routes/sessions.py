@@ -14,7 +14,7 @@ from catalog.errors import BadKeyError, ConflictError
 from catalog.records import Caller, Key, Person
 from catalog.records import Scope as KeyScope
 from service.access import Workspace
-from service.http.sessions import SESSION_PATH, session_of, set_cookie, take_cookie
+from service.http.sessions import SESSION, SESSION_PATH
 from service.resources import Resources, Shared
 
 router = APIRouter(prefix=SESSION_PATH, tags=["session"])
@@ -55,14 +55,14 @@ async def open_session(request: Request, response: Response, caller: Key | Perso
     """Opens a session in place of the browser's former one, and sets its cookie."""
     resources: Resources = request.app.state.resources
     sessions, settings = resources.catalog.sessions, resources.settings
-    if (former := session_of(request)) is not None:
+    if (former := SESSION.of(request)) is not None:
         await run_in_threadpool(sessions.close, former)
         request.app.state.key_ring.forget_session(former)
     owner = caller if isinstance(caller, Person) else caller.id
     token, expires_at = await run_in_threadpool(
         sessions.open, owner, settings.session_seconds, settings.session_idle_seconds
     )
-    set_cookie(request, response, token, settings.session_seconds)
+    SESSION.set(request, response, token, settings.session_seconds)
     return _body(caller.workspace, caller, Session(caller, expires_at, is_due=False))
 
 
@@ -87,10 +87,10 @@ async def renew_session(
     """
     session = await run_in_threadpool(_session, resources, request)
     if session is not None and session.is_due:
-        token = await run_in_threadpool(resources.catalog.sessions.renew, str(session_of(request)))
+        token = await run_in_threadpool(resources.catalog.sessions.renew, str(SESSION.of(request)))
         if token is not None:
             left = int((session.expires_at - datetime.now(UTC)).total_seconds())
-            set_cookie(request, response, token, left)
+            SESSION.set(request, response, token, left)
             session = replace(session, is_due=False)
     return _body(workspace.name, request.state.caller, session)
 
@@ -98,16 +98,16 @@ async def renew_session(
 @router.delete("", status_code=204)
 async def sign_out(request: Request, response: Response, resources: Shared) -> None:
     """End the session of the web page and delete its cookie. Without a session it has no effect."""
-    token = session_of(request)
+    token = SESSION.of(request)
     if token is not None:
         await run_in_threadpool(resources.catalog.sessions.close, token)
         request.app.state.key_ring.forget_session(token)
-    take_cookie(request, response)
+    SESSION.delete(request, response)
 
 
 def _session(resources: Resources, request: Request) -> Session | None:
     """Returns the session of a request; None if the request uses no session."""
-    token = session_of(request)
+    token = SESSION.of(request)
     if token is None or request.state.caller is None or "Authorization" in request.headers:
         return None
     try:

@@ -12,7 +12,7 @@ from catalog.errors import ConflictError
 from service.bodies import RequestBody
 from service.errors import ProviderError, SignOnError
 from service.http.json_bodies import JsonRoute
-from service.http.sessions import SIGN_ON_PATH, set_sign_on_cookie, take_sign_on_cookie
+from service.http.sessions import SIGN_ON, SIGN_ON_PATH, SIGN_ON_SECONDS
 from service.resources import Resources, Shared
 from service.routes.sessions import SessionBody, open_session
 from service.settings import variable
@@ -65,7 +65,7 @@ async def begin_sign_on(
     cookie that `POST /v1/sign-on/answer` needs. Requires the header `X-Gcvae-Page: 1`, no key.
     """
     url, state = await _sign_on(resources).begin(body.return_to)
-    set_sign_on_cookie(request, response, state)
+    SIGN_ON.set(request, response, state, SIGN_ON_SECONDS)
     return BegunBody(url=url)
 
 
@@ -77,11 +77,11 @@ async def finish_sign_on(
     with the workspace and scopes that the person's groups have. Requires the header
     `X-Gcvae-Page: 1`, no key.
     """
-    cookie = take_sign_on_cookie(request, response)
+    SIGN_ON.delete(request, response)
     request.state.workspace, request.state.actor = "", ANYONE  # until the person is known
     try:
         person, return_to = await _sign_on(resources).finish(
-            cookie, body.state, body.code, body.error, body.iss
+            SIGN_ON.of(request), body.state, body.code, body.error, body.iss
         )
     except (SignOnError, ProviderError) as error:
         request.state.subject = f"{request.url.path}: {error}"

@@ -71,7 +71,7 @@ def create_webhook(
     resources.outside.require_allowed(body.url, "/url")
     webhook, secret = workspace.webhooks.create(body.url, body.events)
     response.headers["Location"] = f"/v1/webhooks/{webhook.id}"
-    return CreatedWebhookBody(**_members(webhook), secret=secret)
+    return CreatedWebhookBody(**vars(webhook), secret=secret)
 
 
 @router.get("")
@@ -119,15 +119,11 @@ def retry_delivery(webhook_id: str, delivery_id: str, workspace: Workspace) -> D
     return _delivery(workspace.webhooks.retry(webhook_id, delivery_id))
 
 
-def _members(webhook: Webhook) -> dict[str, object]:
-    return {name: getattr(webhook, name) for name in WebhookBody.model_fields}
-
-
 def _webhook(webhook: Webhook) -> WebhookBody:
     """Returns the response body for a webhook."""
-    return WebhookBody.model_validate(_members(webhook))
+    return WebhookBody.model_validate(vars(webhook))
 
 
 def _delivery(delivery: Delivery) -> DeliveryBody:
     """Returns the response body for a delivery."""
-    return DeliveryBody.model_validate(vars(delivery), extra="ignore")
+    return DeliveryBody.model_validate(vars(delivery))

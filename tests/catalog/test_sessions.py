@@ -43,6 +43,13 @@ def test_a_session_that_has_ended_is_deleted(catalog: Catalog, columns: str) -> 
     assert catalog.sessions.find(last).caller == ADA
 
 
+def test_a_session_that_is_used_does_not_become_idle(catalog: Catalog) -> None:
+    token, _ = catalog.sessions.open(ADA, 7200, 3600)
+    for _ in range(2):
+        _change(catalog, "used_at = used_at - 3500")
+        assert catalog.sessions.find(token).caller == ADA
+
+
 def test_one_of_many_renewals_at_once_replaces_the_token(catalog: Catalog) -> None:
     token, _ = catalog.sessions.open(ADA, 60, 60)
     assert catalog.sessions.renew(token) is None, "it is new"

@@ -67,15 +67,6 @@ def test_sample_writes_rows_of_the_tables_kinds(folder: Path, tmp_path: Path) ->
     assert set(rows["grade"]) <= {"a", "b", "?"}
 
 
-def test_the_same_seed_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
-    contents = []
-    for name in ("one.csv", "two.csv"):
-        drawn = ["sample", str(folder / "model.gcvae"), "--rows", "30", "--seed", "9"]
-        assert main([*drawn, "-o", str(tmp_path / name)]) == 0
-        contents.append((tmp_path / name).read_bytes())
-    assert contents[0] == contents[1]
-
-
 def test_without_a_seed_rows_are_others_each_time_and_the_seed_is_named(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,29 +81,6 @@ def test_without_a_seed_rows_are_others_each_time_and_the_seed_is_named(
     assert (tmp_path / "one.csv").read_bytes() != (tmp_path / "two.csv").read_bytes()
     assert main([*drawn, "-o", str(tmp_path / "again.csv"), "--seed", str(told[0])]) == 0
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "one.csv").read_bytes()
-
-
-def test_identifiers_look_like_the_tables_and_a_form_that_runs_out_is_said(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = small_table().assign(order=[f"B-{i:03d}" for i in range(N_ROWS)])
-    table.to_csv(tmp_path / "orders.csv", index=False)
-    model = str(tmp_path / "m.gcvae")
-    asked = ["train", str(tmp_path / "orders.csv"), "-o", model, "--set", "max_steps=5"]
-    assert main(asked) == 0
-    capsys.readouterr()
-    drawn = ["sample", model, "--rows", "900", "--seed", "1", "--json"]
-    assert main([*drawn, "-o", str(tmp_path / "rows.csv")]) == 0
-    out, error = capsys.readouterr()
-    [note] = json.loads(out)["notes"]
-    assert "column 'order': the table's identifiers leave room for" in note
-    assert f"warning: {note}" in error
-    keys = pd.read_csv(tmp_path / "rows.csv")["order"]
-    assert keys.is_unique
-    assert keys.str.fullmatch(r"B-\d{3,4}").all()
-    assert not set(keys) & set(table["order"])
-    assert main([*drawn[:2], "--rows", "9", "--json", "-o", str(tmp_path / "few.csv")]) == 0
-    assert json.loads(capsys.readouterr().out)["notes"] == []
 
 
 def test_the_endings_of_the_name_decide_the_format(folder: Path, tmp_path: Path) -> None:
@@ -216,17 +184,6 @@ def test_training_says_how_many_rows_of_the_model_satisfy_the_hard_rules(
     assert ((rows["size"] > 10) | (rows["colour"] == "blue")).all()
 
 
-def test_a_table_that_breaks_a_hard_rule_is_refused_with_its_line(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    hard_rule = {"rule": "count <= size", "keep": "hard"}
-    (tmp_path / "given.json").write_text(json.dumps({"rules": [hard_rule], "find_rules": True}))
-    asked = ["train", str(folder / "table.csv"), "-o", str(tmp_path / "m.gcvae")]
-    code, error = refusal([*asked, "--schema", str(tmp_path / "given.json")], capsys)
-    assert code == 1
-    assert "/rules/0, line 2: 120 of 120 rows break count <= size" in error
-
-
 def answer(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> Any:
     """What a command prints for a script."""
     assert main([*arguments, "--json"]) == 0
@@ -310,17 +267,6 @@ def _read_to_the_end(master: int) -> bytes:
         except OSError:  # the last process has closed its side
             os.close(master)
             return seen
-
-
-def test_ragged_rows_are_refused_with_their_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "ragged.csv").write_text("a,b\n1,2\n3,4,5\n")
-    output = tmp_path / "m.gcvae"
-    code, error = refusal(["train", str(tmp_path / "ragged.csv"), "-o", str(output)], capsys)
-    assert code == 1
-    assert "line 3" in error
-    assert not list(tmp_path.glob("*m.gcvae*"))
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from gcvae import Synthesizer
 from gcvae_cli.__main__ import main
+from tests.gcvae_cli.small_table import small_table
 from tests.gcvae_cli.test_file_commands import refusal
 
 
@@ -23,16 +23,6 @@ def test_dependencies_are_drawn_or_written_by_the_ending(
     asked = ["dependencies", str(folder / "model.gcvae"), "--kind", "total"]
     assert main([*asked, "-o", str(tmp_path / name)]) == 0
     assert (tmp_path / name).read_bytes().startswith(beginning)
-
-
-def test_a_map_is_symmetric_with_ones_on_its_diagonal(folder: Path, tmp_path: Path) -> None:
-    output = tmp_path / "map.json"
-    assert main(["dependencies", str(folder / "model.gcvae"), "-o", str(output)]) == 0
-    document = json.loads(output.read_text())
-    tau = np.array(document["tau"])
-    assert document["kind"] == "expected"
-    np.testing.assert_array_equal(tau, tau.T)
-    np.testing.assert_array_equal(np.diag(tau), 1.0)
 
 
 def test_a_map_is_written_in_the_order_of_another_kind(folder: Path, tmp_path: Path) -> None:
@@ -78,3 +68,19 @@ def test_a_place_that_can_not_be_read_is_wrong_usage(
     code, error = refusal(asked, capsys)
     assert code == 2
     assert message in error
+
+
+def test_a_name_that_no_font_has_is_told_in_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    foreign = chr(0x10F0F0)  # in a private area: no font has it
+    table, model = str(tmp_path / "table.csv"), str(tmp_path / "m.gcvae")
+    small_table().rename(columns={"grade": foreign}).to_csv(table, index=False)
+    assert main(["train", table, "-o", model, "--preset", "fast", "--set", "max_steps=5"]) == 0
+    asked = ["dependencies", model, "--kind", "data"]
+    capsys.readouterr()
+    assert main([*asked, "-o", str(tmp_path / "map.png")]) == 0
+    assert capsys.readouterr().err.startswith("gcvae: warning: no font of this machine has")
+    assert main([*asked, "-o", str(tmp_path / "map.svg")]) == 0
+    assert capsys.readouterr().err == ""
+    assert f">{foreign}</text>" in (tmp_path / "map.svg").read_text()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
@@ -20,6 +19,7 @@ import sqlalchemy as sa
 from gcvae_cli.__main__ import main
 from gcvae_cli.sources.fetching import fetched
 from tests.servers.servers import PostgresServer, S3Server
+from tests.servers.serving import serving
 
 QUICK = ["--preset", "fast", "--set", "max_steps=20", "--device", "cpu"]
 N_ROWS = 300
@@ -161,15 +161,11 @@ def test_a_table_of_a_web_server_is_read(tmp_path: Path) -> None:
     table().to_csv(tmp_path / "orders.csv", index=False)
     handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with serving(server):
         url = f"http://127.0.0.1:{server.server_port}/orders.csv"
         schema = tmp_path / "schema.json"
         assert main(["schema", url, "-o", str(schema)]) == 0
         assert len(json.loads(schema.read_text())["columns"]) == 4
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 @pytest.mark.parametrize("ending", ["xlsx", "jsonl", "avro"])

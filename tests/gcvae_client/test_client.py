@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from gcvae_client import (
     WaitTimeoutError,
 )
 from tests.running_service import Running, library, train, work, working
+from tests.servers.serving import SilentHandler, serving
 from tests.wordings import refuses
 
 
@@ -319,7 +320,7 @@ def scripted(answers: list[Answer]) -> Iterator[tuple[str, list[dict[str, str]]]
     requests: list[dict[str, str]] = []
     waiting = iter(answers)
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(SilentHandler):
         def handle_one(self) -> None:
             requests.append(dict(self.headers))
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -336,45 +337,9 @@ def scripted(answers: list[Answer]) -> Iterator[tuple[str, list[dict[str, str]]]
 
         do_GET = do_POST = handle_one  # noqa: N815
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", requests
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-def test_conditions_and_imputations_are_the_library_s(
-    client: Client, service: Running, model: dict[str, Any]
-) -> None:
-    synthesizer = library(service, model)
-    given = {"colour": ["red", "blue"], "size": {"min": 5}}
-    drawn = client.sample(model["id"], 50, seed=3, given=given, format="jsonl")
-    assert isinstance(drawn, bytes)
-    rows = [json.loads(line) for line in drawn.splitlines()]
-    expected = synthesizer.sample(50, seed=3, given=given)
-    assert [row["colour"] for row in rows] == expected["colour"].tolist()
-    known = [{"colour": "red"}, {"size": 12.0}]
-    drawn = client.sample(model["id"], given_rows=known, format="jsonl")
-    assert isinstance(drawn, bytes)
-    first, second = (json.loads(line) for line in drawn.splitlines())
-    assert (first["colour"], second["size"]) == ("red", 12.0)
-    with refuses(InvalidError):
-        client.sample(model["id"], 5, given={"colour": "pink"})
-    blanks = b"size,colour\n" + b"3.5,\n,red\n" * 15
-    completed = client.impute(model["id"], blanks, draws=2, format="csv")
-    assert isinstance(completed, bytes)
-    lines = completed.decode().splitlines()
-    assert lines[0] == "draw,size,colour"
-    assert len(lines) == 61
-    assert lines[1].startswith("1,3.5,")
-    assert lines[3].endswith(",red")
+    with serving(server):
+        yield f"http://127.0.0.1:{server.server_port}", requests
 
 
 def test_a_table_is_read_in_the_encoding_that_is_named(client: Client, tmp_path: Path) -> None:
@@ -385,15 +350,6 @@ def test_a_table_is_read_in_the_encoding_that_is_named(client: Client, tmp_path:
         dataset = client.upload(path, schema=schema, encoding="utf-16")
         assert dataset["encoding"] == "utf-16"
         assert dataset["schema"]["columns"][1]["levels"] == ["grün", "rot"]
-
-
-def test_rows_are_scored_in_the_encoding_that_is_named(
-    client: Client, model: dict[str, Any], table: bytes
-) -> None:
-    encoded = table.decode().encode("utf-16")
-    for call in (client.score, client.impute, client.encode):
-        found = call(model["id"], encoded, encoding="utf-16", format="csv")
-        assert found == call(model["id"], table, format="csv")
 
 
 def test_some_columns_are_completed_and_kept_blanks_stay(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gcvae_client import AsyncClient, Client, InvalidError, NotFoundError
+from gcvae_client import Client, InvalidError, NotFoundError
 from tests.gcvae_cli.test_sources import N_ROWS, table
 from tests.running_service import Running, running, settings_in, working
 
@@ -54,21 +53,3 @@ def test_a_model_is_trained_on_a_connection_and_its_rows_are_written_back(
             client.import_table("shop", table="orders")
     with closing(sqlite3.connect(folder / "shop.sqlite")) as lite:
         assert lite.execute("SELECT count(*) FROM drawn").fetchone() == (25,)
-
-
-def test_a_url_that_is_not_allowed_is_an_invalid_member(service: Running) -> None:
-    with Client(service.url) as client, pytest.raises(InvalidError) as caught:
-        client.create_connection("shop", "postgresql://me@example.com/shop", "secret-word")
-    assert caught.value.errors[0]["pointer"] == "/url"
-    assert "secret-word" not in repr(caught.value) + str(caught.value)
-
-
-def test_the_asynchronous_client_has_the_same_calls(service: Running) -> None:
-    async def talk() -> None:
-        async with AsyncClient(service.url) as client:
-            made = await client.create_connection("shop", "sqlite:///shop.sqlite")
-            assert [one["id"] async for one in client.connections()] == [made["id"]]
-            assert await client.test_connection("shop") == ["orders"]
-            assert (await client.import_table("shop", table="orders"))["rows"] == N_ROWS
-
-    asyncio.run(talk())

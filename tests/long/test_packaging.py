@@ -335,7 +335,6 @@ def test_the_help_names_every_command_without_loading_what_they_need(folder: Pat
         ("worker", "./server"),
         ("worker --check", "./server"),
         ("db upgrade", "./server"),
-        ("db downgrade base", "./server"),
         ("store verify", "./server"),
         ("store gc", "./server"),
         ("demo", "./server ./gcvae_client"),

@@ -6,7 +6,6 @@ to: with other claims, other signatures, other documents, late or not at all.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +20,8 @@ from authlib.oidc.core import OpenIDCode
 from joserfc import jwt
 from joserfc.jwk import KeySet, RSAKey
 from werkzeug.serving import WSGIRequestHandler, make_server
+
+from tests.servers.serving import serving
 
 CLIENT_ID = "gcvae-pages"
 CLIENT_SECRET = "a-secret-that-is-told-nobody~1"
@@ -262,11 +263,5 @@ def identity_provider() -> Iterator[Provider]:
     provider = Provider("")
     server = make_server("127.0.0.1", 0, _made(provider), threaded=True, request_handler=_Silent)
     provider.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
+    with serving(server):
         yield provider
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

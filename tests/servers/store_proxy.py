@@ -10,6 +10,8 @@ from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
+from tests.servers.serving import SilentHandler
+
 _SLOW_SECONDS = 1.0
 _TIMEOUT_SECONDS = 60.0
 _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host"}
@@ -63,7 +65,7 @@ class _ForgivingServer(ThreadingHTTPServer):
 
 
 def _handler(proxy: StoreProxy, upstream_port: int) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(SilentHandler, BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -114,8 +116,5 @@ def _handler(proxy: StoreProxy, upstream_port: int) -> type[BaseHTTPRequestHandl
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(content)
-
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
 
     return Handler

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ssl
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+
+from tests.servers.serving import SilentHandler, serving
 
 Chunks = Callable[[], Iterator[bytes]]
 
@@ -38,10 +39,9 @@ def web_server(
 ) -> Iterator[WebServer]:
     """A web server, until the block ends; with TLS if there is a certificate with its key."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(SilentHandler, BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            found.asked.append((self.path, headers))
+            found.asked.append((self.path, self.lower_headers()))
             page = found.pages.get(self.path, Page(b"", 404))
             try:
                 self.send_response(page.status)
@@ -55,9 +55,6 @@ def web_server(
             except OSError:
                 pass  # the client has not waited
 
-        def log_message(self, *_: object) -> None:
-            pass
-
     server = ThreadingHTTPServer((host, port), Handler)
     server.daemon_threads = True
     scheme = "http"
@@ -67,11 +64,5 @@ def web_server(
         server.socket = context.wrap_socket(server.socket, server_side=True)
         scheme = "https"
     found = WebServer(f"{scheme}://{host}:{server.server_port}", server.server_port)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
+    with serving(server):
         yield found
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

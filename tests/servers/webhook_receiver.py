@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.servers.serving import SilentHandler, serving
 
 Answer = int | Callable[[], int]
 
@@ -43,11 +44,9 @@ class Receiver:
 def receiver(port: int = 0) -> Iterator[Receiver]:
     """A receiver, until the block ends."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(SilentHandler, BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            found.received.append((self.path, headers, body))
+            found.received.append((self.path, self.lower_headers(), self.read_body()))
             answer = found.answers.get(self.path, 204)
             status = answer if isinstance(answer, int) else answer()
             try:
@@ -59,17 +58,8 @@ def receiver(port: int = 0) -> Iterator[Receiver]:
             except OSError:
                 pass  # the sender has not waited
 
-        def log_message(self, *_: object) -> None:
-            pass
-
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
     found = Receiver(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
+    with serving(server):
         yield found
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -75,38 +75,6 @@ def test_a_file_and_its_numbers_in_json_score_alike(
     assert documents["scores"] == file["scores"]
 
 
-def test_known_cells_come_back_and_blanks_are_written_like_them(
-    service: Running, orders: dict[str, Any]
-) -> None:
-    header, first, second, *_ = ORDERS.splitlines()
-    table = f"{header}\n{first}\n{','.join(['', *second.rsplit(',', 2)[1:]])}\n"
-    path = f"/v1/models/{orders['id']}/imputations?format=csv"
-    answer = service.http.post(path, files={"file": ("rows.csv", table.encode())})
-    completed = cells(answer)
-    assert completed[0]["price"] == "1.000,00 €"
-    assert PRICE.fullmatch(completed[1]["price"])
-
-
-def test_the_schema_settles_what_a_comma_means(service: Running) -> None:
-    table = b"weight,k\n" + b"".join(
-        b'"%d,%03d",%d\n' % (n % 9 + 1, n, n % 2) for n in range(100, 190)
-    )
-    headers = {"Content-Type": "text/csv"}
-    dataset = service.http.post("/v1/datasets", content=table, headers=headers).json()
-    (warning,) = dataset["warnings"]
-    assert 'number_format {"decimal": ","} in the schema makes it 2.1' in warning
-    path = f"/v1/datasets/{dataset['id']}/schema"
-    said = {"columns": [{"name": "weight", "number_format": {"decimal": ","}}]}
-    answer = service.http.put(path, json=said)
-    assert answer.status_code == 200, answer.text
-    column, _ = answer.json()["schema"]["columns"]
-    assert column["number_format"] == {"decimal": ","}
-    assert column["maximum"] < 10
-    wrong = {"columns": [{"name": "weight", "number_format": {"decimal": ",", "thousands": ","}}]}
-    problem = assert_problem(service.http.put(path, json=wrong), 422, "invalid-schema")
-    assert "/columns/0/number_format" in str(problem)
-
-
 def test_a_separator_that_was_said_stays_when_a_column_is_patched(service: Running) -> None:
     headers = {"Content-Type": "text/csv"}
     table = ORDERS.encode()
@@ -120,12 +88,3 @@ def test_a_separator_that_was_said_stays_when_a_column_is_patched(service: Runni
     patched = service.http.patch(path, json={"columns": {"vat": {"kind": "categorical"}}}).json()
     assert patched["schema"]["separator"] == ";"
     assert patched["schema"]["columns"][1]["levels"][0] == "0 %"
-
-
-def test_a_file_of_a_european_excel_comes_back_as_one(service: Running) -> None:
-    lines = [f"{n % 9 + 1}.{n * 37 % 1000:03d},{n % 100:02d};{n % 30}" for n in range(200)]
-    model = train(service, "\n".join(["price;n", *lines, ""]).encode())
-    answer = service.http.post(f"/v1/models/{model['id']}/samples", json={"rows": 30})
-    header, *rows = answer.text.splitlines()
-    assert header == "price;n"
-    assert all(re.fullmatch(r"\d{1,3}(\.\d{3})*,\d\d;\d+", row) for row in rows)

@@ -42,25 +42,6 @@ def test_notes_come_with_the_dataset_and_end_where_the_schema_says_it(service: R
     assert service.http.patch(place, json={"columns": said}).json()["warnings"] == []
 
 
-def test_a_table_of_three_rows_says_what_to_expect(service: Running) -> None:
-    table = indexed(80).split(b"\n")[0] + b"\n0,1,red\n1,2,green\n2,3,red\n"
-    dataset = service.http.post("/v1/datasets", content=table, headers=CSV).json()
-    assert dataset["warnings"][0].startswith("the table has 3 rows, too few for training")
-
-
-def test_a_file_that_names_its_separator_and_one_of_an_old_mac_are_read(service: Running) -> None:
-    text = "colour;größe;\n" + "".join(f"{n % 3};{n % 7},5;\n" for n in range(60))
-    for table in (f"sep=;\r\n{text}", text.replace("\n", "\r")):
-        answer = service.http.post("/v1/datasets", content=table.encode(), headers=CSV)
-        dataset = answer.json()
-        assert [c["name"] for c in dataset["schema"]["columns"]] == [
-            "colour", "größe", "Unnamed: 2",
-        ]  # fmt: skip
-        assert dataset["schema"]["separator"] == ";"
-    long = service.http.post("/v1/datasets", content=b"a," + b"b" * 140_000 + b"\n", headers=CSV)
-    assert "the name of a column has over 131,072 characters" in long.text
-
-
 def test_a_model_finds_the_columns_of_a_file_with_an_index_again(service: Running) -> None:
     table = indexed(90)
     model = train(service, table)
@@ -79,26 +60,3 @@ def test_a_model_finds_the_columns_of_a_file_with_an_index_again(service: Runnin
         service.http.post("/v1/datasets", content=broken, headers=CSV), 422, "invalid-table"
     )
     same_wording(problem["detail"])
-
-
-def test_keys_without_a_telling_name_are_found_and_doubt_is_said(service: Running) -> None:
-    random = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        {
-            "сумма": np.round(random.lognormal(9, 1, 900)).astype(int),
-            "policy": random.choice(6_000, 900, replace=False) + 20_000,
-            "номер": random.choice(90_000_000, 900, replace=False) + 10_000_000,
-            "x": random.choice(90_000_000, 900, replace=False) + 10_000_000,
-        }
-    )
-    content = frame.to_csv(index=False).encode()
-    dataset = service.http.post("/v1/datasets", content=content, headers=CSV).json()
-    kinds = {c["name"]: c["kind"] for c in dataset["schema"]["columns"]}
-    assert kinds == {"сумма": "integer", "policy": "identifier", "номер": "identifier",
-                     "x": "integer"}  # fmt: skip
-    [note] = [w for w in dataset["warnings"] if "are as distinct as keys" in w]
-    assert note.startswith("column 'x'")
-    place = f"/v1/datasets/{dataset['id']}/schema"
-    patched = service.http.patch(place, json={"columns": {"x": {"kind": "identifier"}}}).json()
-    assert column(patched, "x")["kind"] == "identifier"
-    assert not any("are as distinct as keys" in warning for warning in patched["warnings"])

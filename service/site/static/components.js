@@ -161,17 +161,26 @@ export function renameButton(path, name, told, done) {
   const button = h("button", { type: "button", onclick: () => {
     const input = h("input", { value: name, maxlength: 200, required: true });
     const save = h("button.main", { type: "submit" }, "Save name");
-    const submit = (event) => {
-      event.preventDefault();
-      pressed(save, told, async () => {
-        await ask(path, { method: "PATCH", json: { name: input.value }, headers: { "Content-Type": "application/json" } });
-        done();
-      });
-    };
-    fill(told, h("form.row", { onsubmit: submit }, h("label.field", {}, "Name", input), save));
+    const onsubmit = submitting(save, told, async () => {
+      await ask(path, { method: "PATCH", json: { name: input.value }, headers: { "Content-Type": "application/json" } });
+      done();
+    });
+    fill(told, h("form.row", { onsubmit }, h("label.field", {}, "Name", input), save));
     input.select();
   } }, "Rename");
   return button;
+}
+
+/** Returns a button that deletes the resource at this path of the API, after the user has confirmed the question. */
+export function deleteButton(path, told, question, text, action, done) {
+  const remove = async ({ target }) => {
+    if (!await confirmed(question, text, action)) return;
+    await pressed(target, told, async () => {
+      await ask(path, { method: "DELETE" });
+      await done();
+    });
+  };
+  return h("button.danger", { type: "button", onclick: remove }, "Delete");
 }
 
 /** Returns an HTML table. Cells are text or elements; a column head is text or [text, class]. */
@@ -198,6 +207,19 @@ export async function pressed(button, place, work) {
     busy.remove();
     button.disabled = false;
   }
+}
+
+/** Returns a button that runs `work` as `pressed` does. */
+export function workButton(kind, text, place, work) {
+  return h(kind, { type: "button", onclick: (event) => pressed(event.target, place, work) }, text);
+}
+
+/** Returns a form's listener that runs `work` as `pressed` does. */
+export function submitting(button, place, work) {
+  return (event) => {
+    event.preventDefault();
+    pressed(button, place, work);
+  };
 }
 
 /** Returns a row of buttons of which one is chosen. */

@@ -1,7 +1,7 @@
 // The page of connections: databases, buckets and web servers from which tables are read; and the form that reads one.
 
 import { ask, read } from "./api.js";
-import { confirmed, head, pressed, when } from "./components.js";
+import { deleteButton, head, submitting, when, workButton } from "./components.js";
 import { fill, h } from "./elements.js";
 import { many } from "./words.js";
 
@@ -26,16 +26,13 @@ function form(told, draw) {
   const url = h("input", { required: true, maxlength: 2000, size: 50, autocomplete: "off", spellcheck: false });
   const password = h("input", { type: "password", maxlength: 4000, autocomplete: "new-password" });
   const button = h("button.main", { type: "submit" }, "Add connection");
-  const submit = (event) => {
-    event.preventDefault();
-    pressed(button, told, async () => {
-      const json = { name: name.value.trim(), url: url.value.trim(), ...(password.value ? { password: password.value } : {}) };
-      await ask("/v1/connections", { method: "POST", json });
-      for (const input of [name, url, password]) input.value = "";
-      await draw();
-    });
-  };
-  return h("form.card.stack", { onsubmit: submit },
+  const onsubmit = submitting(button, told, async () => {
+    const json = { name: name.value.trim(), url: url.value.trim(), ...(password.value ? { password: password.value } : {}) };
+    await ask("/v1/connections", { method: "POST", json });
+    for (const input of [name, url, password]) input.value = "";
+    await draw();
+  });
+  return h("form.card.stack", { onsubmit },
     h("div.row", {}, h("label.field", {}, "Name", name), h("label.field", {}, "URL", url), h("label.field", {}, "Password", password)),
     h("p.tiny.soft", {}, FORMS),
     h("p.tiny.soft", {}, "The password is that of the user, the secret key of a bucket, or a bearer token. It is kept encrypted and never shown again."),
@@ -45,24 +42,17 @@ function form(told, draw) {
 function card(one, draw, isAdmin) {
   const path = `/v1/connections/${one.id}`;
   const told = h("div");
-  const act = (kind, text, work) => {
-    const button = h(kind, { type: "button", onclick: () => pressed(button, told, work) }, text);
-    return button;
-  };
   const test = async () => {
     const { tables } = await read(`${path}/test`, { method: "POST" });
     const found = tables ? `It has ${many(tables.length, "table")}${tables.length ? `: ${tables.slice(0, 20).join(", ")}${tables.length > 20 ? ", …" : ""}` : ""}.` : "";
     fill(told, h("p.note.calm", { role: "status" }, `The connection works. ${found}`));
   };
-  const remove = async () => {
-    if (!await confirmed(`Delete the connection ${one.name}?`, "Its password is deleted. Datasets that were made of it are kept.", "Delete")) return;
-    await ask(path, { method: "DELETE" });
-    await draw();
-  };
+  const text = "Its password is deleted. Datasets that were made of it are kept.";
+  const remove = deleteButton(path, told, `Delete the connection ${one.name}?`, text, "Delete", draw);
   return h("section.card.stack", { "aria-label": one.name },
     h("h2", {}, one.name), h("p.tiny", {}, h("code", {}, one.url)),
     h("p.soft", {}, one.has_password ? "With a password" : "Without a password", ", added ", when(one.created_at)),
-    h("div.row", {}, act("button", "Test", test), isAdmin ? act("button.danger", "Delete", remove) : null), told);
+    h("div.row", {}, workButton("button", "Test", told, test), isAdmin ? remove : null), told);
 }
 
 /** Returns a form that makes a dataset of a table of a connection; null if there are no connections. */
@@ -79,14 +69,11 @@ export function sourceForm(connections, go) {
     fill(kind, (isOfFiles ? [["key", "File"]] : [["table", "Table"], ["query", "Query"]]).map(([value, text]) => h("option", { value }, text)));
   };
   adapt();
-  const submit = (event) => {
-    event.preventDefault();
-    pressed(button, told, async () => {
-      const dataset = await read("/v1/datasets", { method: "POST", json: { connection: which.value, [kind.value]: what.value.trim() } });
-      go(`/datasets/${dataset.id}`);
-    });
-  };
-  return h("form.card.stack", { onsubmit: submit, "aria-label": "Read a table from a connection" },
+  const onsubmit = submitting(button, told, async () => {
+    const dataset = await read("/v1/datasets", { method: "POST", json: { connection: which.value, [kind.value]: what.value.trim() } });
+    go(`/datasets/${dataset.id}`);
+  });
+  return h("form.card.stack", { onsubmit, "aria-label": "Read a table from a connection" },
     h("h2", {}, "Or read a table from a connection"),
     h("div.row.foot", {}, h("label.field", {}, "Connection", which), h("label.field", {}, "Read a", kind), h("label.field", {}, "Name, statement or path", what), button), told);
 }

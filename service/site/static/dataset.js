@@ -1,10 +1,10 @@
 // The page of a dataset: its columns, its rules, its models, and the training form.
 
-import { ask, read } from "./api.js";
+import { read } from "./api.js";
 import { columnTable } from "./columns.js";
 import { comparison } from "./comparing.js";
 import { showDatabase } from "./database.js";
-import { confirmed, dataTable, head, pressed, problemBox, renameButton, status, verdict, when } from "./components.js";
+import { dataTable, deleteButton, head, problemBox, renameButton, status, verdict, when } from "./components.js";
 import { fill, h, say } from "./elements.js";
 import { rowTable } from "./rows.js";
 import { ruleList } from "./rules.js";
@@ -70,16 +70,11 @@ export function firstRows(id, signal, table = null) {
 
 export function heading(dataset, go) {
   const told = h("div");
-  const button = h("button.danger", { type: "button", onclick: () => remove() }, "Delete");
-  const remove = async () => {
-    const text = "This deletes the uploaded data and cannot be undone. Models trained on it are kept.";
-    if (!(await confirmed(`Delete “${dataset.name}”?`, text, "Delete dataset"))) return;
-    await pressed(button, told, async () => {
-      await ask(`/v1/datasets/${dataset.id}`, { method: "DELETE" });
-      say("The dataset was deleted.");
-      go("/datasets");
-    });
-  };
+  const text = "This deletes the uploaded data and cannot be undone. Models trained on it are kept.";
+  const button = deleteButton(`/v1/datasets/${dataset.id}`, told, `Delete “${dataset.name}”?`, text, "Delete dataset", () => {
+    say("The dataset was deleted.");
+    go("/datasets");
+  });
   return h("div.stack", {}, head({
     crumbs: [["Datasets", "/datasets"]],
     title: dataset.name,

@@ -1,8 +1,8 @@
 // The page of a model: its summary, and a section for each use.
 
-import { ask, read } from "./api.js";
+import { read } from "./api.js";
 import { curves } from "./charts.js";
-import { confirmed, dataTable, empty, head, pressed, renameButton, status, verdict, when } from "./components.js";
+import { dataTable, deleteButton, empty, head, renameButton, status, verdict, when } from "./components.js";
 import { fill, h, say } from "./elements.js";
 import { bytes, count, duration, figure, LOG_LIKELIHOOD, percent, spoken } from "./words.js";
 
@@ -39,16 +39,11 @@ export async function show({ place, words: [id, word = ""], signal, go, reveal }
 
 function heading(model, go) {
   const told = h("div");
-  const remove = async () => {
-    const text = "This also deletes its results and its report, and cannot be undone. The dataset is kept.";
-    if (!(await confirmed(`Delete the model “${model.name}”?`, text, "Delete model"))) return;
-    await pressed(button, told, async () => {
-      await ask(`/v1/models/${model.id}`, { method: "DELETE" });
-      say("The model was deleted.");
-      go("/models");
-    });
-  };
-  const button = h("button.danger", { type: "button", onclick: remove }, "Delete");
+  const text = "This also deletes its results and its report, and cannot be undone. The dataset is kept.";
+  const button = deleteButton(`/v1/models/${model.id}`, told, `Delete the model “${model.name}”?`, text, "Delete model", () => {
+    say("The model was deleted.");
+    go("/models");
+  });
   const download = h("a.button", { href: `/v1/models/${model.id}/artifact`, download: "" }, `Download model (${bytes(model.artifact_bytes)})`);
   const minimal = h("a.button", { href: `/v1/models/${model.id}/artifact?minimal=true`, download: "",
     title: "A copy for sharing. It leaves out the scores of held-out rows, the map of the training table, its checksum, counts, and most of the training record." }, "Download minimal model");

@@ -1,7 +1,7 @@
 // Signing in with an API key, which is sent once and not stored, or at the provider of the organization. The service sets a session cookie.
 
 import { ask, Problem, read } from "./api.js";
-import { pressed, problemBox } from "./components.js";
+import { problemBox, submitting, workButton } from "./components.js";
 import { fill, freshId, h } from "./elements.js";
 
 /** Shows the page on which a person signs in; `refusal` is the error of an attempt at the provider. */
@@ -21,16 +21,13 @@ function keyForm(signedIn) {
   const id = freshId("key");
   const input = h("input", { id, type: "password", autocomplete: "off", required: true, placeholder: "gcv_…", spellcheck: "false", "aria-describedby": `${id}-hint` });
   const button = h("button.main", {}, "Sign in");
-  const submit = (event) => {
-    event.preventDefault();
-    pressed(button, told, async () => {
-      await open(input.value.trim());
-      input.value = "";
-      signedIn();
-    });
-  };
+  const onsubmit = submitting(button, told, async () => {
+    await open(input.value.trim());
+    input.value = "";
+    signedIn();
+  });
   return h("div.stack", {},
-    h("form.stack", { onsubmit: submit },
+    h("form.stack", { onsubmit },
       h("label.field", { for: id }, "API key", input),
       h("div.row", {}, button), told),
     h("p.tiny.soft", { id: `${id}-hint` }, "The operator of the service creates keys with ", h("code", {}, "gcvae keys create --workspace NAME"),
@@ -40,8 +37,7 @@ function keyForm(signedIn) {
 /** Returns the button that leads to the provider, which leads back to /sign-in. */
 function providerButton(path, again) {
   const told = h("div");
-  const button = h("button.main", { type: "button" }, "Sign in with your organization");
-  button.onclick = () => pressed(button, told, async () => {
+  const button = workButton("button.main", "Sign in with your organization", told, async () => {
     const return_to = location.pathname === "/sign-in" ? "/" : location.pathname + location.search;
     const { url } = await read(path, { method: "POST", json: { return_to } });
     location.assign(url);

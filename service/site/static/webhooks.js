@@ -1,7 +1,7 @@
 // The page of webhooks: URLs that the service tells of events, and the log of their deliveries.
 
 import { ask, pause, Problem, read } from "./api.js";
-import { confirmed, dataTable, head, pressed, when } from "./components.js";
+import { dataTable, deleteButton, head, submitting, when, workButton } from "./components.js";
 import { fill, h } from "./elements.js";
 import { count, exactTime } from "./words.js";
 
@@ -26,18 +26,15 @@ function form(told, draw) {
   const url = h("input", { type: "url", required: true, maxlength: 2000, placeholder: "https://…" });
   const boxes = EVENTS.map(([value, text]) => [value, h("input", { type: "checkbox", checked: true }), text]);
   const button = h("button.main", { type: "submit" }, "Add webhook");
-  const submit = (event) => {
-    event.preventDefault();
-    pressed(button, told, async () => {
-      if (!boxes.some(([, box]) => box.checked)) throw new Problem({ title: "No event is chosen", detail: "Choose at least one event.", status: 0 });
-      const events = boxes.filter(([, box]) => box.checked).map(([value]) => value);
-      const made = await read("/v1/webhooks", { method: "POST", json: { url: url.value.trim(), events } });
-      url.value = "";
-      await draw();
-      fill(told, secretBox(made.secret));
-    });
-  };
-  return h("form.card.stack", { onsubmit: submit },
+  const onsubmit = submitting(button, told, async () => {
+    const events = boxes.filter(([, box]) => box.checked).map(([value]) => value);
+    if (!events.length) throw new Problem({ title: "No event is chosen", detail: "Choose at least one event.", status: 0 });
+    const made = await read("/v1/webhooks", { method: "POST", json: { url: url.value.trim(), events } });
+    url.value = "";
+    await draw();
+    fill(told, secretBox(made.secret));
+  });
+  return h("form.card.stack", { onsubmit },
     h("label.field", {}, "URL", url),
     h("fieldset.row", {}, h("legend", {}, "Events"), boxes.map(([, box, text]) => h("label.check", {}, box, text))),
     h("div.row", {}, button));
@@ -58,22 +55,20 @@ async function cards(told, draw, signal) {
 
 function card(one, log, told, draw) {
   const path = `/v1/webhooks/${one.id}`;
-  const act = (text, work, kind = "button") => {
-    const button = h(kind, { type: "button", onclick: () => pressed(button, told, async () => { await work(); await draw(); }) }, text);
-    return button;
-  };
-  const remove = async () => {
-    if (await confirmed("Delete this webhook?", "No further events are sent to it, and its log is deleted.", "Delete")) await ask(path, { method: "DELETE" });
-  };
+  const post = (kind, text, what) => workButton(kind, text, told, async () => {
+    await ask(`${path}/${what}`, { method: "POST" });
+    await draw();
+  });
+  const remove = deleteButton(path, told, "Delete this webhook?", "No further events are sent to it, and its log is deleted.", "Delete", draw);
   return h("section.card.stack", {},
     h("h2", {}, new URL(one.url).host),
     h("p.tiny", {}, h("code", {}, one.url)),
     h("p.soft", {}, EVENTS.filter(([value]) => one.events.includes(value)).map(([, text]) => text).join(", ")),
-    h("div.row", {}, act("Send a test event", () => ask(`${path}/ping`, { method: "POST" })), act("Delete", remove, "button.danger")),
+    h("div.row", {}, post("button", "Send a test event", "ping"), remove),
     log.items.length
       ? dataTable(`Deliveries to ${one.url}`, ["Event", "About", "State", ["Attempts", "number"], "Time", ""],
         log.items.map((entry) => [entry.type, h("code.tiny", {}, entry.subject), state(entry), count(entry.attempts), when(entry.created_at),
-          act("Send again", () => ask(`${path}/deliveries/${entry.id}/retry`, { method: "POST" }), "button.small")]))
+          post("button.small", "Send again", `deliveries/${entry.id}/retry`)]))
       : h("p.soft", {}, "Nothing was sent yet."));
 }
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import inspect, text
+from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from catalog import Catalog, upgrade
 from catalog.database.engine import Database
-from catalog.database.migrate import check, downgrade
+from catalog.database.migrate import check
 from catalog.database.tables import Base
 from catalog.errors import DatabaseUrlError, SchemaVersionError
 from tests.servers.servers import PostgresServer
@@ -39,16 +39,6 @@ def test_tables_of_a_build_that_was_never_released_are_refused_by_name(database_
     for use in (check, upgrade):
         with refuses(SchemaVersionError):
             use(database_url)
-
-
-def test_migrations_go_down_and_up_again(database_url: str) -> None:
-    upgrade(database_url)
-    downgrade(database_url, "base")
-    database = Database(database_url)
-    assert inspect(database.engine).get_table_names() == ["alembic_version"]
-    database.close()
-    upgrade(database_url)
-    check(database_url)
 
 
 def test_several_processes_may_upgrade_at_once(database_url: str) -> None:

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from tests.gcvae_cli.test_sources import table
 from tests.long.browser.conftest import PHONE, Watched
-from tests.running_service import Running, running, settings_in
+from tests.running_service import OUTSIDE, Running, running, settings_in
 from tests.servers.servers import PostgresServer
 
 
@@ -27,8 +27,7 @@ def postgres() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Running]:
-    outside = {"outside_hosts": ("127.0.0.1",), "outside_networks": ("127.0.0.0/8",)}
-    with running(settings_in(tmp_path, **outside)) as found:
+    with running(settings_in(tmp_path, **OUTSIDE)) as found:
         yield found
 
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.long.browser.conftest import PHONE, Watched
-from tests.running_service import Running, running, settings_in
+from tests.running_service import OUTSIDE, Running, running, settings_in
 from tests.servers.webhook_receiver import Receiver, receiver
 
 
@@ -21,8 +21,7 @@ def target() -> Iterator[Receiver]:
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Running]:
-    outside = {"outside_hosts": ("127.0.0.1",), "outside_networks": ("127.0.0.0/8",)}
-    with running(settings_in(tmp_path, **outside)) as found:
+    with running(settings_in(tmp_path, **OUTSIDE)) as found:
         yield found
 
 

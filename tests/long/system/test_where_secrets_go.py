@@ -15,7 +15,7 @@ from catalog.records import Scope
 from tests.faults.deployment import Deployment, Servers
 from tests.servers.servers import PostgresServer, RedisServer, S3Server
 from tests.servers.store_proxy import StoreMode, StoreProxy
-from tests.servers.trace_collector import TraceCollector
+from tests.servers.trace_collector import TraceCollector, trace_collector
 
 CSV = {"Content-Type": "text/csv"}
 TABLE = b"a,b\n" + b"".join(b"%d,%d\n" % (i % 9, i % 2) for i in range(60))
@@ -44,7 +44,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
         s3, redis = stack.enter_context(S3Server()), stack.enter_context(RedisServer())
         postgres = stack.enter_context(PostgresServer())
         proxy = stack.enter_context(StoreProxy(s3.port))
-        collector = stack.enter_context(TraceCollector())
+        collector = stack.enter_context(trace_collector())
         with redis.client() as client:
             client.config_set("requirepass", QUEUE)
         redis.url = redis.url.replace("127.0.0.1", f":{QUEUE}@127.0.0.1")

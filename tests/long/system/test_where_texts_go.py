@@ -28,7 +28,7 @@ from gcvae_client import Client
 from gcvae_client.errors import InvalidError, JobFailedError
 from tests.long.system.planted_table import PLANTS, TIED, Plant, dropped, frame, said, token
 from tests.long.system.test_serve import serving
-from tests.servers.trace_collector import TraceCollector
+from tests.servers.trace_collector import trace_collector
 
 PAGE = Path(__file__).parents[3] / "docs" / "privacy.md"
 SETTINGS = {"max_steps": 20, "evaluate_every_steps": 10, "d_hidden": 16, "d_sum": 8, "d_column": 6}
@@ -143,7 +143,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Content]:
     with ExitStack() as stack:
         environment = stack.enter_context(pytest.MonkeyPatch.context())
         environment.setenv("GCVAE_LOG_LEVEL", "debug")
-        collector = stack.enter_context(TraceCollector())
+        collector = stack.enter_context(trace_collector())
         environment.setenv("GCVAE_TRACES_ENDPOINT", collector.endpoint)
         with serving(folder) as (process, url), Client(url) as client:
             found = _used(client, url)

@@ -16,7 +16,7 @@ from runtime.errors import MissingExtraError
 from runtime.settings import RuntimeSettings
 from runtime.traces import Traces, make_traces
 from tests.running_service import Running, attempt_by_child
-from tests.servers.trace_collector import TraceCollector
+from tests.servers.trace_collector import TraceCollector, trace_collector
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -24,7 +24,7 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 @pytest.fixture
 def collector() -> Iterator[TraceCollector]:
     """A collector that listens until the test is over."""
-    with TraceCollector() as collector:
+    with trace_collector() as collector:
         yield collector
 
 

@@ -30,7 +30,15 @@ from gcvae.cells.values import parse_table
 from gcvae.files.tables import read_table
 from gcvae.schema.columns import TableSchema
 from tests.gcvae_cli.test_sources import N_ROWS, table
-from tests.running_service import Running, assert_problem, inline_pids, running, settings_in, work
+from tests.running_service import (
+    OUTSIDE,
+    Running,
+    assert_problem,
+    inline_pids,
+    running,
+    settings_in,
+    work,
+)
 from tests.servers.servers import PostgresServer, S3Server
 from tests.servers.web_server import Page, WebServer, web_server
 
@@ -108,7 +116,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
             found.connect("shop", f"postgresql://reader@{server}/shop", PASSWORD)
             found.connect("owner", f"postgresql://gcvae@{server}/shop")
             found.connect("lite", "sqlite:///shop.sqlite")
-            found.connect("lake", f"s3://AK@bucket/pre/fix?endpoint={s3.url}", PASSWORD)
+            found.connect("lake", f"s3://AK@bucket/pre%2Ffix?endpoint={s3.url}", PASSWORD)
             found.connect("web", f"{web.url}/tables/", PASSWORD)
             yield found
             http.close()
@@ -339,8 +347,7 @@ def test_the_limits_of_uploads_hold(
     zipped = gzip.compress(b"1,2\n" * 100_000)
     assert len(zipped) < 900
     places.web.pages["/bomb"] = Page(zipped, headers={"Content-Encoding": "gzip"})
-    outside = {"outside_hosts": ("127.0.0.1",), "outside_networks": ("127.0.0.0/8",)}
-    service = start(**outside, **limits)
+    service = start(**OUTSIDE, **limits)
     server = f"postgresql://gcvae@127.0.0.1:{places.postgres.port}/shop"
     for name, url in (("c", server), ("w", places.web.url)):
         made = service.http.post("/v1/connections", json={"name": name, "url": url})
@@ -584,10 +591,9 @@ def test_a_password_belongs_to_its_url_and_key(places: Places, tmp_path: Path) -
 
 
 def test_without_a_key_no_password_is_kept(tmp_path: Path, places: Places) -> None:
-    outside = {"outside_hosts": ("127.0.0.1",), "outside_networks": ("127.0.0.0/8",)}
     url = places.postgres.create_database("records")
     body = {"name": "web", "url": places.web.url, "password": "pw"}
-    with running(settings_in(tmp_path, database_url=url, **outside)) as service:
+    with running(settings_in(tmp_path, database_url=url, **OUTSIDE)) as service:
         refused = service.http.post("/v1/connections", json=body)
         problem = assert_problem(refused, 422, "invalid-request")
         assert "GCVAE_SECRETS_KEY" in problem["errors"][0]["expected"]
@@ -597,7 +603,7 @@ def test_without_a_key_no_password_is_kept(tmp_path: Path, places: Places) -> No
         assert_problem(again, 409, "conflict")
     assert not (tmp_path / "secrets.key").exists()
     with running(
-        settings_in(tmp_path, database_url=url, secrets_key="k" * 32, **outside)
+        settings_in(tmp_path, database_url=url, secrets_key="k" * 32, **OUTSIDE)
     ) as service:
         made = service.http.post("/v1/connections", json=body | {"name": "w", "password": "pw"})
         assert made.status_code == 201
@@ -607,8 +613,7 @@ def test_without_a_key_no_password_is_kept(tmp_path: Path, places: Places) -> No
 def test_making_and_deleting_needs_the_scope_admin_and_using_the_scope_write(
     start: Callable[..., Running], places: Places
 ) -> None:
-    outside = {"outside_hosts": ("127.0.0.1",), "outside_networks": ("127.0.0.0/8",)}
-    service = start(**outside)
+    service = start(**OUTSIDE)
     body = {"name": "web", "url": f"{places.web.url}/tables"}
     assert service.http.post("/v1/connections", json=body).status_code == 201
     places.web.pages["/tables/orders.csv"] = Page(_csv())

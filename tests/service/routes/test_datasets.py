@@ -316,6 +316,19 @@ def test_the_rules_of_a_table_are_shown_and_steered(service: Running) -> None:
     assert again["schema"]["rules"] == dataset["schema"]["rules"]
 
 
+def test_a_table_that_breaks_a_hard_rule_of_its_schema_is_refused(
+    service: Running, cars: bytes
+) -> None:
+    schema = {"rules": [{"rule": "mpg <= cylinders", "keep": "hard"}], "find_rules": True}
+    parts = {"file": ("cars.csv", cars), "schema": (None, json.dumps(schema))}
+    before = service.traces()
+    refused = service.http.post("/v1/datasets", files=parts)
+    [error] = assert_problem(refused, 422, "invalid-schema")["errors"]
+    assert (error["pointer"], error["line"]) == ("/rules/0", 2)
+    assert error["message"].startswith("100 of 100 rows break mpg <= cylinders: lines 2, 3")
+    assert service.traces() == before
+
+
 def test_a_profile_that_did_not_change_is_not_sent_again(service: Running, dataset_id: str) -> None:
     path = f"/v1/datasets/{dataset_id}/profile"
     tag = service.http.get(path).headers["ETag"]

@@ -4,34 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from gcvae import Synthesizer
-from gcvae.dependence.notes import MAPS_OF_MODEL
 from tests.running_service import Running, assert_problem, library
 from tests.service import works
-
-
-@pytest.mark.parametrize("kind", MAPS_OF_MODEL)
-def test_a_map_of_every_kind_is_symmetric(
-    service: Running, model: dict[str, Any], kind: str
-) -> None:
-    path = f"/v1/models/{model['id']}/dependencies"
-    found = service.http.get(path, params={"kind": kind}).json()
-    tau = np.array(found["tau"])
-    assert found["kind"] == kind
-    assert found["columns"] == ["mpg", "cylinders", "fuel", "sold"]
-    assert sorted(found["order"]) == [0, 1, 2, 3]
-    np.testing.assert_array_equal(tau, tau.T)
-    if kind in ("expected", "total", "data"):
-        np.testing.assert_array_equal(np.diag(tau), np.ones(4))
-    assert np.shape(found["unsigned"]) == (4, 4)
-    assert found["measure"]
-    assert found["notes"]
 
 
 def test_a_map_stands_in_the_order_of_another_kind(service: Running, model: dict[str, Any]) -> None:
@@ -80,21 +58,6 @@ def test_the_form_follows_format_or_accept(
 
 
 ROW = {"mpg": 20.5, "cylinders": 6, "fuel": None, "sold": True}
-
-
-def test_the_service_and_the_library_give_the_same_maps(
-    service: Running, model: dict[str, Any], tmp_path: Path
-) -> None:
-    url = f"/v1/models/{model['id']}"
-    (tmp_path / "m.gcvae").write_bytes(service.http.get(f"{url}/artifact").content)
-    synthesizer = Synthesizer.load(tmp_path / "m.gcvae")
-    for kind in ("expected", "total", "difference"):
-        found = service.http.get(f"{url}/dependencies", params={"kind": kind, "seed": 7}).json()
-        assert found == synthesizer.dependencies(kind, seed=7).to_json()
-    for place in ({"row": ROW}, {"z": [0.1, -0.2]}):
-        found = service.http.post(f"{url}/dependencies", json={**place, "seed": 7}).json()
-        assert found["kind"] == "local"
-        assert found == synthesizer.dependencies("local", seed=7, **place).to_json()
 
 
 def test_a_map_is_made_once_for_all_its_forms(service: Running, model: dict[str, Any]) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from gcvae import Synthesizer, read_table
+from gcvae import read_table
 from gcvae.latent.encoding_stream import stream_encodings
 from tests.running_service import Running, assert_problem, library, train, work
 from tests.wordings import same_wording
@@ -22,15 +21,8 @@ ROWS = [
 TEXT = b"mpg,cylinders,fuel,sold\n20.1,4,petrol,yes\n22.5,6,?,no\n"
 
 
-def loaded(service: Running, model: dict[str, Any], folder: Path) -> Synthesizer:
-    """The model as the library has it."""
-    content = service.http.get(f"/v1/models/{model['id']}/artifact").content
-    (folder / "m.gcvae").write_bytes(content)
-    return Synthesizer.load(folder / "m.gcvae")
-
-
 def test_rows_are_encoded_alike_in_every_form_and_by_the_library(
-    service: Running, model: dict[str, Any], tmp_path: Path
+    service: Running, model: dict[str, Any]
 ) -> None:
     path = f"/v1/models/{model['id']}/encodings"
     parquet = io.BytesIO()
@@ -49,7 +41,7 @@ def test_rows_are_encoded_alike_in_every_form_and_by_the_library(
     assert all(answer.json() == first for answer in answers)
     assert first["model_id"] == model["id"]
     assert "posterior" in first["meaning"]
-    known = loaded(service, model, tmp_path).encode(read_table(TEXT)).to_numpy()
+    known = library(service, model).encode(read_table(TEXT)).to_numpy()
     found = [[*row["mean"], *row["standard_deviation"]] for row in first["encodings"]]
     np.testing.assert_array_equal(found, known)
     as_csv = service.http.post(path, json={"rows": ROWS}, headers={"Accept": "text/csv"})
@@ -120,11 +112,9 @@ def test_rows_that_can_not_be_encoded_are_refused(
     assert place in assert_problem(response, status, name)["detail"]
 
 
-def test_a_manifold_is_the_librarys_in_every_form(
-    service: Running, model: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_manifold_is_the_librarys_in_every_form(service: Running, model: dict[str, Any]) -> None:
     path = f"/v1/models/{model['id']}/manifold"
-    known = loaded(service, model, tmp_path).manifold(4)
+    known = library(service, model).manifold(4)
     found = service.http.get(path, params={"steps": 4})
     assert found.json() == known.to_json()
     picture = service.http.get(path, params={"steps": 4}, headers={"Accept": "image/png"})

@@ -57,15 +57,6 @@ def test_a_sample_is_spelled_like_the_table_it_was_learned_from(
     assert all(len(row[0].split(".")[1]) == 1 for row in cells)
 
 
-def test_the_same_seed_gives_the_same_bytes(service: Running, model: dict[str, Any]) -> None:
-    path = f"/v1/models/{model['id']}/samples"
-    first, again, other = (
-        service.http.post(path, json={"rows": 50, "seed": seed}).content for seed in (1, 1, 2)
-    )
-    assert first == again
-    assert first != other
-
-
 def test_without_a_seed_a_fresh_one_is_drawn_and_reported(
     service: Running, model: dict[str, Any]
 ) -> None:

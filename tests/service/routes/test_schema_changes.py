@@ -213,19 +213,3 @@ def test_the_client_patches_a_schema(service: Running, path: str) -> None:
         dataset = client.patch_schema(path.rpartition("/")[2], body)
     assert column(dataset, "age")["kind"] == "ordinal"
     assert dataset["changes"]["columns"]["age"]["kind"]["before"] == "continuous"
-
-
-def test_a_personal_column_is_found_and_a_user_can_say_that_it_is_none(service: Running) -> None:
-    table = b"mail,n\n" + b"".join(
-        b"anna.meier%d@web.de,%d\n" % (i % 40, i % 7) for i in range(200)
-    )
-    dataset = service.http.post("/v1/datasets", files={"file": ("t.csv", table)}).json()
-    assert column(dataset, "mail")["personal"] == "email"
-    assert any("contains e-mail addresses" in warning for warning in dataset["warnings"])
-    path = f"/v1/datasets/{dataset['id']}"
-    changed = patch(service, path, {"columns": {"mail": {"personal": False}}}).json()
-    assert column(changed, "mail")["personal"] is False
-    assert len(column(changed, "mail")["levels"]) == 40
-    answer = patch(service, path, {"columns": {"mail": {"personal": "mail"}}})
-    problem = assert_problem(answer, 422, "invalid-schema")
-    assert problem["errors"][0]["pointer"].endswith("/personal")

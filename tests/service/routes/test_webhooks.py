@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,10 +18,8 @@ from standardwebhooks import Webhook as Standard
 from catalog.database.tables import DeliveryRow, WebhookRow
 from catalog.records import Scope
 from catalog.webhooks.outbox import MOST_ATTEMPTS
-from tests.running_service import Running, assert_problem, train, work
+from tests.running_service import OUTSIDE, Running, assert_problem, train, work
 from tests.servers.webhook_receiver import Receiver, receiver
-
-OUTSIDE = {"outside_hosts": ("127.0.0.1",), "outside_networks": ("127.0.0.0/8",)}
 
 
 @pytest.fixture
@@ -260,6 +261,27 @@ def test_a_workspace_has_twenty_webhooks_at_most(service: Running, target: Recei
         _create(service.http, f"{target.url}/{n}")
     for url in (f"{target.url}/20", f"{target.url}/1"):
         assert_problem(service.http.post("/v1/webhooks", json={"url": url}), 409, "conflict")
+
+
+def test_a_receiver_that_answers_byte_by_byte_is_left(service: Running) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def drip() -> None:
+            with suppress(OSError), listening.accept()[0] as sender:
+                for _ in range(100):
+                    sender.sendall(b"H")
+                    time.sleep(0.1)
+
+        threading.Thread(target=drip, daemon=True).start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        webhook = _create(service.http, url)
+        service.http.post(f"/v1/webhooks/{webhook['id']}/ping")
+        _until(lambda: bool(_log(service.http, webhook)[0]["error"]))
+        [delivery] = _log(service.http, webhook)
+        assert (delivery["error"], delivery["attempts"]) == (
+            "the receiver did not answer in time",
+            1,
+        )
 
 
 def test_without_allowed_hosts_there_are_no_webhooks(start: Callable[..., Running]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import text
 
 from catalog.records import Key, Scope
-from service.http.sessions import COOKIE, MARK
+from service.http.sessions import MARK, SESSION
 from service.keyring import FRESH_SECONDS
 from tests.running_service import Running, assert_problem
 from tests.wordings import same_wording
@@ -42,7 +42,7 @@ def sign_in(service: Running, key: str, **headers: str) -> httpx.Response:
 
 def cookie_of(service: Running) -> str:
     """The name of its cookie: another service of this host has another one."""
-    return f"{COOKIE}_{urlsplit(service.url).port}"
+    return f"{SESSION.prefix}_{urlsplit(service.url).port}"
 
 
 def signed_in(service: Running, key: str) -> httpx.Client:
@@ -95,7 +95,7 @@ def test_a_change_by_session_needs_the_mark_that_only_our_pages_send(guarded: Ru
 def test_a_service_does_not_heed_the_cookie_of_another_one_of_its_host(guarded: Running) -> None:
     _, written = new_key(guarded)
     token = sign_in(guarded, written).cookies[cookie_of(guarded)]
-    others = {"Cookie": f"{COOKIE}={token}; {COOKIE}_1={token}"}
+    others = {"Cookie": f"{SESSION.prefix}={token}; {SESSION.prefix}_1={token}"}
     assert_problem(httpx.get(f"{guarded.url}/v1/jobs", headers=others), 401, "unauthorized")
 
 
