@@ -139,9 +139,9 @@ def _risks(privacy: Mapping[str, Any]) -> list[str]:
         (one["false_positive_rate"], -one["rate"], -one["interval"][1])
         for attack in privacy.get("attacks", ())
         for one in attack["true_positive_rates"]
-        if one["rate"] is not None
+        if one["rate"] is not None and not attack["name"].endswith(_ISOLATED)
     ]
-    if rates:
+    if rates and privacy["epsilon"] is not None:
         false, rate, most = (abs(x) for x in min(rates))
         said.append(
             f"The strongest attack that takes {100 * false:g} % of the unseen rows for training"
