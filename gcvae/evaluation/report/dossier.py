@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gcvae.evaluation.report.attacks import METHODS
+from gcvae.evaluation.report.histograms import LEAST_SHOWN
 from gcvae.evaluation.report.page import rendered
 from gcvae.evaluation.report.parts import MOST_VISIBLE, Verdict, worst
 
@@ -166,7 +167,7 @@ def _protections(release: Release) -> list[tuple[str, str]]:
         "Dropped columns": [c["name"] for c in columns if c.get("drop")],
     }
     rows = settings.get("rare_level_rows", 1) if settings.get("levels") == "learned" else 1
-    suppressed = sum(record.get("rows_of_withheld_levels", {}).values())
+    cells = _count(sum(record.get("rows_of_withheld_levels", {}).values())) or "no"
     found = [
         (
             "Differential privacy",
@@ -180,7 +181,7 @@ def _protections(release: Release) -> list[tuple[str, str]]:
         found += [
             (
                 "Categories, extremes and repeated numbers of few rows",
-                f"suppressed below {rows} rows ({suppressed:,} cells had such a category)"
+                f"suppressed below {rows} rows ({cells} cells had such a category)"
                 if rows > 1
                 else "kept",
             ),
@@ -213,8 +214,15 @@ def _column(column: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, A
         "name": name,
         "kind": column["kind"],
         "content": content + ("; may be missing" if column["missing"]["allowed"] else ""),
-        "suppressed": record.get("rows_of_withheld_levels", {}).get(name),
+        "suppressed": _count(record.get("rows_of_withheld_levels", {}).get(name, 0)),
     }
+
+
+def _count(n: int) -> str:
+    """Returns a number of real rows as text, which hides a number that the report does not show."""
+    if 0 < n < LEAST_SHOWN:
+        return f"fewer than {LEAST_SHOWN}"
+    return f"{n:,}" if n else ""
 
 
 def _training(record: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -68,7 +68,7 @@ def test_a_dossier_of_a_model_names_protections_and_columns_and_no_cell() -> Non
     model = fitted("fast")
     other = mixed_frame().sample(frac=1.0, random_state=0, ignore_index=True)
     report = model.report(mixed_frame(), other.assign(height=other["height"] + 0.1)).to_json()
-    record = model.training_record | {"rows_of_withheld_levels": {"group": 7}}
+    record = model.training_record | {"rows_of_withheld_levels": {"group": 7, "weight": 4}}
     ledger = {"epsilon": 3.0, "delta": 1e-6, "neighbours": "tables that differ by one row"}
     schema = model.schema.to_json()
     schema["columns"][1]["maximum"] = 4321.5
@@ -80,6 +80,7 @@ def test_a_dossier_of_a_model_names_protections_and_columns_and_no_cell() -> Non
         "ε = 3, δ = 1e-06, for tables that differ by one row",
         "Identifiers, replaced by new keys key",
         "categorical 2 categories 7",
+        "whole numbers; may be missing fewer than 5",
         "numbers with 1 decimal",
         "at most 10,000 synthetic rows (DOMIAS",
         f"training rows {len(mixed_frame())}",
