@@ -30,7 +30,7 @@ from benchmarks.quality.presets import GcvaePreset
 from benchmarks.quality.tables import BenchmarkTable, load_table
 from gcvae.cells.values import format_table, parse_table
 from gcvae.codec.rare_levels import OTHER
-from gcvae.evaluation.fidelity import c2st_fine, classifier_two_sample_auc, two_way_tv
+from gcvae.evaluation.fidelity import classifier_two_sample_auc, two_way_tv
 from gcvae.schema.columns import TableSchema
 from gcvae.training import fitting, loop
 
@@ -158,9 +158,6 @@ def _fidelity(table: BenchmarkTable, drawn: pd.DataFrame, schema: TableSchema) -
     figures: dict[str, Any] = {
         "c2st": classifier_two_sample_auc(test, made, table.schema, n_repeats=repeats).value,
         "two_way_tv": two_way_tv(train, made, table.schema).value,
-        "c2st_fine": c2st_fine(
-            train, made, table.schema, held_out=test[:1_500], n_folds=3, n_repeats=repeats
-        ).value,
     }
     if table.target is not None:
         figures["utility"] = utility(train, made, test, table.schema, table.target).value

@@ -29,7 +29,7 @@ one measure is decisive on one table, or reaches the least loss by more than one
 `–`: not measured. `in use` is the number of tables on which the mechanism changes an answer of the
 library; elsewhere the model is the baseline's.
 
-- *C2ST* and *c2st_fine* compare drawn rows with unseen ones; *c2st_fine* decides nothing.
+- *C2ST* compares drawn rows with unseen ones.
 - *nats*: mean log-likelihood of {scored} unseen rows, of the cells as written
   (`benchmarks.quality.written_cells`), so that it is comparable across codings. Rows of score −∞
   are left out.
@@ -74,7 +74,6 @@ MEASURES = (
     Measure("attack_auc", "attack AUC", 1, 0.02),
     Measure("imputed_broken", "broken", 1, 0.02, rows=100),
     Measure("partly_impossible", "no score", 1, 0.02, rows=12),
-    Measure("c2st_fine", "c2st_fine", 1, None),
     Measure("fit_seconds", "fit", 1, None, is_relative=True),
 )
 

@@ -178,7 +178,7 @@ _ALL = (
         ),
         (
             "gcvae.codec.repeated_numbers:RepeatedNumbers",
-            "gcvae.codec.number_distribution:NumberDistribution._with_steps",
+            "gcvae.codec.number_distribution:NumberDistribution._fitted",
         ),
     ),
     Switch(

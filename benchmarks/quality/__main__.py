@@ -18,7 +18,6 @@ from benchmarks.quality.results import MEASURES, Results, ResultsError, new_run
 from benchmarks.quality.runs import (
     RunFailedError,
     RunOptions,
-    fine_figures_of_real_rows,
     measure_run,
     measure_table,
 )
@@ -80,10 +79,6 @@ def _measure_table_once(results: Results, table: BenchmarkTable, n_bootstraps: i
         about = measure_table(table, n_bootstraps)
         results.tables[table.name] = {"measures": MEASURES} | about
         results.save()
-    of_test_rows = results.tables[table.name]["test"]
-    if "c2st_fine" not in of_test_rows:  # results from before this measure
-        of_test_rows |= fine_figures_of_real_rows(table)
-        results.save()
 
 
 def _run_once(
@@ -116,8 +111,7 @@ def _run_once(
 def _summary(run: dict[str, Any]) -> str:
     return (
         f"fit {run['cost']['fit']['cpu_seconds']:.0f} CPU s, shape {100 * run['shape']:.2f} %, "
-        f"two-way TV {100 * run['two_way_tv']:.2f} %, C2ST {run['c2st']:.3f}, "
-        f"fine {run['c2st_fine']:.3f}"
+        f"two-way TV {100 * run['two_way_tv']:.2f} %, C2ST {run['c2st']:.3f}"
     )
 
 

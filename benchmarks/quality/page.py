@@ -20,7 +20,6 @@ _COLUMNS = (
     "two-way TV %",
     "Trend %",
     "C2ST",
-    "fine",
     "utility",
     "nats",
     "DCR share",
@@ -82,14 +81,13 @@ def _floor_row(floors: dict[str, Any], real: float | None) -> str:
         f"{100 * floors[name]['value']:.2f}"
         for name in ("shape_error", "trend_error", "two_way_tv")
     )
-    cells = ["*floor; real rows' utility*", shape, pairs, trend, "0.500", "0.500"]
+    cells = ["*floor; real rows' utility*", shape, pairs, trend, "0.500"]
     return _row([*cells, "" if real is None else f"{real:.3f}", "", "0.500", *[""] * 2])
 
 
 def _test_row(test: dict[str, Any], floors: dict[str, Any]) -> str:
     errors = _errors([test], floors)
-    fine = f"{test['c2st_fine']:.3f}" if "c2st_fine" in test else ""
-    return _row(["*real test rows*", *errors, f"{test['c2st']:.3f}", fine, *[""] * 5])
+    return _row(["*real test rows*", *errors, f"{test['c2st']:.3f}", *[""] * 5])
 
 
 def _model_row(label: str, runs: list[Run], floors: dict[str, Any]) -> str:
@@ -98,7 +96,6 @@ def _model_row(label: str, runs: list[Run], floors: dict[str, Any]) -> str:
             label,
             *_errors(runs, floors),
             spread(runs, lambda run: run["c2st"], 3),
-            spread(runs, lambda run: run["c2st_fine"], 3),
             spread(runs, lambda run: run["utility"]["value"], 3),
             _nats(runs),
             spread(runs, lambda run: run["privacy"]["dcr_share"], 3),

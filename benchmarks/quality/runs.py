@@ -21,7 +21,6 @@ from benchmarks.quality.tables import BenchmarkTable
 from benchmarks.quality.written_cells import rows_with_known_levels
 from gcvae.cells.values import parse_table
 from gcvae.evaluation.fidelity import (
-    c2st_fine,
     classifier_two_sample_auc,
     shape_error,
     trend_error,
@@ -69,14 +68,8 @@ def measure_table(table: BenchmarkTable, n_bootstraps: int) -> dict[str, Any]:
         "kinds": {column.name: str(column.kind) for column in table.schema},
         "target": table.target,
         "floors": floors,
-        "test": _fidelity(table, train, test) | fine_figures_of_real_rows(table),
+        "test": _fidelity(table, train, test),
     }
-
-
-def fine_figures_of_real_rows(table: BenchmarkTable) -> dict[str, float]:
-    """`c2st_fine` of one half of the test rows against the other: what a perfect model has."""
-    train, test = _typed(table.train, table), _typed(table.test, table)
-    return _fine_figures(table, train, test[::2], test[1::2])
 
 
 def measure_run(
@@ -97,7 +90,6 @@ def measure_run(
     )
     typed = _typed(synthetic, table)
     figures = {"cost": outcome} | _fidelity(table, train, typed)
-    figures |= _fine_figures(table, train, typed, test)
     if table.target is not None:
         answer = utility(train, typed, test, table.schema, table.target)
         figures["utility"] = asdict(answer)
@@ -119,14 +111,6 @@ def _fidelity(
         "two_way_tv": two_way_tv(train, synthetic, table.schema).value,
         "c2st": auc.value,
     }
-
-
-def _fine_figures(
-    table: BenchmarkTable, train: pd.DataFrame, synthetic: pd.DataFrame, test: pd.DataFrame
-) -> dict[str, float]:
-    n_repeats = _repeats(test, synthetic)
-    auc = c2st_fine(train, synthetic, table.schema, held_out=test, n_repeats=n_repeats)
-    return {"c2st_fine": auc.value}
 
 
 def _repeats(real: pd.DataFrame, synthetic: pd.DataFrame) -> int:

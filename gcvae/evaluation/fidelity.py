@@ -26,7 +26,6 @@ from gcvae.evaluation.columns import (
     total_variation,
 )
 from gcvae.evaluation.features import fit_features
-from gcvae.evaluation.fine_features import fit_fine_features
 from gcvae.schema.columns import Column, TableSchema
 
 N_BINS = 10
@@ -162,48 +161,6 @@ def classifier_two_sample_auc(
     rows = pd.concat(_subsampled((real, synthetic), n_folds, seed), ignore_index=True)
     features = fit_features(rows, measured_columns(schema))
     return _auc(features.matrix(rows), features.are_levels, n_folds, n_repeats, seed)
-
-
-def c2st_fine(
-    train: pd.DataFrame,
-    synthetic: pd.DataFrame,
-    schema: TableSchema,
-    *,
-    held_out: pd.DataFrame | None = None,
-    n_folds: int = 5,
-    n_repeats: int = 1,
-    seed: int = 0,
-) -> TwoSampleAuc:
-    """Returns `classifier_two_sample_auc` with derived features that reveal implausible rows.
-
-    The features are: the remainders of each number modulo 1, 5, 10 and 100, in its unit and in
-    units of its last decimal; the signed and absolute residual of its linear regression on all
-    other numbers and dates; weekday, day, hour, minute and second of dates; differences between two
-    dates, and between a date's year and a number; and for two level columns, whether their pair of
-    levels occurs in another training row. At most 200 pairs of each kind and 50 terms of a
-    regression are used, those with the strongest dependence.
-
-    Args:
-        train: The training table, from which regressions and pairs of levels are computed.
-        held_out: Real rows that were not used in training, as the real class. Default: the training
-            rows, whose own occurrence of a pair of levels does not count.
-
-    Raises:
-        TableError: A table has fewer rows than there are folds.
-    """
-    real = train if held_out is None else held_out
-    parts = _subsampled((real, synthetic), n_folds, seed)
-    features = fit_fine_features(train, schema)
-    x = np.concatenate(
-        [
-            features.matrix(parts[0], are_training_rows=held_out is None),
-            features.matrix(parts[1], are_training_rows=False),
-        ]
-    )
-    varies = np.array([len(np.unique(column)) > 1 for column in x.T])
-    n_derived = x.shape[1] - len(features.plain.columns)
-    are_levels = np.array([*features.plain.are_levels, *[False] * n_derived])
-    return _auc(x[:, varies], are_levels[varies].tolist(), n_folds, n_repeats, seed)
 
 
 def _subsampled(

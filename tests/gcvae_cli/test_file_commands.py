@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -444,3 +445,26 @@ def test_impute_refuses_columns_that_are_not_there(
     assert code != 0
     assert "did you mean 'size'?" in error
     assert not output.exists()
+
+
+def test_a_dossier_has_the_digests_of_the_model_and_its_report(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small_table().iloc[::-1].to_csv(tmp_path / "unseen.csv", index=False)
+    real, report, page = folder / "table.csv", tmp_path / "report.json", tmp_path / "d.html"
+    asked = ["report", str(folder / "model.gcvae"), "--real", str(real), "--target", "grade"]
+    asked += ["--holdout", str(tmp_path / "unseen.csv"), "-o", str(report)]
+    code, error = refusal([*asked, "--dossier", str(page)], capsys)
+    assert (code, "--purpose" in error) == (2, True)
+    code, error = refusal([*asked, "--retention", "a year"], capsys)
+    assert (code, "--dossier" in error) == (2, True)
+    code, error = refusal([*asked, "--dossier", "d.pdf", "--purpose", "tests"], capsys)
+    assert (code, ".html" in error) == (2, True)
+    assert not report.exists()
+    told = ["--dossier", str(page), "--purpose", "tests of a shop", "--retention", "a year"]
+    assert main([*asked, *told]) == 0
+    dossier = page.read_text()
+    for file in (folder / "model.gcvae", real, tmp_path / "unseen.csv", report):
+        assert hashlib.sha256(file.read_bytes()).hexdigest() in dossier
+    assert "tests of a shop" in dossier
+    assert "--holdout unseen.csv --target grade --seed 0 -o report.json" in dossier

@@ -8,12 +8,11 @@ from typing import Any
 
 from gcvae.evaluation.report.decisions import decisions, headline
 from gcvae.evaluation.report.page import html_page
-from gcvae.evaluation.report.parts import Part
+from gcvae.evaluation.report.parts import PARTS, Part
 from gcvae.figures.html_tables import lines_table, paragraphs
 
 VERSION = 1
 """Version of the report's JSON format."""
-PARTS = "fidelity", "utility", "likelihood", "privacy"
 
 
 @dataclass(frozen=True, repr=False)

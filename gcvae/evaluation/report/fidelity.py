@@ -16,8 +16,6 @@ import pandas as pd
 from gcvae.evaluation.columns import is_number, measured_columns, numbers_of
 from gcvae.evaluation.dependencies import Dependency, least_visible, strongest_dependencies
 from gcvae.evaluation.fidelity import (
-    TwoSampleAuc,
-    c2st_fine,
     classifier_two_sample_auc,
     shape_error,
     trend_error,
@@ -43,7 +41,6 @@ MOST_ROWS = 5_000
 """Maximum number of rows of each table in comparisons."""
 MOST_TREE_ROWS = 2_500
 """Maximum number of rows of each table for classifiers and nearest neighbours."""
-_MOST_COLUMNS_OF_FINE = 60
 LEAST_ROWS = 20
 _N_FOLDS = 3
 _N_SHOWN = 3
@@ -103,13 +100,13 @@ def fidelity_part(
     schema = rows.schema
     distances, (columns, pairs, _) = _distances(tables, schema)
     report(0.2)
-    told = _classifier_figures(tables.head(MOST_TREE_ROWS), rows, seed)
+    told = _classifier_figure(tables.head(MOST_TREE_ROWS), schema, seed)
     report(0.8)
     found, n_rows = _dependencies(rows)
     figures = (
         _kept_dependencies(found, n_rows),
         *distances,
-        *told,
+        told,
         *_tau(tables, schema),
         *_coverage(tables.head(MOST_TREE_ROWS), schema),
         *_rules(rows),
@@ -134,7 +131,7 @@ def fidelity_part(
         ],
     }
     part = Part(verdict, *_sentences(verdict, figures, more), figures, more)
-    return part, _drift(told[0], rows, min(len(tables.real), MOST_TREE_ROWS))
+    return part, _drift(told, rows, min(len(tables.real), MOST_TREE_ROWS))
 
 
 def _distances(
@@ -212,43 +209,21 @@ def _largest_first(each: Mapping[Any, float], floors: Mapping[Any, float]) -> li
     ]
 
 
-def _classifier_figures(tables: Compared, rows: ReportRows, seed: int) -> list[Figure]:
-    """Returns the figures of classifiers that distinguish synthetic from real rows."""
-    schema = rows.schema
+def _classifier_figure(tables: Compared, schema: TableSchema, seed: int) -> Figure:
+    """Returns the figure of boosted trees that distinguish synthetic from real rows."""
     found, floor = (
         classifier_two_sample_auc(tables.real, against, schema, n_folds=_N_FOLDS, seed=seed)
         for against in (tables.drawn, tables.other)
     )
-    label = "Detection: boosted trees tell synthetic rows from real rows (C2ST)"
-    figures = [_area("c2st", label, found, floor, (0.6, 0.8))]
-    label = "Detection with finer features: last digits, differences, pairs of categories"
-    if len(measured_columns(schema)) > _MOST_COLUMNS_OF_FINE:
-        note = f"not computed for more than {_MOST_COLUMNS_OF_FINE} columns"
-        return [*figures, Figure("c2st_fine", label, None, note=note)]
-    known = rows.reference if len(rows.reference) > LEAST_ROWS else rows.members
-    found, floor = (
-        c2st_fine(known, against, schema, held_out=tables.real, n_folds=_N_FOLDS, seed=seed)
-        for against in (tables.drawn, tables.other)
-    )
-    return [*figures, _area("c2st_fine", label, found, floor, (0.65, 0.9))]
-
-
-def _area(
-    name: str,
-    label: str,
-    found: TwoSampleAuc,
-    floor: TwoSampleAuc,
-    thresholds: tuple[float, float],
-) -> Figure:
     reach = 1.96 * math.sqrt(1 / (6 * max(found.n_rows, 1)))
     figure = Figure(
-        name,
-        label,
+        "c2st",
+        "Detection: boosted trees tell synthetic rows from real rows (C2ST)",
         found.value,
         floor.value,
         (found.value - reach, min(1.0, found.value + reach)),
-        thresholds[0] + reach,
-        thresholds[1] + reach,
+        0.6 + reach,
+        0.8 + reach,
         note=(
             f"share of correctly ordered pairs; guessing: 50 %; {found.n_rows:,} rows of each table"
         ),
@@ -389,7 +364,7 @@ def _sentences(
 _SENTENCES = (
     (("columns",), "the distributions of single columns differ"),
     (("pairs", "trends", "tau", "dependencies"), "dependencies between columns differ"),
-    (("c2st", "c2st_fine"), "a classifier can tell them apart"),
+    (("c2st",), "a classifier can tell them apart"),
     (("alpha_precision",), "some synthetic rows lie where there are no real rows"),
     (("beta_recall",), "some kinds of real rows are hardly generated"),
     (("rules",), "fewer synthetic rows than real rows satisfy a rule of the table"),

@@ -34,8 +34,8 @@ from gcvae.evaluation.report.parts import Verdict
 
 LEVEL = 0.95
 MATERIAL = 0.55
-_ROWS_FOR_RATE = 1_000
-_FALSE_SHARE = 0.01
+FALSE_POSITIVE_RATES = 0.1, 0.01, 0.001
+"""False positive rates at which the true positive rates of attacks are measured."""
 
 
 @dataclass(frozen=True)
@@ -126,11 +126,29 @@ class Finding:
             "area_that_would_have_been_seen": self.visible,
             "counts": self.counts,
             "verdict": self.verdict,
-            **(
-                {"at_one_percent": _at_one_percent(self.members, self.unseen)}
-                if self.are_scores
-                else {name: float(rate) for name, rate in rates.items()}
-            ),
+            **({} if self.are_scores else {name: float(rate) for name, rate in rates.items()}),
+            "true_positive_rates": [self._true_positive_rate(x) for x in FALSE_POSITIVE_RATES],
+        }
+
+    def true_positives(self, false_rate: float) -> int | None:
+        """Returns the number of members above the threshold of a false positive rate.
+
+        The threshold is the lowest score that at most this share of the unseen rows exceeds. None
+        if the share is less than one of `n` rows.
+        """
+        if false_rate * self.n < 1.0:
+            return None
+        threshold = np.sort(self.unseen)[-1 - math.floor(false_rate * len(self.unseen))]
+        return int((self.members > threshold).sum())
+
+    def _true_positive_rate(self, false_rate: float) -> dict[str, Any]:
+        """Returns the true positive rate at a false positive rate with its exact interval, which is
+        corrected as that of the AUC, as a JSON object; None if it is not measurable."""
+        hits, n = self.true_positives(false_rate), len(self.members)
+        return {
+            "false_positive_rate": false_rate,
+            "rate": None if hits is None else hits / n,
+            "interval": None if hits is None else list(rate_interval(hits, n, self._level)),
         }
 
 
@@ -146,31 +164,58 @@ def corrected(findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def _at_one_percent(members: Numbers, unseen: Numbers) -> Mapping[str, Any] | None:
-    """Returns the true positive rate at 1 % false positives, and the epsilon that it implies.
+def bound_on_epsilon(
+    findings: Sequence[Finding], promise: Mapping[str, Any] | None
+) -> dict[str, Any] | None:
+    """Returns a lower bound on the epsilon of training that the attacks prove, as a JSON object.
 
-    The threshold is set on one half of the unseen rows; rates are measured on the other half and
-    the members. The result is None if there are fewer than 1,000 members or unseen rows.
+    Under (epsilon, delta)-differential privacy, every attack has a true positive rate of at most
+    exp(epsilon) FPR + delta. The bound is the largest log((TPR - delta) / FPR) over all attacks and
+    all of `FALSE_POSITIVE_RATES`, with the lower confidence limit of TPR and the upper limit of
+    FPR (Clopper-Pearson, which is exact although unseen rows also set the threshold). The limits
+    hold for all attacks and rates together with confidence 95 % (Bonferroni), provided that the
+    results of an attack on different rows are independent.
+
+    Args:
+        findings: Results of attacks; those that do not contribute to the verdict are left out.
+        promise: Guarantee with the members `epsilon` and `delta`; None for none. Without it, delta
+            is 0.
+
+    Returns:
+        `at_least`, the bound; `attack` and `false_positive_rate`, which gave it; `could_show`, the
+        bound that an attack without errors on as many rows would give; `confidence`; `delta`; and
+        `promised`, the epsilon of the guarantee or None. None if no attack contributes.
+
+    Source: Kairouz, Oh and Viswanath (2015) for the inequality; Jagielski, Ullman and Oprea,
+    Auditing Differentially Private Machine Learning (2020) for the bound. Rows of one training are
+    only approximately independent; see Steinke, Nasr and Jagielski (2023).
     """
-    if min(len(members), len(unseen)) < _ROWS_FOR_RATE:
+    judged = [f for f in findings if f.counts]
+    if not judged:
         return None
-    half = len(unseen) // 2
-    threshold = np.quantile(unseen[:half], 1.0 - _FALSE_SHARE, method="higher")
-    true, false = int((members > threshold).sum()), int((unseen[half:] > threshold).sum())
-    n, n_false = len(members), len(unseen) - half
-    true_interval = rate_interval(true, n, LEVEL)
-    false_interval = rate_interval(false, n_false, LEVEL)
-    most = rate_interval(n, n, LEVEL)[0], rate_interval(0, n_false, LEVEL)[1]
+    delta = promise["delta"] if promise else 0.0
+    level = 1.0 - (1.0 - LEVEL) / (len(judged) * len(FALSE_POSITIVE_RATES))
+    bounds = []
+    for finding in judged:
+        m, n = len(finding.members), len(finding.unseen)
+        for rate in FALSE_POSITIVE_RATES:
+            hits = finding.true_positives(rate)
+            if hits is not None:
+                least, most = (rate_interval(k, m, level)[0] - delta for k in (hits, m))
+                false = rate_interval(math.floor(rate * n), n, level)[1]
+                shown = _log_ratio(least, false), _log_ratio(most, false)
+                bounds.append((*shown, finding.name, rate))
+    at_least, _, attack, rate = max(bounds)
     return {
-        "true_positives": true / n,
-        "true_positives_interval": list(true_interval),
-        "false_positives": false / n_false,
-        "false_positives_interval": list(false_interval),
-        "epsilon_at_least": _epsilon(true_interval[0], false_interval[1]),
-        "epsilon_that_could_be_shown": _epsilon(*most),
+        "at_least": at_least,
+        "attack": attack if at_least else None,
+        "false_positive_rate": rate if at_least else None,
+        "could_show": max(bound[1] for bound in bounds),
+        "confidence": LEVEL,
+        "delta": delta,
+        "promised": promise["epsilon"] if promise else None,
     }
 
 
-def _epsilon(true: float, false: float) -> float:
-    """Returns max(0, log(TPR / FPR)), a lower bound on epsilon in pure differential privacy."""
-    return max(0.0, math.log(true / false)) if true > 0 and false > 0 else 0.0
+def _log_ratio(true: float, false: float) -> float:
+    return max(0.0, math.log(true / false)) if true > 0 else 0.0

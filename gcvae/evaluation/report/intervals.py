@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import expit
-from scipy.stats import beta, fisher_exact, norm, rankdata
+from scipy.stats import binomtest, fisher_exact, norm, rankdata
 
 from gcvae.arrays import Numbers
 
@@ -72,10 +72,8 @@ def visible_area(n_rows: int, level: float) -> float:
 
 def rate_interval(hits: int, n: int, level: float) -> Interval:
     """Returns the exact confidence interval of hits / n. Source: Clopper and Pearson 1934."""
-    tail = (1.0 - level) / 2
-    low = float(beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
-    high = float(beta.ppf(1.0 - tail, hits + 1, n - hits)) if hits < n else 1.0
-    return low, high
+    found = binomtest(hits, n).proportion_ci(level, method="exact")
+    return float(found.low), float(found.high)
 
 
 def difference_interval(a: Numbers, b: Numbers, level: float) -> Interval:

@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from gcvae.evaluation.report.histograms import LEAST_SHOWN
-from gcvae.evaluation.report.parts import MOST_VISIBLE
+from gcvae.evaluation.report.parts import MOST_VISIBLE, PARTS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 _MOST_LINES = 30
 """Maximum number of rows that a table of the page shows; the JSON document contains all."""
 _LONGEST_LABEL = 19
-_PARTS = "fidelity", "utility", "likelihood", "privacy"
 _MARKS = {"green": "✓", "amber": "!", "red": "✕", "not_measured": "–", "shown": "·"}
 _NO_BREAK = "\u00a0"
 
@@ -27,14 +26,18 @@ _NO_BREAK = "\u00a0"
 def html_page(report: Mapping[str, Any], subject: str = "") -> str:
     """Returns a report (JSON, from `TableReport.to_json`) as one HTML page without scripts or
     external files; `subject` is a line under the title, such as file names and a date."""
-    return _templates().get_template("page.html.jinja").render(report=report, subject=subject)
+    return rendered("page.html.jinja", report=report, subject=subject)
 
 
 def database_page(report: Mapping[str, Any], pages: Mapping[str, str]) -> str:
     """Returns the HTML page of a database's report (JSON) that links to the HTML files of its
     tables, given by table in `pages`."""
-    template = _templates().get_template("database.html.jinja")
-    return template.render(report=report, pages=pages, parts=_PARTS)
+    return rendered("database.html.jinja", report=report, pages=pages, parts=PARTS)
+
+
+def rendered(template: str, **variables: Any) -> str:
+    """Returns a template of the report, given by its file name, filled with variables."""
+    return _templates().get_template(template).render(**variables)
 
 
 def _text_of(name: str) -> str:

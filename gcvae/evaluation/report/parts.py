@@ -17,6 +17,8 @@ from typing import Any, Literal
 
 Verdict = Literal["green", "amber", "red", "not_measured", "shown"]
 """`shown` is the verdict of a figure that does not contribute to a part's verdict."""
+PARTS = "fidelity", "utility", "likelihood", "privacy"
+"""Names of the parts of a report."""
 MOST_VISIBLE = 0.65
 """If the rows are so few that only an AUC above this one is detectable, a part is not measured."""
 MORE_UNSEEN = (

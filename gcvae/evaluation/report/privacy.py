@@ -12,7 +12,13 @@ import numpy.typing as npt
 from gcvae.arrays import Numbers
 from gcvae.evaluation.columns import row_keys
 from gcvae.evaluation.report import attacks
-from gcvae.evaluation.report.findings import LEVEL, MATERIAL, Finding, corrected
+from gcvae.evaluation.report.findings import (
+    LEVEL,
+    MATERIAL,
+    Finding,
+    bound_on_epsilon,
+    corrected,
+)
 from gcvae.evaluation.report.intervals import difference_interval
 from gcvae.evaluation.report.leaks import Leaks
 from gcvae.evaluation.report.likelihood import UNLIKE
@@ -186,6 +192,11 @@ def _judged(findings: list[Finding], rows: ReportRows, mismatch: str | None) -> 
         " synthetic rows are identical to a row of the real table; about"
         f" {copies['expected_of_real_rows']:,} of as many other real rows would be."
     )
+    bound = None if mismatch else bound_on_epsilon(findings, rows.guarantee)
+    epsilon = _epsilon(bound, rows)
+    if epsilon.verdict == "red":
+        verdict = of_rows = of_model = "red"
+        sentence, advice = f"{sentence} {_BROKEN_GUARANTEE}", _NO_GUARANTEE
     if mismatch is not None:
         verdict = of_rows = of_model = "not_measured"
         sentence = f"Not measured: {mismatch}. The results of the attacks are no evidence."
@@ -206,6 +217,7 @@ def _judged(findings: list[Finding], rows: ReportRows, mismatch: str | None) -> 
     )
     tables = {
         "attacks": [f.to_json() for f in findings],
+        "epsilon": bound,
         "exact_copies": copies,
         "leaks": {"rows": of_rows, "model": of_model},
         "settings": {
@@ -215,7 +227,31 @@ def _judged(findings: list[Finding], rows: ReportRows, mismatch: str | None) -> 
             "isolated_share": attacks.ISOLATED_SHARE,
         },
     }
-    return Part(verdict, sentence, advice, figures, tables)
+    return Part(verdict, sentence, advice, (*figures, epsilon), tables)
+
+
+def _epsilon(bound: Mapping[str, Any] | None, rows: ReportRows) -> Figure:
+    """Returns the figure of the lower bound on epsilon, which must stay below the guarantee."""
+    label = "Privacy loss ε that the attacks prove: at least"
+    if bound is None:
+        return Figure("epsilon", label, None, note="no attack is meaningful here", judged="shown")
+    if bound["promised"] is not None:
+        promise = f"training guarantees at most {bound['promised']:g} (δ = {bound['delta']:g})"
+    elif rows.are_from_model:
+        promise = "no upper bound: the model was trained without differential privacy"
+    else:
+        promise = "no upper bound is known for a given table"
+    note = (
+        f"{promise}; confidence 95 %; an attack without errors on as many rows would prove"
+        f" {bound['could_show']:.2g}"
+    )
+    return Figure("epsilon", label, bound["at_least"], red=bound["promised"], note=note)
+
+
+_BROKEN_GUARANTEE = (
+    "The attacks prove a larger ε than training guarantees: the guarantee does not hold."
+)
+_NO_GUARANTEE = "Do not share these rows or the model, and report this error to gcvae's developers."
 
 
 _NO_SCORES = (

@@ -57,6 +57,8 @@ class ReportRows:
         moved: Columns whose distribution the model's hard rules change, from `moved_columns`.
         rare_rows: A string is rare, and must not occur in synthetic rows, if fewer real rows
             contain it.
+        guarantee: Ledger of the differential privacy with which the model was trained, with the
+            members `epsilon` and `delta`; None without differential privacy or without a model.
         has_model_schema: Whether the schema is that of a model, whose levels may be generated.
     """
 
@@ -73,6 +75,7 @@ class ReportRows:
     moved: Sequence[Mapping[str, Any]] = ()
     rare_rows: int = 1
     has_model_schema: bool = False
+    guarantee: Mapping[str, Any] | None = None
 
     @property
     def why_unknown(self) -> str:

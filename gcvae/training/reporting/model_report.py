@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from gcvae.evaluation.report import fidelity, privacy, utility
-from gcvae.evaluation.report.documents import PARTS, TableReport
+from gcvae.evaluation.report.documents import TableReport
 from gcvae.evaluation.report.fidelity import fidelity_part
 from gcvae.evaluation.report.likelihood import LEAST_ROWS, likelihood_part
+from gcvae.evaluation.report.parts import PARTS
 from gcvae.evaluation.report.privacy import privacy_part
 from gcvae.evaluation.report.rows import ReportRows
 from gcvae.evaluation.report.utility import utility_part

@@ -114,6 +114,7 @@ def rows_of_report(
         moved,
         _rare_rows(record, n_seen / max(sizes["real"], 1)),
         model is not None,
+        record.get("differential_privacy"),
     )
 
 

@@ -14,6 +14,7 @@ const QUESTIONS = {
 };
 const FEW = "To protect single rows, values of fewer than five real rows are not shown: “few” replaces their share, and “all others” their names.";
 const PAIRS = "Each attack is given a training row and an unseen row and must identify the training row. “Correct” is the share of pairs in which it succeeds: 50 % is guessing, 100 % certainty. A leak below “detectable from” would most likely not have been detected. Isolated rows are the tenth of the rows that is least similar to others.";
+const LOW = "Share of the training rows that an attack identifies if it takes at most so many of the unseen rows for training rows. A harmless attack identifies about as many.";
 const MOST_LINES = 30;
 
 export async function show({ place, model, signal }) {
@@ -64,7 +65,8 @@ function part(name, [question, meaning], found) {
     found.rules?.length ? h("details", {}, h("summary", {}, "Rules"), rules(found.rules)) : null,
     found.moved_by_hard_rules?.length ? h("details", {}, h("summary", {}, "Columns whose distribution the hard rules change"), moved(found.moved_by_hard_rules)) : null,
     found.targets?.length ? h("details", {}, h("summary", {}, "Predicted columns"), targets(found.targets)) : null,
-    found.attacks?.length ? h("details", {}, h("summary", {}, "Attacks"), h("p.soft", {}, PAIRS), attacks(found.attacks)) : null);
+    found.attacks?.length ? h("details", {}, h("summary", {}, "Attacks"), h("p.soft", {}, PAIRS), attacks(found.attacks)) : null,
+    found.attacks?.[0]?.true_positive_rates ? h("details", {}, h("summary", {}, "True positive rates, by false positive rate"), h("p.soft", {}, LOW), lowRates(found.attacks)) : null);
 }
 
 /** Returns charts of the columns that differ most, and the pairs of columns that differ most in words. */
@@ -113,6 +115,12 @@ function moved(found) {
 function attacks(found) {
   return dataTable("Attacks", ["Attack", ["Correct", "number"], ["Interval", "number"], ["p-value", "number"], ["Detectable from", "number"], ["Rows", "number"], "Verdict"], found.map((one) => [
     one.label, percent(one.area, 1), between(one.interval_corrected, "share"), figure(one.p_holm), percent(one.area_that_would_have_been_seen, 1), count(one.rows_of_each_class), verdict(one.counts ? one.verdict : "shown")]));
+}
+
+function lowRates(found) {
+  const heads = found[0].true_positive_rates.map((one) => [percent(one.false_positive_rate, 1), "number"]);
+  return dataTable("True positive rates, by false positive rate", ["Attack", ...heads], found.map((one) => [one.label, ...one.true_positive_rates.map((at) =>
+    at.rate === null ? `not measurable with ${count(one.rows_of_each_class)} rows` : `${percent(at.rate, 1)} (${between(at.interval, "share")})`)]));
 }
 
 function targets(found) {

@@ -74,7 +74,6 @@ def test_one_command_measures_models_and_writes_results_and_a_page(
     for run in results["runs"]:
         assert 0 < run["shape"] < 1
         assert 0 < run["c2st"] <= 1
-        assert 0 < run["c2st_fine"] <= 1
         assert run["utility"]["measure"] == "auc"
         assert 0 <= run["privacy"]["dcr_share"] <= 1
         assert run["cost"]["fit"]["cpu_seconds"] > 0
@@ -147,22 +146,6 @@ def test_dated_results_are_shown_beside_ones_own(
     own.merge(dated)
     assert own.runs == dated.runs
     assert render_page(own, "x") == render_page(dated, "x")
-
-
-def test_a_table_measured_before_a_measure_was_there_gets_it(
-    tmp_path: Path, folder: Path, done: subprocess.CompletedProcess[str]
-) -> None:
-    document = json.loads((folder / "results.json").read_text())
-    expected = document["tables"]["mixed"]["test"].pop("c2st_fine")
-    for run in document["runs"]:
-        del run["c2st_fine"]
-    (tmp_path / "results.json").write_text(json.dumps(document))
-    table = f"{folder / 'mixed.csv'}:tall"
-    again = run_benchmark(tmp_path, "--tables", table, "--models", "paper-gcvae", *QUICK)
-    assert again.returncode == 0, again.stderr
-    found = json.loads((tmp_path / "results.json").read_text())
-    assert found["tables"]["mixed"]["test"]["c2st_fine"] == expected
-    assert "seed 0" not in again.stdout
 
 
 def test_results_of_other_measures_are_neither_shown_nor_taken_for_done(

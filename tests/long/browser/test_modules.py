@@ -102,4 +102,7 @@ def test_the_report_shows_what_its_page_shows(site: Running, watch: Callable[...
         assert f"{100 * share:.1f} %".replace("-", "−") in said
     for attack in report["privacy"]["attacks"]:
         assert attack["label"] in said
+        for one in attack["true_positive_rates"]:
+            few = f"not measurable with {attack['rows_of_each_class']} rows"
+            assert (few if one["rate"] is None else f"{100 * one['rate']:.1f} % (") in said
     assert report["privacy"]["sentence"] in said

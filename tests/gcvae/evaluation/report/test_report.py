@@ -250,6 +250,22 @@ def test_a_loaded_model_has_the_same_report(fitted: Synthesizer, of_model: Table
     assert again.report(REAL, seed=3, targets=["<level>"]).to_json() == of_model.to_json()
 
 
+def test_the_bound_on_epsilon_stands_beside_the_ledger(
+    fitted: Synthesizer, of_model: TableReport
+) -> None:
+    (figure,) = (f for f in of_model.parts["privacy"].figures if f.name == "epsilon")
+    assert (figure.red, figure.verdict) == (None, "shown")
+    assert "trained without differential privacy" in figure.note
+    private = Synthesizer.from_bytes(fitted.to_bytes())
+    private.training_record["differential_privacy"] = {"epsilon": 9.0, "delta": 1e-6}
+    part = private.report(REAL, seed=3, targets=["<level>"]).parts["privacy"]
+    (figure,) = (f for f in part.figures if f.name == "epsilon")
+    assert (figure.red, figure.verdict) == (9.0, "green")
+    assert "training guarantees at most 9 (δ = 1e-06)" in figure.note
+    without = of_model.parts["privacy"].tables["epsilon"]
+    assert part.tables["epsilon"]["at_least"] <= without["at_least"]  # delta is subtracted
+
+
 def test_attacks_on_the_models_scores_stay_out_of_the_verdict_on_a_table(
     fitted: Synthesizer,
 ) -> None:
