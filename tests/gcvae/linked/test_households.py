@@ -172,13 +172,13 @@ def test_p_values_of_households_with_unknown_cells_are_calibrated() -> None:
 
 
 def test_an_unknown_cell_breaks_no_relation(model: DatabaseSynthesizer) -> None:
-    tables, whole = shop(), model.score(shop(), draws=2)["customers"]
+    tables, whole = shop(), model.score(shop(), draws=8)["customers"]
     of_ninth, of_seventh = (tables["orders"].index % n == 0 for n in (9, 7))
     orders = tables["orders"].assign(
         country=tables["orders"]["country"].mask(of_ninth),
         total=tables["orders"]["total"].mask(of_seventh),
     )
-    found = model.score(tables | {"orders": orders}, draws=2)["customers"]
+    found = model.score(tables | {"orders": orders}, draws=8)["customers"]
     apart = found["log_likelihood"] - whole["log_likelihood"]
     assert apart.min() > np.log(0.01)  # a wrong total costs more, and a wrong copy
     assert (found["anomaly"] > 0.01).all()

@@ -206,8 +206,8 @@ def test_constant_scores_give_the_marginals_no_gradient_from_the_copula() -> Non
 def test_on_the_unit_interval_no_mean_is_outside(preset: str) -> None:
     columns = [number(), levels(3), number()]
     free, inside = (
-        random_model(preset, columns, strength=9.0, numbers=numbers)
-        for numbers in ("standardised", "unit")
+        random_model(preset, columns, strength=9.0, encoding=encoding)
+        for encoding in ("standardised", "unit")
     )
     z = latents(400)
     means = [model.conditional(z).alone.numbers.components[1] for model in (free, inside)]
