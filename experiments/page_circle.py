@@ -66,9 +66,9 @@ def _circle_verdict(lines: list[Line]) -> list[str]:
     reach = roc.mean() >= _ASKED_MEAN and best >= _ASKED_BEST
     return [
         f"*Verdict*: the claim {word}. On average over restarts, the VAE-ROC gains "
-        f"{signed(gain, 2)} nats over the VAE. It {'reaches' if reach else 'does not reach'} the "
-        f"level that we expected from the paper: {_ASKED_MEAN:.2f} nats on average over restarts, "
-        f"and {_ASKED_BEST:.2f} for the best restart.\n"
+        f"{signed(gain, 2)} nats over the VAE. The VAE-ROC has {roc.mean():.2f} nats on "
+        f"average, and {best:.2f} with the best restart. This {'is' if reach else 'is not'} at "
+        f"least what we expected from the paper, {_ASKED_MEAN:.2f} and {_ASKED_BEST:.2f}.\n"
     ]
 
 
@@ -80,8 +80,8 @@ def wedges(lines: list[Line], budget: dict[str, Any], at: Path) -> str:
             "## Half circle with wedges (Table 1) and the ℓ2 penalty\n",
             "The data are the half circle and three wedges that touch it.\n",
             "*Claim*: the VAE puts density outside the data. The VAE-ROC represents the half "
-            "circle by its means μ(z) and the wedges by its directions a(z). An ℓ2 penalty on a, "
-            "with the weight λ, shrinks the region around each mean.\n",
+            "circle by its means μ(z) and the wedges by its directions a(z). An ℓ2 penalty with "
+            "the weight λ shortens these directions, and so shrinks the region around each mean.\n",
             "*Run*: the paper does not say where the wedges are. We use triangles at 45°, 90° and "
             "135° with 100 points each. The figures therefore cannot be compared with the "
             "paper's.\n",
@@ -112,8 +112,9 @@ def _wedges_verdict(lines: list[Line]) -> list[str]:
     narrower = [*norms.values()] == sorted(norms.values(), reverse=True)
     return [
         f"*Verdict*: the claim {word}. On average over restarts, the VAE-ROC gains "
-        f"{signed(gain, 2)} nats over the VAE. A larger penalty "
-        f"{'shrinks a, as claimed' if narrower else 'does not always shrink a'}.\n"
+        f"{signed(gain, 2)} nats over the VAE. A larger λ "
+        f"{'shortens' if narrower else 'does not always shorten'} the directions"
+        f"{', as claimed' if narrower else ''}.\n"
     ]
 
 

@@ -144,14 +144,13 @@ def _mnist_verdict(lines: list[Line]) -> list[str]:
     )
     figure, more = best_window(roc), best_window(ranked) - best_window(roc)
     low, high = (by_name[f"VAE-ROC, ℓ1 λ = {size}"]["norm_of_a"] for size in (100, 1000))
-    word = "shrinks" if high < low else "does not shrink"
     return [
         f"*Verdict*: after {roc['steps']:,} updates the VAE-ROC has {figure:.0f} nats. With so "
         f"many updates, the paper's 292 {'is reached' if figure >= 292 else 'is not reached'}. "
         f"Rank regularisation changes the figure by {signed(more, 1)} nats; the claim about it "
         f"{_word(more)}.\n",
-        f"The paper also shows ℓ1 penalties. λ = 1000 {word} a further than λ = 100. "
-        f"{_l1_verdict(by_name)}\n",
+        f"The paper also shows ℓ1 penalties. The norm of a is {low:.2g} with λ = 100, and "
+        f"{high:.2g} with λ = 1000. {_l1_verdict(by_name)}\n",
     ]
 
 
@@ -159,10 +158,11 @@ def _l1_verdict(by_name: dict[str, Line]) -> str:
     """Returns a sentence on whether models with an ℓ1 penalty still distinguish digits."""
     lost = [size for size in (100, 1000) if best_window(by_name[f"VAE-ROC, ℓ1 λ = {size}"]) < 0]
     if not lost:
-        return "As in the paper, a is noise with the larger λ, and μ shows the digits."
+        return "As in the paper, the direction is noise with the larger λ, and μ shows the digits."
     return (
-        f"With λ = {' and '.join(map(str, lost))}, a looks like noise, as in the paper. But unlike "
-        "in the paper, μ is the same mean image for every z."
+        f"With λ = {' and '.join(map(str, lost))}, the direction looks like noise, as in the "
+        "paper. But unlike in the paper, μ is the same image for every z: these models do not "
+        "distinguish digits."
     )
 
 

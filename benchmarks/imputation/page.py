@@ -17,8 +17,9 @@ rows at random, and imputes them. {cells:,} imputed cells are then compared with
 
 For columns of categories, *accuracy* is the share of correct cells; higher is better. For columns
 of numbers, *error* is the root mean squared error and *absolute error* the mean absolute error;
-lower is better. Both are divided by the column's standard deviation. For numbers, two methods use
-the mean for *error* and the median for *absolute error*, because these minimise the two measures.
+lower is better. Both are divided by the column's standard deviation. The first and the last
+method of this list impute numbers twice: by the mean, which minimises *error*, and by the median,
+which minimises *absolute error*.
 
 - **gcvae** draws each missing cell {draws} times. It imputes the most frequent level, and the mean
   or median of numbers.

@@ -51,7 +51,8 @@ these tables have only half as many rows.
 _UTILITY = """## Utility
 
 Figures in parentheses are from training on real rows. `auc` and `r2` are better if higher.
-`rmse_log` is the root mean squared error of log max(pm2.5, 1); lower is better.
+`rmse_log` is the root mean squared error of log max(y, 1), where y is `pm2.5`, the target of
+Beijing; lower is better.
 """
 _ROWS_HELD_OUT = "test rows|gcvae|TabbyFlow|real rows|real rows, re-run|permuted|gcvae: dependence"
 _PAIRS = "Shape|Trend|Trend, real bins|wNMI|wNMI of TabPC"
