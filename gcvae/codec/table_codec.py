@@ -183,13 +183,21 @@ class TableCodec:
         entities = Entities.fit(table, schema) if with_entities else None
         candidates = [column for column in schema if column.is_modelled]
         copies = find_copies(table, candidates) if encoding == "quantile" else {}
-        functions = coded_functions(table, schema, functions)
+        dependencies, functions = functions, coded_functions(table, schema, functions)
         whole = {name for rule in functions for name in rule.columns}
         reduction = Reduction(schema)
         if with_rules:
             constant = () if entities is None else entities.determined
             reduction = Reduction.of_table(
-                table, schema, schema.rules or (), copies, whole, rare_rows, whole, constant
+                table,
+                schema,
+                schema.rules or (),
+                copies,
+                whole,
+                rare_rows,
+                whole,
+                constant,
+                dependencies,
             )
         functions = [rule for rule in functions if reduction.owners.keys().isdisjoint(rule.columns)]
         reduced = reduction.reduced_table(table)

@@ -181,21 +181,24 @@ class _Compiler:
     schema: TableSchema
     tables: Tables = field(default_factory=dict)
 
-    def _looked_up(self, name: str, key: Term) -> Term:
-        """Compiles `name[key]`, the entry of a lookup table; missing where the table has no
-        entry."""
+    def _looked_up(self, name: str, keys: Sequence[Term]) -> Term:
+        """Compiles `name[key]` or `name[key, key]`, the entry of a lookup table; missing where the
+        table has no entry."""
         if name not in self.tables:
             known = ", ".join(self.tables) or "none"
             raise ValueError(f"there is no table {name}; the rule's tables are: {known}")
-        if key.type is Type.DATE:
-            raise ValueError(f"{name}[{key.text}] needs a key of levels, and {key.text} is a date")
+        text = f"{name}[{', '.join(key.text for key in keys)}]"
+        for key in keys:
+            if key.type is Type.DATE:
+                raise ValueError(f"{text} needs a key of levels, and {key.text} is a date")
         entries = self.tables[name]
         kind = _type_of_levels(tuple(entries.values()))
-        return Term(
-            f"{name}[{key.text}]",
-            kind,
-            lambda rows: _entries(entries, kind, key_texts(key.evaluate(rows), key.type)),
-        )
+
+        def evaluate(rows: Rows) -> Any:
+            texts = [key_texts(key.evaluate(rows), key.type) for key in keys]
+            return _entries(entries, kind, joint_keys(texts))
+
+        return Term(text, kind, evaluate)
 
     def term(self, node: ast.expr) -> Term:
         match node:
@@ -216,7 +219,8 @@ class _Compiler:
             case ast.Call(func=ast.Name(id=name), args=arguments):
                 return self._called(name, arguments)
             case ast.Subscript(value=ast.Name(id=name), slice=key):
-                return self._looked_up(name, self.term(key))
+                keys = key.elts if isinstance(key, ast.Tuple) else [key]
+                return self._looked_up(name, [self.term(part) for part in keys])
             case ast.IfExp(test=test, body=body):
                 return _joined(
                     ast.Or(),
@@ -304,6 +308,15 @@ def key_texts(value: Any, kind: Type) -> npt.NDArray[Any]:
         for number, k in zip(numbers.tolist(), known.tolist(), strict=True)
     ]
     return np.array(texts, dtype=object)
+
+
+def joint_keys(texts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Returns the keys of a lookup table for n combinations of key texts: the texts, joined by
+    " | "; None where one is missing. Shape: (n,) each -> (n,)."""
+    if len(texts) == 1:
+        return texts[0]
+    joint = [None if None in row else " | ".join(row) for row in zip(*texts, strict=True)]
+    return np.array(joint, dtype=object)
 
 
 def number_key(number: float) -> str:

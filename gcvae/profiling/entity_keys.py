@@ -4,9 +4,10 @@
     1         C-17         Berlin  1980-05-01   10.50
     2         C-17         Berlin  1980-05-01    3.90
 
-A key is named like one, recurs, and determines at least two other columns. A key of which most
-values are frequent, such as the number of one of 20 stores, is a category instead, unless it
-determines personal data.
+A key is a text or a whole number, named like a key, that recurs and determines at least two other
+columns; a whole number has to determine two that are not numbers, because a quantity may determine
+others by formulas. A key of which most values are frequent, such as the number of one of 20 stores,
+is a category instead, unless it determines personal data.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from gcvae.files.source_columns import SourceColumns
 from gcvae.profiling.key_columns import is_called_a_key
 from gcvae.profiling.personal_columns import find_personal
 from gcvae.rules.search_functions import LEAST_ROWS_EACH
+from gcvae.spelling.number_text import are_whole
 
 _LEAST_KEYS = 20
 _LEAST_DETERMINED = 2
@@ -40,14 +42,18 @@ def recurring_key(source: SourceColumns, settled: Collection[str]) -> tuple[str,
     for name in names:
         if name in settled or not is_called_a_key(name):
             continue
-        codes = cells_of(source[name], None, None).codes
-        counts = np.bincount(codes[codes >= 0])
+        keys = cells_of(source[name], None, None)
+        codes, counts = keys.codes, keys.counts
         if (codes < 0).any() or len(counts) < _LEAST_KEYS:
+            continue
+        if keys.all_numbers and not are_whole(keys.numerals).all():
             continue
         if len(codes) < LEAST_ROWS_EACH * len(counts):
             continue
         others = (cells_of(source[other], None, None) for other in names if other != name)
         determined = list(_determined(codes, others))
+        if keys.all_numbers and sum(not each.all_numbers for each in determined) < 2:
+            continue
         is_rare = counts[counts < _RARE_ROWS].sum() >= _LEAST_RARE * len(codes)
         if is_rare or any(map(_is_personal, determined)):
             found.append((name, [cells.name for cells in determined]))

@@ -51,6 +51,7 @@ _OWNER_NAME = re.compile(
     re.IGNORECASE,
 )
 """Column names that may mean an amount, or the number of something such as an invoice."""
+_CODE_NAME = re.compile(r"code|código|код|zip|plz", re.IGNORECASE)
 _GIVEN_OUT_SHARE = 0.98  # minimum share of distinct values of keys judged by distances only
 _CHANCE = 1e-6  # probability that independent values look as if assigned once
 _APART = 8  # neighbours per equal pair; independent values have two at most
@@ -65,9 +66,18 @@ Values = npt.NDArray[Any]
 
 
 def is_called_a_key(name: str) -> bool:
-    """Returns whether a column is named like a key, such as `customer_id` or `Kundennummer`."""
+    """Returns whether a column is named like a key, such as `customer_id` or `Kundennummer`.
+
+    Names of public codes, such as `zip_code`, are excluded.
+    """
     name = unicodedata.normalize("NFKC", name).strip()
-    return any(form.search(name) for form in (KEY_NAME, _NUMBER_NAME, _OWNER_NAME))
+    if KEY_NAME.search(name) or _NUMBER_NAME.search(name):
+        return True
+    owner = _OWNER_NAME.search(name)
+    if owner is None or _CODE_NAME.search(name):
+        return False
+    is_word_end = owner.start() > 0 and name[owner.start() - 1].isalpha()  # such as Acompte
+    return not (is_word_end and name.isascii())
 
 
 def are_names(cells: Cells) -> bool:

@@ -140,17 +140,25 @@ def _check_tables(rule: Rule, schema: TableSchema) -> None:
         key = asked.get(name)
         if key is None:
             raise ValueError(f"the expression does not ask table {name!r}")
-        column = schema[key.id] if isinstance(key, ast.Name) else None
-        if column is None or column.levels is None:
-            continue
-        known = [number_key(x) if isinstance(x, float) else str(x) for x in column.levels]
-        if column.kind.outcomes is Outcomes.TRUTH_VALUES:
-            known = ["true", "false"]
-        unknown = [entry for entry in entries if entry not in known]
-        if unknown:
-            meant = nearest(unknown[0], known)
-            hint = f"; did you mean {meant!r}?" if meant else ""
-            raise ValueError(f"table {name!r} has {unknown[0]!r}, no level of {column.name}{hint}")
+        parts = key.elts if isinstance(key, ast.Tuple) else [key]
+        split = [entry.split(" | ") if len(parts) > 1 else [entry] for entry in entries]
+        if any(len(texts) != len(parts) for texts in split):
+            raise ValueError(
+                f"the keys of table {name!r} are not {len(parts)} levels each: 'a | b'"
+            )
+        for place, part in enumerate(parts):
+            column = schema[part.id] if isinstance(part, ast.Name) else None
+            if column is None or column.levels is None:
+                continue
+            known = [number_key(x) if isinstance(x, float) else str(x) for x in column.levels]
+            if column.kind.outcomes is Outcomes.TRUTH_VALUES:
+                known = ["true", "false"]
+            unknown = [texts[place] for texts in split if texts[place] not in known]
+            if unknown:
+                meant = nearest(unknown[0], known)
+                hint = f"; did you mean {meant!r}?" if meant else ""
+                message = f"table {name!r} has {unknown[0]!r}, no level of {column.name}{hint}"
+                raise ValueError(message)
 
 
 def _with_exempt_values(rule: Rule, table: TypedTable, schema: TableSchema) -> Rule:

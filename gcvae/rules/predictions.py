@@ -102,6 +102,11 @@ class Prediction:
         """Whether the predicted column consists of levels (categories), not of numbers or dates."""
         return Grid.of(self.column) is None and not self.column.kind.is_real
 
+    @property
+    def is_lookup(self) -> bool:
+        """Whether f is an entry of a lookup table, such as value[product]."""
+        return isinstance(self.form.value, ast.Subscript)
+
     @cached_property
     def exempt(self) -> pd.Series[Any]:
         """The k values of the predicted column to which the inequality does not apply. Shape: (k,).

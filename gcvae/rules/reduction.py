@@ -23,6 +23,7 @@ import pandas as pd
 from gcvae.files.typed_columns import TypedTable, rows_at
 from gcvae.rules.alternatives import Alternative
 from gcvae.rules.grids import Grid, Indices
+from gcvae.rules.lookups import lookup_rule
 from gcvae.rules.predictions import Prediction
 from gcvae.rules.residuals import Residual
 from gcvae.rules.rewritings import Rewriting
@@ -60,6 +61,7 @@ class Reduction:
         rare_rows: int = 1,
         functional: Collection[str] = (),
         constant: Collection[str] = (),
+        dependencies: Sequence[Rule] = (),
     ) -> Reduction:
         """Fits the transformation that replaces columns of a table by residuals of rules and by
         parts.
@@ -76,6 +78,8 @@ class Reduction:
                 formula of two columns the other one.
             constant: Columns that have one value for each entity; they are not computed from other
                 columns.
+            dependencies: Functional dependencies. One of a computed column, or of a column that is
+                not in `functional`, becomes a formula with a lookup table.
         """
         unusable = set(left_out) | {column.name for column in schema if not column.is_modelled}
         found: dict[str, Rewriting] = {}
@@ -100,6 +104,19 @@ class Reduction:
                         found[side.column] = rewriting
                         parents[side.column] = rewriting.parents
                         break
+        waiting = [rule for rule in dependencies if unusable.isdisjoint(rule.columns)]
+        for rule in [*waiting, *waiting]:  # a lookup makes its column a computed one
+            is_enforced = found.keys().isdisjoint(rule.columns) and {*rule.columns} <= {*functional}
+            is_possible = rule.column not in (*found, *constant)
+            if is_enforced or not is_possible:
+                continue
+            if depends_on(rule.parents, rule.column, parents):
+                continue
+            lookup = lookup_rule(rule, table, schema, rare_rows)
+            rewriting = lookup and _rewriting(lookup, table, schema, rare_rows)
+            if rewriting is not None:
+                found[rule.column] = rewriting
+                parents[rule.column] = rewriting.parents
         for split in splits_of(schema, unusable.union(found, whole)):
             found[split.column] = split
         return cls(schema, tuple(in_order(found)))

@@ -247,6 +247,10 @@ class Residual(Computed):
         # would be that of an exempt value have none either.
         is_nowhere = (rest != 0) | (steps < self._bottom)
         residuals[known] = np.where(is_nowhere, self.lowest - 1, steps)
+        if self.is_exact and self.prediction.is_lookup:
+            # A level that the table lacks, such as a new product, determines an unknown value.
+            has_keys = frame[list(self.parents)].notna().all(axis=1).to_numpy()
+            residuals[known & has_keys & ~has_base] = self.kept
         at = np.flatnonzero(known)
         for i, place in enumerate(self.exempt):
             residuals[at[places == place]] = self.lowest + i

@@ -518,14 +518,24 @@ def _held(
 
 
 def _bounded(whole: _Sieve, terms: FormulaTerms) -> Iterator[_Proposal]:
-    """Yields formulas of a column with a bound, max(a, f) or min(a, f).
+    """Yields formulas of a column with a bound, max(a, f) or min(a, f), or with two constant ones.
 
     The bound a is the column's most frequent number, which its informative rows do not contain, or
-    another column that is hardly ever more, or less.
+    another column that is hardly ever more, or less. Two bounds are its smallest and its largest
+    number.
     """
     y, near, usual, leaves = whole.y, whole.near, whole.usual, terms.leaves
     known = y[~np.isnan(y)]
     proposals = whole.usual_proposals(terms)
+    low, high = (float(end) for end in (known.min(), known.max()))
+    is_between = (y > low) & (y < high)
+    if min((y == low).mean(), (y == high).mean()) >= _LEAST_MET and is_between.any():
+        for text, size, names, values in whole.proposals(
+            _informative_rows(np.where(is_between, y, np.nan)), terms
+        ):
+            bounded = partial(_clipped, values, low, high)
+            text = f"min({high:.12g}, max({low:.12g}, {text}))"
+            yield _Proposal(text, size + 3.0, names, bounded)
     for word, choose, sign in (("max", np.maximum, 1.0), ("min", np.minimum, -1.0)):
         if (sign * known >= sign * usual).all():
             for text, size, names, values in proposals:
@@ -545,6 +555,10 @@ def _bounded(whole: _Sieve, terms: FormulaTerms) -> Iterator[_Proposal]:
                     bounded = partial(choose, values(), leaves.values[:, i])
                     text = f"{word}({leaf.text}, {text})"
                     yield _Proposal(text, size + 2.5, names | leaf.names, bounded)
+
+
+def _clipped(values: Callable[[], Numbers], low: float, high: float) -> Numbers:
+    return np.clip(values(), low, high)
 
 
 def _informative_rows(y: Numbers) -> npt.NDArray[np.intp]:

@@ -44,7 +44,10 @@ def find_functions(sample: RowSample) -> list[Candidate]:
     Of columns that determine each other, the first in the table determines the others.
     """
     columns = [column for column in sample.columns if _has_few_values(sample, column)]
+    rest = [column for column in (*sample.numeric, *sample.dates) if column not in columns]
+    levels = [(column,) for column in columns if column.kind.has_levels]
     single = _found(sample, columns, [(column,) for column in columns])
+    single += _found(sample, rest, levels)
     fixes = {(c.rule.parents[0], c.rule.column) for c in single}
     place = {name: i for i, name in enumerate(sample.schema.names)}
     single = [

@@ -164,6 +164,24 @@ def test_a_dependency_that_is_off_leaves_its_column_to_the_rows(frame: pd.DataFr
     assert not agree(drawn, ["city"])
 
 
+def test_an_amount_that_determines_others_is_no_key() -> None:
+    random = np.random.default_rng(0)
+    amount = random.gamma(2.0, 50.0, 2_000).round()
+    for name, unit in (("Acompte", 0.5), ("account", 1.0), ("order", 1.0)):
+        frame = pd.DataFrame({name: unit * amount, "total": amount * 3, "tax": amount * 0.2})
+        frame["city"] = random.choice(["Bonn", "Rom"], 2_000)
+        assert infer_schema(frame).schema[name].kind != "identifier", name
+
+
+def test_a_postal_code_is_no_key_of_entities() -> None:
+    random = np.random.default_rng(0)
+    place = random.integers(0, 300, 1_500)
+    frame = pd.DataFrame({"zip_code": [f"D-{10_000 + p}" for p in place]})
+    frame["city"], frame["state"] = [f"town {p % 40}" for p in place], [f"s{p % 8}" for p in place]
+    frame["amount"] = random.gamma(2.0, 50.0, 1_500).round(2)
+    assert infer_schema(frame).schema["zip_code"].kind == "categorical"
+
+
 def test_a_few_frequent_keys_are_categories(frame: pd.DataFrame) -> None:
     stores = orders(n_customers=30).drop(columns="name").rename(columns={"customer_id": "store_id"})
     assert infer_schema(stores).schema["store_id"].kind == "categorical"

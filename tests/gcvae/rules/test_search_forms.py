@@ -297,3 +297,13 @@ def test_a_factor_from_a_limit_of_another_column_on_is_found() -> None:
     discount = np.where(days >= 7, np.round(rent * 0.1, 2), 0.0)
     table = pd.DataFrame({"days": days, "rent": rent, "discount": discount})
     assert "discount == rate[days >= 7] * rent" in found_in(table.astype(str))
+
+
+def test_a_fee_between_a_least_and_a_most_is_found() -> None:
+    random = random_of(7)
+    loan = np.round(random.lognormal(9.3, 1.0, N), -1)
+    fee = np.clip(np.round(0.015 * loan, 2), 75, 600)
+    found = found_in(
+        pd.DataFrame({"loan": loan, "fee": fee, "rate": random.normal(5, 1, N).round(2)})
+    )
+    assert found["fee == min(600, max(75, 0.015 * loan))"].rule.share == 1.0

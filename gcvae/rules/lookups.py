@@ -1,0 +1,66 @@
+"""Functional dependencies as formulas with a lookup table.
+
+    determines(room, season; price)     ->     price == value[room, season]
+
+Between coded columns, the decoder enforces dependencies. A formula enforces one if a column of it
+is computed, such as a season that follows from a date, or has too many values for codes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gcvae.expressions.terms import column_values, joint_keys, key_texts, type_of
+from gcvae.files.typed_columns import TypedTable, rows_at, value_codes
+from gcvae.rules.search_functions import joint_codes
+from gcvae.schema.columns import TableSchema
+from gcvae.schema.expressions import quoted_name
+from gcvae.schema.rules import Rule
+
+_LEAST_SHARE = 0.98
+"""Minimum share of rows that satisfy the dependency."""
+_MOST_UNSEEN = 0.005
+"""Maximum estimated probability of a combination of keys that the table lacks (Good 1953)."""
+
+
+def lookup_rule(rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: int) -> Rule | None:
+    """Returns the rule y == value[keys] of a functional dependency; None if its parents are not
+    levels, or if further combinations of them are likely.
+
+    Args:
+        rule: Functional dependency.
+        rare_rows: Minimum number of rows of an entry, or of its value.
+    """
+    column, parents = schema[rule.column], [schema[name] for name in rule.parents]
+    if not all(parent.kind.has_levels for parent in parents) or column.has_times:
+        return None
+    if (rule.share or 0.0) < _LEAST_SHARE:
+        return None
+    keys = joint_codes([value_codes(table, name) for name in rule.parents])
+    codes = value_codes(table, rule.column)
+    known = np.flatnonzero((keys >= 0) & (codes >= 0))
+    if not len(known):
+        return None
+    n_codes = int(codes.max()) + 1
+    pairs, firsts, counts = np.unique(
+        keys[known] * n_codes + codes[known], return_index=True, return_counts=True
+    )
+    n_rows, n_of_value = np.bincount(keys[known]), np.bincount(codes[known])
+    if len(parents) > 1 and (n_rows == 1).sum() > _MOST_UNSEEN * len(known):
+        return None
+    at = np.argsort(counts, kind="stable")  # the most frequent value of a key is the last
+    usual = {int(pairs[i] // n_codes): i for i in at}
+    chosen = [
+        i
+        for key, i in usual.items()
+        if max(n_rows[key], n_of_value[pairs[i] % n_codes]) >= rare_rows
+    ]
+    frame = rows_at(table, np.sort(known[firsts[chosen]]), list(rule.columns))
+    texts = [key_texts(column_values(frame[p.name], p), type_of(p)) for p in parents]
+    values = [x.item() if isinstance(x, np.generic) else x for x in frame[rule.column]]
+    entries = dict(zip(joint_keys(texts).tolist(), values, strict=True))
+    if len({*entries.values()}) < 2:
+        return None
+    asked = ", ".join(map(quoted_name, rule.parents))
+    text = f"{quoted_name(rule.column)} == value[{asked}]"
+    return Rule(text, rule.keep, rule.source, rule.share, {"value": entries})
