@@ -22,6 +22,7 @@ from gcvae.cells.values import placed_values
 from gcvae.codec.check_digits import CHECKED, form_of, with_check_digits, without_check_digits
 from gcvae.codec.column_codec import ColumnPart
 from gcvae.codec.key_learning import learn_templates
+from gcvae.codec.key_parts import KeyPart, with_parts
 from gcvae.codec.key_template import KeyTemplate
 from gcvae.numerics.permutations import Numbers, shuffled
 from gcvae.numerics.seeds import derived_seed
@@ -44,17 +45,26 @@ class IdentifierCodec(ColumnPart):
     Attributes:
         are_numbers: Whether the keys are whole numbers.
         templates: Key formats; the key is missing in the rows out of CYCLE_ROWS that have none.
+        parts: Parts of the keys that other columns determine; templates lack them.
     """
 
     are_numbers: bool
     templates: tuple[KeyTemplate, ...]
+    parts: tuple[KeyPart, ...] = ()
 
     @classmethod
-    def fit(cls, chunks: Iterable[pd.Series[Any]], column: Column) -> Self:
+    def fit(
+        cls,
+        chunks: Iterable[pd.Series[Any]],
+        column: Column,
+        parts: tuple[KeyPart, ...] = (),
+    ) -> Self:
         """Learns the key formats of a column.
 
         Args:
-            chunks: Cells in chunks of rows; a collection, because it is iterated several times.
+            chunks: Cells in chunks of rows, without parts; a collection, because it is iterated
+                several times.
+            parts: Parts of the keys that other columns determine.
         """
         are_numbers = any(pd.api.types.is_integer_dtype(chunk.dtype) for chunk in chunks)
         found = _learned(chunks, column, are_numbers)
@@ -65,11 +75,19 @@ class IdentifierCodec(ColumnPart):
         shares = [with_keys * template.rows // total for template in found]
         shares[0] += with_keys - sum(shares)
         templates = (replace(t, rows=rows) for t, rows in zip(found, shares, strict=True) if rows)
-        return cls(column, are_numbers, tuple(templates))
+        return cls(column, are_numbers, tuple(templates), parts)
+
+    def completed(self, keys: pd.Series[Any], rows: pd.DataFrame) -> pd.Series[Any]:
+        """Returns n keys from `decode` with the parts that other columns of the rows determine.
+        Shape: (n,)."""
+        if not self.parts:
+            return keys
+        texts = with_parts(keys.to_numpy(dtype=object), self.parts, rows)
+        return pd.Series(texts, keys.index, dtype=keys.dtype)
 
     def decode(self, rows: Numbers, seed: int) -> pd.Series[Any]:
-        """Returns the keys of the n synthetic rows with these numbers; a key does not depend on the
-        rest of the sample. Shape: (n,)."""
+        """Returns the keys of the n synthetic rows with these numbers, without parts; a key does
+        not depend on the rest of the sample. Shape: (n,)."""
         cycles, at = np.divmod(rows, np.uint64(CYCLE_ROWS))
         cycle = np.arange(CYCLE_ROWS, dtype=np.uint64)
         places = shuffled(cycle, CYCLE_ROWS, derived_seed(self._origin(seed, -1)))

@@ -204,7 +204,14 @@ class TableCodec:
         kept = [column for column in reduction.reduced_schema if not column.drop]
         own = [column for column in kept if column.is_modelled and column.name not in copies]
         modelled = _fit_columns(reduced, own, encoding, functions, rare_rows, withheld or {})
-        return cls(schema, modelled, fit_unmodelled(table, kept), copies, reduction, entities)
+        return cls(
+            schema,
+            modelled,
+            fit_unmodelled(table, kept, schema, entities),
+            copies,
+            reduction,
+            entities,
+        )
 
     @property
     def modelled(self) -> tuple[Column, ...]:
@@ -422,6 +429,9 @@ class TableCodec:
         rows = pd.concat([rows, pd.DataFrame(rest, index=rows.index)], axis=1)
         written = self.reduction.restore(rows, known=known)
         found = {name: written[name] for name in written.columns}
+        for codec in self._rest:
+            if isinstance(codec, IdentifierCodec):
+                found[codec.name] = codec.completed(found[codec.name], written)
         for name, source in self.copies.items():
             held = type_limits(self.schema[name])
             if held is not None:  # limits of the copy's type hold for both

@@ -13,12 +13,14 @@ import pyarrow as pa
 
 from gcvae.cells.values import placed_values
 from gcvae.codec.column_codec import ColumnPart
+from gcvae.codec.entities import Entities
 from gcvae.codec.identifiers import IdentifierCodec
+from gcvae.codec.key_parts import KeyPart, learn_parts, without_parts
 from gcvae.codec.people import People
 from gcvae.codec.personal import PersonalCodec, fit_personal, is_written
-from gcvae.files.typed_columns import TypedTable, row_chunks
+from gcvae.files.typed_columns import TypedTable, row_chunks, rows_at
 from gcvae.numerics.permutations import Numbers
-from gcvae.schema.columns import Column, Missing
+from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.date_text import read_dates
 
@@ -74,23 +76,48 @@ class _CellChunks:
 
     table: TypedTable
     name: str
+    parts: tuple[KeyPart, ...] = ()
 
     def __iter__(self) -> Iterator[pd.Series[Any]]:
-        return (chunk[self.name] for chunk in row_chunks(self.table, [self.name]))
+        for chunk in row_chunks(self.table, [self.name]):
+            cells = chunk[self.name]
+            if self.parts:
+                cells = cells.map(lambda key: without_parts(key, self.parts), na_action="ignore")
+            yield cells
 
 
-def fit_unmodelled(table: TypedTable, columns: Sequence[Column]) -> tuple[Unmodelled, ...]:
-    """Returns the fitted codecs of those columns that the model does not learn."""
+def fit_unmodelled(
+    table: TypedTable,
+    columns: Sequence[Column],
+    schema: TableSchema,
+    entities: Entities | None = None,
+) -> tuple[Unmodelled, ...]:
+    """Returns the fitted codecs of those `columns` that the model does not learn.
+
+    Args:
+        schema: Schema of the table, whose columns may determine parts of identifiers.
+        entities: Recurring key; only columns that it determines may determine its parts.
+    """
     people = People.of(table, columns) if any(map(is_written, columns)) else None
 
     def fitted(column: Column) -> Unmodelled:
         if people is not None and is_written(column):
             return fit_personal(table, column, people, columns)
         if column.kind.outcomes is Outcomes.KEYS:
-            return IdentifierCodec.fit(_CellChunks(table, column.name), column)
+            others = [other for other in schema if other.is_modelled]
+            if entities is not None and column.name == entities.key:
+                others = [other for other in others if other.name in entities.determined]
+            is_text = column.personal is None and not _are_whole(table, column.name)
+            parts = learn_parts(table, column, others) if is_text else ()
+            return IdentifierCodec.fit(_CellChunks(table, column.name, parts), column, parts)
         return ConstantCodec(column)
 
     return tuple(fitted(column) for column in columns if not column.is_modelled)
+
+
+def _are_whole(table: TypedTable, name: str) -> bool:
+    """Returns whether a column contains numbers, not texts."""
+    return pd.api.types.is_numeric_dtype(rows_at(table, slice(0, 1), [name])[name].dtype)
 
 
 def people_document(codecs: Iterable[Unmodelled]) -> dict[str, Any]:

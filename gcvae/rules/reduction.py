@@ -113,7 +113,9 @@ class Reduction:
             if depends_on(rule.parents, rule.column, parents):
                 continue
             lookup = lookup_rule(rule, table, schema, rare_rows)
-            rewriting = lookup and _rewriting(lookup, table, schema, rare_rows)
+            if lookup is None:
+                continue
+            rewriting = _rewriting(lookup, table, schema, rare_rows)
             if rewriting is not None:
                 found[rule.column] = rewriting
                 parents[rule.column] = rewriting.parents
