@@ -234,7 +234,7 @@ def test_few_numbers_that_others_fix_are_atoms_however_rare() -> None:
     rules = [{"rule": "determines(part; price)"}]
     found = counted(rows, *rules, rare_level_rows=1)
     assert [function["column"] for function in found] == ["price"]
-    with prepared_table(rows, {}, configure("fast", {"rare_level_rows": 1})) as prepared:
+    with prepared_table(rows, {"rules": []}, configure("fast", {"rare_level_rows": 1})) as prepared:
         assert not is_coded(prepared.codec.columns[2])
 
 
