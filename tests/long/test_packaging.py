@@ -119,6 +119,7 @@ def test_a_wheel_holds_its_packages_whole_and_nothing_else(
             "gcvae": {
                 "gcvae/py.typed",
                 "gcvae/evaluation/report/page.html.jinja",
+                "gcvae/evaluation/report/dossier.html.jinja",
                 "gcvae/evaluation/report/database.html.jinja",
                 "gcvae/evaluation/report/page.css",
             },

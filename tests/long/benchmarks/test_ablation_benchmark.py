@@ -44,7 +44,7 @@ def table() -> pd.DataFrame:
 def used(table: pd.DataFrame) -> tuple[Synthesizer, pd.DataFrame]:
     """A small model, and rows of it; rows of the table with blanks are filled, too."""
     model = Synthesizer.fit(table, settings=QUICK, seed=0, device="cpu")
-    model.impute(table[:3].assign(minutes="", country=""), seed=0)
+    model.impute(table[:3].assign(minutes="", fee="", country=""), seed=0)
     return model, model.sample(50, seed=0)
 
 
