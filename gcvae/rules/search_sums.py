@@ -322,7 +322,7 @@ def _rules(sample: RowSample, terms: _Terms, relation: Mapping[str, float]) -> l
         if len(terms[y].columns) > 1 or names.count(terms[y].columns[0].name) > 1:
             continue
         held = _plain_sum(terms, y, {x: -factor / own for x, factor in in_order if x != y})
-        if held is None:
+        if held is None or not held[0]:  # a constant alone is no relation
             continue
         factors, (constant, remainders, share) = held
         text = sum_text([(factor, x) for x, factor in factors.items()], constant)
