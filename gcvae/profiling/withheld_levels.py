@@ -227,7 +227,7 @@ def _replace_determined(
         fixed.index = known[rule.column].index
         own = known[rule.column]
         follows = moved & fixed.notna().to_numpy() & own.notna().to_numpy()
-        cells[rule.column] = own.mask(follows, fixed.astype(own.dtype))
+        cells[rule.column] = own.mask(follows, fixed.where(follows, own).astype(own.dtype))
 
 
 def _compute_again(

@@ -301,3 +301,16 @@ def test_drawn_products_have_their_own_category_and_price() -> None:
     toys = model.sample(200, given={"category": "toys", "tax_rate": 0.19}, seed=2)
     assert set(toys["category"]) == {"toys"}
     assert (toys["sku"].str[0] == "A").all()
+
+
+def test_whole_numbers_that_mostly_rare_products_determine_are_learned() -> None:
+    random = np.random.default_rng(0)
+    of = np.r_[random.integers(0, 40, 200), np.repeat(np.arange(40, 240), 2)]
+    weights = random.integers(1, 900, 240)
+    frame = pd.DataFrame({"sku": [f"P{i:03d}" for i in of], "grams": weights[of]})
+    frame["x"] = random.normal(size=600).round(2)
+    rule = {"rule": "determines(sku; grams)", "keep": "soft"}
+    model = Synthesizer.fit(frame, schema={"rules": [rule]}, preset="fast", settings=SETTINGS)
+    drawn = model.sample(100, seed=1)
+    assert drawn["grams"].between(1, 900).all()
+    assert OTHER in set(drawn["sku"])
