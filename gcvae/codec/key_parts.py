@@ -80,7 +80,8 @@ def without_parts(key: str, parts: Sequence[KeyPart]) -> str:
 
 
 def with_parts(keys: Texts, parts: Sequence[KeyPart], rows: pd.DataFrame) -> Texts:
-    """Returns n keys with the parts that the cells of their rows determine. Shape: (n,) -> (n,)."""
+    """Returns n keys with the parts that the cells of their rows determine; a key of another form,
+    with too few tokens, has none. Shape: (n,) -> (n,)."""
     found = keys.copy()
     inserted = [(part, part.of(rows[part.column])) for part in parts]
     for i, key in enumerate(keys):
@@ -88,7 +89,7 @@ def with_parts(keys: Texts, parts: Sequence[KeyPart], rows: pd.DataFrame) -> Tex
             continue
         tokens = _TOKENS.findall(key)
         for part, texts in inserted:
-            if texts[i] is not None:
+            if texts[i] is not None and part.token < len(tokens):
                 rest = "" if part.is_whole else tokens[part.token]
                 tokens[part.token] = texts[i] + rest
         found[i] = "".join(tokens)

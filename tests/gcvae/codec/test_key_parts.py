@@ -95,3 +95,5 @@ def test_parts_are_taken_from_keys_and_inserted_again() -> None:
     )
     keys = np.array(["A-000017", "A-000018", None], dtype=object)
     assert with_parts(keys, parts, rows).tolist() == ["PAR-2020000017", "A-2021000018", None]
+    keys[:2] = "A", "A-000018"
+    assert with_parts(keys, parts, rows)[0] == "PAR", "a key of another form"
