@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import Cells, shortened
@@ -380,7 +381,9 @@ def _complete_identifier(work: Completion) -> Column:
 
 
 def _are_whole_numbers(cells: Cells) -> bool:
-    """Returns whether the exact texts, including spaces, are whole numbers."""
+    """Returns whether the exact texts, including spaces, are whole numbers without plus signs."""
+    if pc.any(pc.starts_with(cells.texts, "+")).as_py():
+        return False
     if cells.numerals is cells.texts:
         return cells.numbers is not None and cells.numbers.dtype == np.int64
     return bool(are_numbers(cells.texts).all()) and numbers_of(cells.texts).dtype == np.int64

@@ -63,6 +63,7 @@ FORMS: dict[str, tuple[Callable[[int], Keys], str]] = {
         r"[0-9A-F]{12}4[0-9A-F]{3}[89AB][0-9A-F]{15}",
     ),
     "phone": (lambda n: [f"+49 171 {d}" for d in digits(7, n)], r"\+49 171 \d{7}"),
+    "phone without spaces": (lambda n: [f"+49171{d}" for d in digits(7, n)], r"\+49171\d{7}"),
     "phone in brackets": (
         lambda n: [f"(212) {d[:3]}-{d[3:]}" for d in digits(7, n)],
         r"\(212\) \d{3}-\d{4}",

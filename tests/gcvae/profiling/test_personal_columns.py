@@ -112,6 +112,8 @@ def test_a_date_of_birth_is_a_date(name: str) -> None:
         ("day", [f"0{1 + i % 9}/1{i % 9}/2020" for i in range(99)]),
         ("code", [f"{i % 10}{i % 7}-{i % 100:02d}-{i % 50:02d}" for i in range(99)]),
         ("file", [f"img{i}.png" for i in range(99)]),
+        ("invoice", [f"{i:05d}/24" for i in range(990, 1090)]),
+        ("Rechnung", [f"0{i:04d}/2024" for i in range(990, 1090)]),
         ("ticket", [f"00{i:08d}" for i in range(99)]),
         ("epoch", [str(1_600_000_000 + 7919 * i) for i in range(99)]),
     ],
