@@ -130,6 +130,7 @@ class AsyncClient:
     manifold = _awaited(Client.manifold)
     report = _awaited(Client.report)
     make_report = _awaited(Client.make_report)
+    dossier = _awaited(Client.dossier)
     delete = _awaited(Client.delete)
     job = _awaited(Client.job)
     jobs = _iterated(Client.jobs)

@@ -671,6 +671,31 @@ class Client(Connections):
         made: Document = self._json("POST", path, body=lambda _: dict(body), creates=True)
         return made
 
+    def dossier(
+        self,
+        model: Resource,
+        purpose: str,
+        *,
+        retention: str | None = None,
+        to: Place | None = None,
+    ) -> bytes | Path:
+        """Returns the quality report of a model as an HTML page for a data protection impact
+        assessment, with purpose, retention, protections and SHA-256 digests.
+
+        Args:
+            purpose: What the synthetic rows or the model are released for.
+            retention: How long rows and model are kept.
+            to: Path to save the page at; the result is this path.
+
+        Raises:
+            NotFoundError: The model has no report; call `report` or `make_report` first.
+        """
+        params = {"purpose": purpose} | ({} if retention is None else {"retention": retention})
+        call = Call("GET", f"/v1/models/{model_id_of(model)}/dossier", params=params)
+        page = self._drawn(call, "html", to)
+        assert isinstance(page, bytes | Path)
+        return page
+
     def delete(self, resource: Resource, *, cascade: bool = False) -> None:
         """Deletes a dataset, a model, a connection, a webhook or a result.
 

@@ -121,6 +121,7 @@ class Model(Entity):
     manifold = Own("manifold")
     report = Own("report")
     make_report = Own("make_report")
+    dossier = Own("dossier")
     download = Own("download_model")
     restrict_scoring = Own("restrict_scoring")
     rename = Own("rename")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 import shlex
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -26,8 +25,6 @@ from gcvae_cli.outputs import (
     write_text,
 )
 from gcvae_cli.progress import progress_bar
-
-_PROGRAMS = "gcvae", "numpy", "pandas", "scikit-learn", "scipy", "torch"
 
 
 def report(
@@ -109,7 +106,6 @@ def report(
             synthesizer.training_record,
             synthesizer.scoring,
             digests | {"report.json": hashlib.sha256(text.encode()).hexdigest()},
-            {"python": platform.python_version()} | {name: version(name) for name in _PROGRAMS},
             shlex.join(["gcvae", "report", model.name, *chain.from_iterable(options)]),
             _subject(model, real, synthetic),
         )

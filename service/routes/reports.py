@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from contextlib import suppress
 from functools import partial
 from typing import Annotated
 from urllib.parse import quote
@@ -12,6 +13,7 @@ from fastapi import APIRouter, Body, Query, Request, Response
 from fastapi.openapi.models import Example
 from pydantic import Field
 
+from catalog.errors import NotFoundError
 from catalog.job_kinds import JobKind, ReportSpec
 from catalog.records import DataKind, Dataset, Document, JobStatus, Model, ModelStatus, Result
 from gcvae.errors import Problem, json_pointer
@@ -34,6 +36,7 @@ from service.routes.results import enqueue, estimate, find_queued, result_routes
 MEDIA_TYPES = {"json": "application/json", "html": "text/html; charset=utf-8"}
 """Media types by response format."""
 
+_MOST_CHARACTERS = 2_000  # of a text in a dossier
 _PARTS = ("fidelity", "utility", "likelihood", "privacy")
 _PART = {
     "type": "object",
@@ -157,6 +160,65 @@ def read_report(
         page = database_page(document, pages) if is_first else html_page(document, title)
         content = page.encode()
     return tagged(request, content, MEDIA_TYPES[form], headers)
+
+
+@router.get(
+    "/v1/models/{model_id}/dossier",
+    response_class=Response,
+    responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}},
+)
+def read_dossier(
+    model_id: str,
+    request: Request,
+    resources: Shared,
+    workspace: Workspace,
+    purpose: Annotated[
+        str,
+        Query(
+            min_length=1,
+            max_length=_MOST_CHARACTERS,
+            pattern=r"\S",
+            description="what the synthetic rows or the model are released for",
+        ),
+    ],
+    retention: Annotated[
+        str | None,
+        Query(max_length=_MOST_CHARACTERS, description="how long rows and model are kept"),
+    ] = None,
+) -> Response:
+    """Read the dossier of a model: its quality report as one HTML page that a data protection
+    impact assessment can file, with purpose, retention, protections, the three questions of WP29
+    Opinion 05/2014 and SHA-256 digests. Models of databases have none.
+    """
+    model = workspace.models.get(model_id)
+    if model.kind is DataKind.DATABASE:
+        raise NotOfferedError(
+            Problem("dossiers are of models of single tables", expected="such a model"), ("report",)
+        )
+    report = newest_report(workspace, model)
+    if report is None:
+        raise no_report(workspace, model)
+    from gcvae.evaluation.report.dossier import Release, dossier_page  # imports pandas
+
+    document = json.loads(resources.store.read(report.object_key, report.sha256))
+    made = {name: of for name, of in workspace.jobs.get(report.job_id).spec.items() if of}
+    tables = [made[name] for name in ("dataset_id", "holdout_dataset_id") if name in made]
+    digests = {f"model {model.id}": str(model.artifact_sha256), "report": report.sha256}
+    for dataset_id in tables:
+        with suppress(NotFoundError):  # deleted since
+            digests[f"dataset {dataset_id}"] = workspace.datasets.get(dataset_id).sha256
+    release = Release(
+        purpose,
+        retention,
+        model.schema or {"columns": []},
+        model.record or {},
+        model.scoring.value,
+        digests,
+        f"POST /v1/models/{model.id}/report {json.dumps(made, ensure_ascii=False)}",
+        f"{model.name} ({model.id}), {report.created_at.date()}",
+    )
+    content = dossier_page(document, release).encode()
+    return tagged(request, content, MEDIA_TYPES["html"], {})
 
 
 result_routes(router, JobKind.REPORT)

@@ -6,8 +6,10 @@ techniques (WP 216), from the attacks of the report.
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 from gcvae.evaluation.report.attacks import METHODS
@@ -15,6 +17,7 @@ from gcvae.evaluation.report.histograms import LEAST_SHOWN
 from gcvae.evaluation.report.page import rendered
 from gcvae.evaluation.report.parts import MOST_VISIBLE, Verdict, worst
 
+_PROGRAMS = "gcvae", "numpy", "pandas", "scikit-learn", "scipy", "torch"
 _ISOLATED = "_isolated"
 _SINGLING_OUT = "singling_out", "copies", "copies_isolated"
 _QUESTIONS = (
@@ -59,8 +62,7 @@ class Release:
         record: Training record of the model.
         scoring: Which scores of rows the model returns.
         digests: SHA-256 digests of files, by what they are.
-        versions: Versions of the programs that made the report, by name.
-        command: Command that makes the same report again.
+        command: Command or request that makes the same report again.
         subject: Line under the title, such as file names and a date.
     """
 
@@ -70,7 +72,6 @@ class Release:
     record: Mapping[str, Any]
     scoring: str
     digests: Mapping[str, str]
-    versions: Mapping[str, str]
     command: str
     subject: str
 
@@ -91,7 +92,7 @@ def dossier_page(report: Mapping[str, Any], release: Release) -> str:
         risks=_risks(report["privacy"]),
         protections=_protections(release),
         columns=[_column(column, release.record) for column in release.schema["columns"]],
-        training=_training(release.record),
+        training=[*_training(release.record), *_versions()],
     )
 
 
@@ -223,6 +224,11 @@ def _count(n: int) -> str:
     if 0 < n < LEAST_SHOWN:
         return f"fewer than {LEAST_SHOWN}"
     return f"{n:,}" if n else ""
+
+
+def _versions() -> list[tuple[str, str]]:
+    """Returns (name, version) pairs of the programs that make reports."""
+    return [("python", platform.python_version()), *((name, version(name)) for name in _PROGRAMS)]
 
 
 def _training(record: Mapping[str, Any]) -> list[tuple[str, str]]:

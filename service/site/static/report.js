@@ -28,8 +28,17 @@ export async function show({ place, model, signal }) {
   const told = h("div");
   const button = h("button", { type: "button", onclick: () => again({ place, model, signal }, button, told, {}) }, "Make a new report");
   fill(place, h("div.row", {}, h("a.button", { href: `/v1/models/${model.id}/report?format=html`, target: "_blank", rel: "noopener" }, "Open printable report"), button), told,
-  report.tables ? ofDatabase(report, model) : sections(report));
+  report.tables ? null : dossier(model), report.tables ? ofDatabase(report, model) : sections(report));
   return null;
+}
+
+/** Returns the form that opens the report as a dossier for a data protection impact assessment. */
+function dossier(model) {
+  const purpose = h("input", { name: "purpose", required: true, maxlength: 2000, placeholder: "tests of the web shop", size: 40 });
+  const retention = h("input", { name: "retention", maxlength: 2000, placeholder: "until the end of 2027", size: 24 });
+  return h("details", {}, h("summary", {}, "Dossier for a data protection impact assessment"),
+    h("form.row.foot", { action: `/v1/models/${model.id}/dossier`, method: "get", target: "_blank" },
+      h("label.field", {}, "Purpose of the synthetic rows", purpose), h("label.field", {}, "Retention (optional)", retention), h("button", { type: "submit" }, "Open dossier")));
 }
 
 /** Returns the report of a database: figures on its keys, and the reports of its tables. */

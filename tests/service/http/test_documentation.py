@@ -49,6 +49,7 @@ CALLS = {
     ("GET", "/v1/encodings/{result_id}"), ("GET", "/v1/encodings/{result_id}/content"),
     ("DELETE", "/v1/encodings/{result_id}"), ("GET", "/v1/models/{model_id}/report"),
     ("POST", "/v1/models/{model_id}/report"), ("GET", "/v1/reports/{result_id}"),
+    ("GET", "/v1/models/{model_id}/dossier"),
     ("GET", "/v1/reports/{result_id}/content"), ("DELETE", "/v1/reports/{result_id}"),
     ("GET", "/v1/jobs/{job_id}"), ("GET", "/v1/jobs/{job_id}/events"),
     ("POST", "/v1/jobs/{job_id}/cancel"), ("POST", "/v1/jobs/{job_id}/retry"),

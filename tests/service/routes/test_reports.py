@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from html import escape
 from typing import Any
@@ -118,6 +119,28 @@ def test_a_form_that_a_report_has_not_is_refused(
     path = report_path(reported)
     assert_problem(service.http.get(f"{path}?format=pdf"), 422, "invalid-request")
     assert_problem(service.http.get(path, headers={"Accept": "image/png"}), 406, "not-acceptable")
+
+
+def test_a_dossier_states_its_purpose_and_the_digests_of_model_table_and_report(
+    service: Running, reported: dict[str, Any]
+) -> None:
+    path = f"/v1/models/{reported['id']}/dossier"
+    told = {"purpose": "tests of <a shop>", "retention": "a year"}
+    page = service.http.get(path, params=told)
+    assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+    dataset = service.http.get(f"/v1/datasets/{reported['dataset_id']}").json()
+    artifact = service.http.get(f"/v1/models/{reported['id']}/artifact").content
+    report = service.http.get(f"/v1/reports/{reported['report']['id']}/content").content
+    digests = [hashlib.sha256(content).hexdigest() for content in (artifact, report)]
+    shown = "tests of &lt;a shop&gt;", "a year", "Singling out", dataset["sha256"], *digests
+    assert [text for text in shown if text not in page.text] == []
+    assert page.text.split("Annex: the report")[1].count("<section") >= len(PARTS)
+    with Client(service.url) as client:
+        assert client.dossier(reported, **told) == page.content
+    for wrong in ({}, {"purpose": " "}, {"purpose": "x" * 2_001}):
+        problem = assert_problem(service.http.get(path, params=wrong), 422, "invalid-request")
+        assert problem["errors"][0]["pointer"] == "?purpose"
 
 
 def test_library_and_service_report_the_same_figures(

@@ -25,7 +25,6 @@ RELEASE = Release(
     record={},
     scoring="full",
     digests={"model.gcvae": "ab" * 32},
-    versions={"gcvae": "0.1.0"},
     command="gcvae report model.gcvae --real real.csv --seed 0 -o report.json",
     subject="model.gcvae",
 )
