@@ -61,6 +61,8 @@ class RequestBody(BaseModel):
     @classmethod
     def _explained(cls, found: InitErrorDetails) -> InitErrorDetails:
         """Returns a pydantic error, with a suggestion if it is about an unknown member."""
+        if found["type"] == UNKNOWN_MEMBER:  # of an enclosed body, which has explained it
+            return found | {"type": PydanticCustomError(UNKNOWN_MEMBER, "{message}", found["ctx"])}
         if found["type"] != "extra_forbidden":
             return found
         problem = cls.unknown_member(str(found["loc"][-1]))

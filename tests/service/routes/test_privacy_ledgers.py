@@ -213,7 +213,15 @@ def test_the_cap_of_a_service_holds_for_every_table(capped: Running) -> None:
     assert_problem(asked(capped, uploaded(capped, table()), None), 403, "privacy-budget-spent")
 
 
-@pytest.mark.parametrize("limit", [{"epsilon": 0, "delta": 1e-6}, {"epsilon": 1, "delta": 1}, {}])
+@pytest.mark.parametrize(
+    "limit",
+    [
+        {"epsilon": 0, "delta": 1e-6},
+        {"epsilon": 1, "delta": 1},
+        {"epsilon": 1, "delta": 1e-6, "epsilonn": 1},
+        {},
+    ],
+)
 def test_a_cap_that_can_not_be_is_refused(
     service: Running, dataset: str, limit: dict[str, float]
 ) -> None:
