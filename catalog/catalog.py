@@ -12,6 +12,7 @@ from catalog.jobs.all_jobs import AllJobs
 from catalog.jobs.leases import Leases
 from catalog.orphans import Orphans
 from catalog.results import Retention
+from catalog.schedules.runs import Runs
 from catalog.statistics import Statistics
 from catalog.webhooks.outbox import Outbox
 from catalog.workers import Workers
@@ -59,6 +60,7 @@ class Catalog:
         self.sessions = Sessions(self.database)
         self.audit = Audit(self.database)
         self.outbox = Outbox(self.database)
+        self.runs = Runs(self.database)
 
     def workspace(self, name: str) -> Workspace:
         """Returns the records of one workspace; a name without records gives an empty workspace."""

@@ -7,10 +7,11 @@ key.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import ColumnElement, and_, delete, update
 from sqlalchemy.exc import IntegrityError
@@ -29,7 +30,7 @@ _ANSWERING_SECONDS = 3 * KEEP_SECONDS
 _MADE = "made"
 """Only member of a response that is not stored yet: the id of the created record."""
 
-_answering: ContextVar[tuple[str, str] | None] = ContextVar("answering", default=None)
+_note: ContextVar[Callable[[Session, str], None] | None] = ContextVar("note", default=None)
 
 
 @dataclass(frozen=True)
@@ -44,15 +45,28 @@ class Made:
 
 
 def note_made(session: Session, made_id: str) -> None:
-    """Stores the id of a created record with the current request's idempotency key, if it has one.
+    """Stores the id of a created record with what has asked for it, in the same transaction: the
+    request's idempotency key, or the run of a schedule.
 
     Raises:
-        IdempotencyBusyError: Another request took over the key, so that the transaction must fail.
+        IdempotencyBusyError, LeaseLostError: Another process took over the key or the run, so that
+            the transaction must fail.
     """
-    held = _answering.get()
-    if held is None:
-        return
-    workspace, key = held
+    if (note := _note.get()) is not None:
+        note(session, made_id)
+
+
+@contextmanager
+def noting(note: Callable[[Session, str], None]) -> Iterator[None]:
+    """Context manager: `note(session, id)` is called for records that are created in the block."""
+    token = _note.set(note)
+    try:
+        yield
+    finally:
+        _note.reset(token)
+
+
+def _note_answer(workspace: str, key: str, session: Session, made_id: str) -> None:
     note = update(IdempotencyRow).where(_unanswered(workspace, key))
     note = note.values(response={_MADE: made_id})
     if session.scalar(note.returning(IdempotencyRow.key)) is None:
@@ -114,11 +128,8 @@ class Idempotency(WorkspaceRecords):
     @contextmanager
     def answering(self, key: str) -> Iterator[None]:
         """Context manager: records created within the block belong to the request `key`."""
-        token = _answering.set((self._workspace, key))
-        try:
+        with noting(partial(_note_answer, self._workspace, key)):
             yield
-        finally:
-            _answering.reset(token)
 
     def keep(self, key: str) -> None:
         """Renews the key of a request in progress; call it every `KEEP_SECONDS`."""

@@ -81,7 +81,18 @@ class EventType(StrEnum):
     JOB_ENDED = "job.ended"
     REPORT_READY = "report.ready"
     KEY_EXPIRING = "key.expiring"
+    RUN_ENDED = "run.ended"
     PING = "ping"
+
+
+class RunStatus(StrEnum):
+    """Status of a run of a schedule: running, and at the end succeeded or failed; or skipped,
+    because an earlier run was still running when it was due."""
+
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    SKIPPED = "skipped"
 
 
 @dataclass(frozen=True)
@@ -121,7 +132,7 @@ class Delivery:
     """Record of one event for one webhook.
 
     Attributes:
-        subject: Id of the job, key or webhook that the event is about.
+        subject: Id of the job, key, schedule or webhook that the event is about.
         about: Members of the event, as JSON.
         attempts: Number of attempts that have begun.
         next_attempt_at: Time of the next attempt, or end of the current one; None if the delivery
@@ -142,6 +153,61 @@ class Delivery:
     error: str | None
     delivered_at: datetime | None
     created_at: datetime
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Record of trainings that the service repeats at certain times.
+
+    Attributes:
+        cron, time_zone: Times of the runs: a cron expression, in the time zone of this name.
+        work: What a run does, as JSON: bodies of the REST calls that do the same, by name
+            (`source` or `dataset_id`, `training`, `scoring`, `sample`, `export`).
+        columns: Type of each column of the source, by name; None until the first run has read it.
+        next_at: Time of the next run; None if the schedule is paused.
+    """
+
+    id: str
+    workspace: str
+    name: str
+    cron: str
+    time_zone: str
+    work: Document
+    columns: Document | None
+    paused: bool
+    next_at: datetime | None
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Run:
+    """Record of one run of a schedule.
+
+    Attributes:
+        due_at: Time at which the run was due, or at which it was requested.
+        missed: Number of due times before, at which no service was running.
+        attempt: Number of steps that were begun; only the newest one may change the run.
+        dataset_id, training_job_id, sample_job_id: What the run has made so far.
+        model_id, sample_id: Model and sample of the two jobs.
+        export_begun: Whether writing the sample to a connection has begun.
+        error: Why the run failed, or why its step is repeated; None for no reason.
+    """
+
+    id: str
+    schedule_id: str
+    due_at: datetime
+    status: RunStatus
+    missed: int
+    attempt: int
+    dataset_id: str | None
+    training_job_id: str | None
+    model_id: str | None
+    sample_job_id: str | None
+    sample_id: str | None
+    export_begun: bool
+    error: Document | None
+    created_at: datetime
+    finished_at: datetime | None
 
 
 @dataclass(frozen=True)

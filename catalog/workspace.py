@@ -11,6 +11,7 @@ from catalog.jobs.jobs import Jobs
 from catalog.jobs.privacy_ledger import PrivacyLedgers
 from catalog.models import Models
 from catalog.results import Results
+from catalog.schedules.registry import Schedules
 from catalog.statistics import Usage
 from catalog.webhooks.registry import Webhooks
 
@@ -34,3 +35,4 @@ class Workspace:
         self.privacy = PrivacyLedgers(database, name)
         self.connections = Connections(database, name)
         self.webhooks = Webhooks(database, name)
+        self.schedules = Schedules(database, name)

@@ -25,7 +25,15 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, column_property, mapped_colu
 
 from catalog.database.clock import Timestamp, database_clock
 from catalog.job_kinds import JobKind, Queue
-from catalog.records import DataKind, Document, EventType, JobStatus, ModelStatus, Scoring
+from catalog.records import (
+    DataKind,
+    Document,
+    EventType,
+    JobStatus,
+    ModelStatus,
+    RunStatus,
+    Scoring,
+)
 
 _ID = 40
 _NAME = 300
@@ -61,6 +69,7 @@ class Base(DeclarativeBase):
         JobStatus: _word(JobStatus),
         ModelStatus: _word(ModelStatus),
         Queue: _word(Queue),
+        RunStatus: _word(RunStatus),
         Scoring: _word(Scoring),
     }
 
@@ -414,3 +423,54 @@ class DeliveryRow(Base):
     error: Mapped[str | None] = mapped_column(String(_NAME))
     delivered_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
+
+
+class ScheduleRow(Base):
+    """Database row of trainings that are repeated; see `catalog.records.Schedule`."""
+
+    __tablename__ = "schedules"
+    __table_args__ = (Index(None, "workspace", "id"), UniqueConstraint("workspace", "name"))
+
+    id: Mapped[str] = mapped_column(String(_ID), primary_key=True)
+    workspace: Mapped[str] = mapped_column(String(_NAME))
+    name: Mapped[str] = mapped_column(String(_NAME))
+    cron: Mapped[str] = mapped_column(String(_NAME))
+    time_zone: Mapped[str] = mapped_column(String(100))
+    work: Mapped[Document]
+    columns: Mapped[Document | None]
+    paused: Mapped[bool]
+    next_at: Mapped[datetime | None] = mapped_column(index=True)
+    created_at: Mapped[datetime]
+
+
+class RunRow(Base):
+    """Database row of one run of a schedule; see `catalog.records.Run`.
+
+    Attributes:
+        next_step_at: Time from which a process may begin the next step; None if the run has ended.
+    """
+
+    __tablename__ = "runs"
+    __table_args__ = (Index(None, "schedule_id", "id"), UniqueConstraint("schedule_id", "due_at"))
+
+    id: Mapped[str] = mapped_column(String(_ID), primary_key=True)
+    schedule_id: Mapped[str] = mapped_column(ForeignKey("schedules.id", ondelete="CASCADE"))
+    due_at: Mapped[datetime]
+    status: Mapped[RunStatus]
+    missed: Mapped[int] = mapped_column(Integer)
+    attempt: Mapped[int] = mapped_column(Integer, default=0)
+    dataset_id: Mapped[str | None] = mapped_column(String(_ID))
+    training_job_id: Mapped[str | None] = mapped_column(String(_ID))
+    sample_job_id: Mapped[str | None] = mapped_column(String(_ID))
+    export_begun: Mapped[bool] = mapped_column(default=False)
+    error: Mapped[Document | None]
+    next_step_at: Mapped[datetime | None] = mapped_column(index=True)
+    created_at: Mapped[datetime]
+    finished_at: Mapped[datetime | None]
+
+    model_id: Mapped[str | None] = column_property(
+        select(JobRow.model_id).where(JobRow.id == training_job_id).scalar_subquery()
+    )
+    sample_id: Mapped[str | None] = column_property(
+        select(JobRow.result_id).where(JobRow.id == sample_job_id).scalar_subquery()
+    )

@@ -6,7 +6,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from catalog.database.clock import database_clock
-from catalog.database.tables import DeliveryRow, JobRow, KeyRow, WebhookRow
+from catalog.database.tables import DeliveryRow, JobRow, KeyRow, RunRow, ScheduleRow, WebhookRow
 from catalog.ids import new_id
 from catalog.records import Document, EventType, JobStatus
 
@@ -43,6 +43,24 @@ def announce_expiry(session: Session, row: KeyRow) -> None:
     announce(session, row.workspace, EventType.KEY_EXPIRING, row.id, about, told)
 
 
+def announce_run(session: Session, schedule: ScheduleRow, row: RunRow) -> None:
+    """Writes the event of a run that has ended or was skipped."""
+    about: Document = {
+        "run_id": row.id,
+        "schedule_id": schedule.id,
+        "due_at": row.due_at.isoformat(timespec="seconds"),
+        "status": row.status.value,
+        "missed": row.missed,
+        "dataset_id": row.dataset_id,
+        "model_id": row.model_id,
+        "sample_id": row.sample_id,
+        # Without the message, which may quote cells; differences name columns and types.
+        "error": None if row.error is None else row.error["code"],
+        "differences": [] if row.error is None else row.error.get("differences", []),
+    }
+    announce(session, schedule.workspace, EventType.RUN_ENDED, schedule.id, about)
+
+
 def announce(
     session: Session,
     workspace: str,
@@ -54,8 +72,8 @@ def announce(
     """Writes an event for each webhook of the workspace that wants events of this type.
 
     Args:
-        subject: Id of the job, key or webhook that the event is about; deliveries with the same
-            subject are made in order.
+        subject: Id of the job, key, schedule or webhook that the event is about; deliveries with
+            the same subject are made in order.
         about: Members of the event, as JSON.
         except_for: Ids of webhooks that are not told.
     """

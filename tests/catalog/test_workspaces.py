@@ -20,6 +20,7 @@ _FOR_ALL = {
     "orphans",
     "outbox",
     "retention",
+    "runs",
     "sessions",
     "statistics",
     "workers",
@@ -59,7 +60,7 @@ def test_what_is_of_one_workspace_is_opened_for_it_and_what_is_not_is_listed_her
     bound = {name for name in vars(opened) if name != "name"}
     assert bound == {
         "datasets", "models", "jobs", "results", "idempotency", "audit", "usage", "privacy",
-        "connections", "webhooks",
+        "connections", "webhooks", "schedules",
     }  # fmt: skip
     assert {name for name in vars(catalog) if name[0] != "_"} == _FOR_ALL | {"database"}
     for gateway in bound:

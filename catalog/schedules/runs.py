@@ -1,0 +1,224 @@
+"""The runs of all workspaces' schedules: which are due, and which process does their next step.
+
+`next_step_at` is when the next step of a run may begin, unless the run waits for a job. Taking a
+step moves that time past the end of its lease, so that the step is due again if the process dies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from sqlalchemy import and_, delete, exists, func, select, update
+from sqlalchemy.orm import Session
+
+from catalog.database.clock import database_clock
+from catalog.database.tables import JobRow, RunRow, ScheduleRow
+from catalog.errors import LeaseLostError
+from catalog.idempotency import noting
+from catalog.ids import new_id
+from catalog.records import Document, JobStatus, Run, RunStatus, Schedule
+from catalog.rows import Records, copy_row
+from catalog.schedules.times import Times
+from catalog.webhooks.events import announce_run
+
+MOST_ATTEMPTS = 20
+_MOST_KEPT = 1000
+_FIRST_PAUSE_SECONDS = 2.0
+_LONGEST_PAUSE_SECONDS = 600.0
+_AT_ONCE = 100
+_ACTIVE = (JobStatus.QUEUED, JobStatus.RUNNING)
+_WAITS = exists().where(
+    JobRow.id == func.coalesce(RunRow.sample_job_id, RunRow.training_job_id),
+    JobRow.status.in_(_ACTIVE),
+)
+_DUE = and_(RunRow.next_step_at <= database_clock(), ~_WAITS)
+_FIRES = ScheduleRow.next_at <= database_clock()
+
+
+@dataclass(frozen=True)
+class Step:
+    """The right of one process to do the next step of a run."""
+
+    schedule: Schedule
+    run: Run
+
+
+class Runs(Records):
+    """Begins due runs, hands out their steps and records what became of them; any number of
+    processes may do so at once."""
+
+    def fire(self) -> None:
+        """Begins the run of each schedule that is due.
+
+        If several due times have passed, only the latest has a run, which counts the others. If
+        the schedule's last run is still running, the new run is skipped.
+        """
+        if not self._any(select(ScheduleRow.id).where(_FIRES)):
+            return  # without a transaction that writes
+        with self._database.writing() as session:
+            due = select(ScheduleRow).where(_FIRES).limit(_AT_ONCE)
+            for row in session.scalars(due.with_for_update(skip_locked=True)).all():
+                _fire(session, row)
+
+    def take(self, seconds: float, at_once: int) -> list[Step]:
+        """Returns at most `at_once` steps that are due, which begin now.
+
+        Args:
+            seconds: Time after which a step without a result is due again.
+        """
+        if at_once <= 0 or not self._any(select(RunRow.id).where(_DUE)):
+            return []
+        with self._database.writing() as session:
+            due = select(RunRow).where(_DUE).order_by(RunRow.next_step_at).limit(at_once)
+            locked = due.with_for_update(skip_locked=True, of=RunRow)
+            return [_begin(session, row, seconds) for row in session.scalars(locked).all()]
+
+    @contextmanager
+    def making(self, run: Run, column: str) -> Iterator[None]:
+        """Context manager: the id of the record that is created in the block becomes a column of
+        the run, in the same transaction.
+
+        Raises:
+            LeaseLostError: Another process does the step; the record is not created.
+        """
+        with noting(partial(_note_run, run, column)):
+            yield
+
+    def keep(self, run: Run, seconds: float) -> None:
+        """Extends the time of a step that is being done."""
+        self._change(run, next_step_at=database_clock(seconds))
+
+    def begin_export(self, run: Run) -> None:
+        """Records that the sample of a run is being written to a connection."""
+        self._change(run, export_begun=True)
+
+    def done(self, run: Run) -> None:
+        """Records that a step is done; the next one is due at once, or after the job it made."""
+        self._change(run, error=None, next_step_at=database_clock())
+
+    def learn(self, run: Run, columns: Document) -> None:
+        """Records the types of the columns that the first run of a schedule has found."""
+        with self._database.writing() as session:
+            _held(session, run)
+            session.get_one(ScheduleRow, run.schedule_id).columns = columns
+
+    def try_again(self, run: Run, error: Document) -> None:
+        """Records that a step cannot be done now: it is due again after a pause that doubles with
+        each attempt, and the run fails after `MOST_ATTEMPTS`."""
+        if run.attempt >= MOST_ATTEMPTS:
+            self.close(run, error)
+            return
+        pause = min(_FIRST_PAUSE_SECONDS * 2.0**run.attempt, _LONGEST_PAUSE_SECONDS)
+        self._change(run, error=error, next_step_at=database_clock(pause))
+
+    def close(self, run: Run, error: Document | None) -> None:
+        """Ends a run: it has failed because of `error`, or succeeded if that is None."""
+        with self._database.writing() as session:
+            row = _held(session, run)
+            row.status = RunStatus.SUCCEEDED if error is None else RunStatus.FAILED
+            row.error, row.next_step_at, row.finished_at = error, None, database_clock()
+            session.flush()
+            announce_run(session, session.get_one(ScheduleRow, row.schedule_id), row)
+
+    def _change(self, run: Run, **values: Any) -> None:
+        with self._database.writing() as session:
+            row = _held(session, run)
+            for name, value in values.items():
+                setattr(row, name, value)
+
+    def _any(self, query: Any) -> bool:
+        with self._database.reading() as session:
+            return session.scalar(query.limit(1)) is not None
+
+
+def active_run(session: Session, schedule: ScheduleRow) -> str | None:
+    """Returns the id of the schedule's run that is running; None if there is none."""
+    running = RunRow.status == RunStatus.RUNNING
+    return session.scalar(select(RunRow.id).where(RunRow.schedule_id == schedule.id, running))
+
+
+def add_run(
+    session: Session, schedule: ScheduleRow, due_at: datetime, missed: int, status: RunStatus
+) -> RunRow:
+    """Creates a run, which is due at once unless it is skipped, and forgets all but the newest
+    1,000 runs of the schedule."""
+    is_skipped = status is RunStatus.SKIPPED
+    row = RunRow(
+        id=new_id("run"),
+        schedule_id=schedule.id,
+        due_at=due_at,
+        status=status,
+        missed=missed,
+        dataset_id=None if is_skipped else schedule.work.get("dataset_id"),
+        next_step_at=None if is_skipped else database_clock(),
+        created_at=database_clock(),
+        finished_at=database_clock() if is_skipped else None,
+    )
+    session.add(row)
+    session.flush()
+    session.refresh(row)
+    if is_skipped:
+        announce_run(session, schedule, row)
+    of_schedule = RunRow.schedule_id == schedule.id
+    kept = select(RunRow.id).where(of_schedule).order_by(RunRow.id.desc()).limit(_MOST_KEPT)
+    has_ended = RunRow.next_step_at.is_(None)
+    session.execute(delete(RunRow).where(of_schedule, has_ended, RunRow.id.not_in(kept)))
+    return row
+
+
+def now(session: Session) -> datetime:
+    """Returns the database's current time."""
+    return session.scalars(select(database_clock())).one()
+
+
+def _fire(session: Session, row: ScheduleRow) -> None:
+    assert row.next_at is not None
+    times, time = Times(row.cron, row.time_zone), now(session)
+    due_at = max(times.latest(time), row.next_at)
+    missed = times.count(row.next_at, due_at)
+    row.next_at = times.after(time)
+    known = select(RunRow.id).where(RunRow.schedule_id == row.id, RunRow.due_at == due_at)
+    if session.scalar(known) is not None:  # the clock was set back
+        return
+    is_busy = active_run(session, row) is not None
+    add_run(session, row, due_at, missed, RunStatus.SKIPPED if is_busy else RunStatus.RUNNING)
+
+
+def _begin(session: Session, row: RunRow, seconds: float) -> Step:
+    row.attempt += 1
+    row.next_step_at = database_clock(seconds)
+    session.flush()
+    session.refresh(row)
+    schedule = session.get_one(ScheduleRow, row.schedule_id)
+    return Step(copy_row(Schedule, schedule), copy_row(Run, row))
+
+
+def _held(session: Session, run: Run) -> RunRow:
+    """Returns the locked row of a run whose newest step this is.
+
+    Raises:
+        LeaseLostError: It is not.
+    """
+    held = select(RunRow).where(_is_held(run)).with_for_update(of=RunRow)
+    row = session.scalar(held)
+    if row is None:
+        raise LeaseLostError(run.id, run.attempt)
+    return row
+
+
+def _is_held(run: Run) -> Any:
+    return and_(
+        RunRow.id == run.id, RunRow.attempt == run.attempt, RunRow.next_step_at.is_not(None)
+    )
+
+
+def _note_run(run: Run, column: str, session: Session, made_id: str) -> None:
+    is_open = getattr(RunRow, column).is_(None)
+    note = update(RunRow).where(_is_held(run), is_open).values({column: made_id})
+    if session.scalar(note.returning(RunRow.id)) is None:
+        raise LeaseLostError(run.id, run.attempt)
