@@ -35,11 +35,13 @@ from service.routes import (
     jobs,
     presets,
     privacy_ledgers,
+    schedules,
     sessions,
     sign_on,
     webhooks,
     work,
 )
+from service.schedule_runs import ScheduleRunner
 from service.settings import ServiceSettings
 from service.site import guide_pages, pages
 from service.webhook_delivery import Deliverer
@@ -81,6 +83,7 @@ def create_app(settings: ServiceSettings) -> FastAPI:
         sessions,
         connections,
         webhooks,
+        schedules,
         work,
     ):
         app.include_router(part.router, dependencies=checks)
@@ -102,7 +105,10 @@ def create_app(settings: ServiceSettings) -> FastAPI:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Runs background tasks while the application runs, and closes its resources afterwards."""
     resources: Resources = app.state.resources
-    background = [asyncio.create_task(_watch_lag(resources.metrics))]
+    background = [
+        asyncio.create_task(_watch_lag(resources.metrics)),
+        asyncio.create_task(ScheduleRunner(resources).run()),
+    ]
     if resources.settings.preload_torch:
         background.append(asyncio.create_task(_warm(resources)))
     if resources.settings.outside_hosts:

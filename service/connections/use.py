@@ -106,6 +106,34 @@ def tables_of(resources: Resources, connection: Connection) -> list[str] | None:
         return read_isolated(work, file, resources.settings, time_limit="outside_timeout_seconds")
 
 
+def checked_source(resources: Resources, workspace: Workspace, body: SourceBody) -> Connection:
+    """Returns the connection of a source, to which the members fit; nothing is read.
+
+    Raises:
+        NotFoundError: The workspace has no such connection.
+        RequestError: The connection cannot be used, or a member does not fit it.
+    """
+    connection = workspace.connections.get(body.connection)
+    _require_members(body, checked_place(resources, connection.url, "/connection"))
+    return connection
+
+
+def check_target(
+    resources: Resources, connection: Connection, body: TargetBody, format: str, *, is_archive: bool
+) -> None:
+    """Checks that a sample can be written to a connection; nothing is written.
+
+    Args:
+        format: Format of the sample's tables.
+        is_archive: Whether the sample is a ZIP file of tables.
+
+    Raises:
+        RequestError: The connection cannot be used, or a member does not fit it.
+    """
+    place = checked_place(resources, connection.url, "/connection")
+    _require_target(body, place, format, is_archive=is_archive)
+
+
 def read_table(
     resources: Resources, workspace: Workspace, body: SourceBody, file: BinaryIO
 ) -> Upload:
@@ -116,9 +144,7 @@ def read_table(
         RequestError, SourceError: The connection cannot be used, or has no such table.
         TableLimitError, TooLargeError: The table is too large, or takes too long.
     """
-    connection = workspace.connections.get(body.connection)
-    place = checked_place(resources, connection.url, "/connection")
-    _require_members(body, place)
+    connection = checked_source(resources, workspace, body)
     wanted = Wanted(body.table, body.query, body.key)
     work = partial(
         fetch, opened=opened(resources, connection), wanted=wanted, settings=resources.settings
@@ -150,8 +176,8 @@ def write_sample(
         RequestError, TargetError: The connection cannot be used, or refuses the rows.
         TableLimitError: It takes too long.
     """
-    place = checked_place(resources, connection.url, "/connection")
-    _require_target(body, place, format, is_archive=table_format(file) == "zip")
+    is_archive = table_format(file) == "zip"
+    check_target(resources, connection, body, format, is_archive=is_archive)
     work = partial(
         store,
         opened=opened(resources, connection),

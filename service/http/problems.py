@@ -289,7 +289,7 @@ def _members(error: Exception) -> dict[str, Any]:
     members: dict[str, Any] = {}
     problems: Iterable[Problem] = getattr(error, "problems", ())
     if problems:
-        members["errors"] = [_stated(problem) for problem in problems]
+        members["errors"] = [stated(problem) for problem in problems]
     if isinstance(error, errors.LimitError):
         members |= {"limit": error.limit, "setting": error.setting}
     for name in ("offered", "readable", "writable"):
@@ -317,7 +317,8 @@ def _advice(error: Exception) -> str | None:
     return getattr(error, "advice", None)
 
 
-def _stated(problem: Problem) -> dict[str, Any]:
+def stated(problem: Problem) -> dict[str, Any]:
+    """Returns a problem as JSON, without the members that do not apply."""
     return {name: value for name, value in asdict(problem).items() if value is not None}
 
 

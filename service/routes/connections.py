@@ -150,11 +150,11 @@ async def export_sample(
     format Parquet, a bucket all. The sample must be a job's: see `job` in its request.
     """
     note_connection(request, body.connection)
-    export = partial(_export, result_id, body, workspace, resources)
+    export = partial(export_result, result_id, body, workspace, resources)
     return await resources.connections.run(export)
 
 
-def _export(
+def export_result(
     result_id: str, body: TargetBody, workspace: OpenedWorkspace, resources: Resources
 ) -> ExportBody:
     """Writes a sample to a connection. Returns the response body."""

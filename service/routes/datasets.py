@@ -136,7 +136,7 @@ async def upload(
         body = await run_in_threadpool(validated, await request.body(), SourceBody)
         note_connection(request, body.connection)
         contents: tuple[Any, ...] = (body.model_dump(mode="json"),)
-        make = partial(_imported, resources, workspace, body)
+        make = partial(import_table, resources, workspace, body)
         return await _made_once(request, workspace, key, contents, make)
     limits, readable = resources.settings, (JSON_TYPE, *DATASET_TYPES)
     async with received(request, limits, readable, limits.max_tables) as table:
@@ -278,7 +278,7 @@ def delete_dataset(
     response.headers["Kept-Models"] = str(n_kept)
 
 
-async def _imported(resources: Resources, workspace: Workspace, body: SourceBody) -> DatasetBody:
+async def import_table(resources: Resources, workspace: Workspace, body: SourceBody) -> DatasetBody:
     """Makes a dataset of a table of a connection, and returns its response body."""
     with tempfile.TemporaryFile(prefix="gcvae-import-") as file:
         read = partial(read_table, resources, workspace, body, file)

@@ -133,7 +133,9 @@ async def sample_model(
     request_sha256 = fingerprint(
         request, body.model_dump(mode="json"), *([] if table is None else [table])
     )
-    spec = await run_in_threadpool(_spec, model, body, _seed(body, key, request_sha256), table)
+    spec = await run_in_threadpool(
+        sample_spec, model, body, _seed(body, key, request_sha256), table
+    )
     n_rows = expected_rows(model, spec) if spec.rows is None else spec.rows
     member = "rows" if spec.rows is not None else "scale" if spec.parents is None else "parents"
     check_rows(n_rows, resources, f"/{member}")
@@ -200,7 +202,9 @@ def _seed(body: NewSampleBody, key: str | None, request_sha256: str) -> int:
     return fresh_seed() if key is None else derived_seed(key, request_sha256)
 
 
-def _spec(model: Model, body: NewSampleBody, seed: int, table_name: str | None) -> SampleSpec:
+def sample_spec(
+    model: Model, body: NewSampleBody, seed: int, table_name: str | None = None
+) -> SampleSpec:
     """Returns the validated specification of a sample, as a job stores it."""
     of_database: dict[str, Any] = {
         "scale": body.scale,

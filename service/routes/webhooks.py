@@ -50,7 +50,7 @@ class DeliveryBody(BaseModel):
     id: str = Field(description="id of the event; the receiver gets it in `webhook-id`")
     webhook_id: str
     type: EventType
-    subject: str = Field(description="id of the job, key or webhook that the event is about")
+    subject: str = Field(description="id of the job, key, schedule or webhook")
     attempts: int
     next_attempt_at: datetime | None = Field(
         description="null if the delivery succeeded or was given up"
@@ -65,8 +65,8 @@ class DeliveryBody(BaseModel):
 def create_webhook(
     body: NewWebhookBody, workspace: Workspace, resources: Shared, response: Response
 ) -> CreatedWebhookBody:
-    """Create a webhook, which is told of ended jobs, ready reports and keys that expire within a
-    week. Its host must be allowed by the operator. Requires the scope `admin`.
+    """Create a webhook, which is told of ended jobs and runs, ready reports and keys that expire
+    within a week. Its host must be allowed by the operator. Requires the scope `admin`.
     """
     resources.outside.require_allowed(body.url, "/url")
     webhook, secret = workspace.webhooks.create(body.url, body.events)

@@ -1,0 +1,62 @@
+"""Types of the columns of a source, and the differences between two of its versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from catalog.records import Dataset, Document
+from gcvae.errors import Problem
+from gcvae.schema.kinds import ColumnKind
+
+_TYPES: dict[str | None, str] = {
+    ColumnKind.CONTINUOUS: "number",
+    ColumnKind.INTEGER: "number",
+    ColumnKind.DATETIME: "date",
+    ColumnKind.BOOLEAN: "boolean",
+    ColumnKind.IDENTIFIER: "identifier",
+}
+_ANY = "any"
+_WIDE = {"boolean", "identifier"}
+"""Types of columns of numbers, or of text: other rows of the same column may have either."""
+
+
+def column_types(dataset: Dataset) -> dict[str, str]:
+    """Returns the type of each column: number, text, date, boolean or identifier; `any` for columns
+    that are constant or dropped. In a database, names are `table.column`."""
+    tables = {f"{table['name']}.": table["schema"] for table in dataset.tables or ()}
+    return {
+        f"{table}{column['name']}": _type_of(column)
+        for table, schema in (tables or {"": dataset.schema}).items()
+        for column in schema["columns"]
+    }
+
+
+def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[Problem]:
+    """Returns the columns that were added or removed, or whose type has changed.
+
+    >>> print(*differences({"a": "number", "b": "text"}, {"b": "date", "c": "text"}), sep="; ")
+    column 'a': the column is missing; column 'b': its type is date (expected: text); column 'c': \
+the column is new
+    """
+    found = []
+    for name in dict.fromkeys((*before, *after)):
+        if name not in after:
+            found.append(Problem("the column is missing", column=name))
+        elif name not in before:
+            found.append(Problem("the column is new", column=name))
+        elif not _may_be_same(before[name], after[name]):
+            message = f"its type is {after[name]}"
+            found.append(Problem(message, column=name, expected=before[name]))
+    return found
+
+
+def _type_of(column: Document) -> str:
+    if (kind := column.get("kind")) in (ColumnKind.ORDINAL, ColumnKind.CATEGORICAL):
+        has_text = any(isinstance(level, str) for level in column.get("levels") or ())
+        return "text" if has_text else "number"
+    return _TYPES.get(kind, _ANY)
+
+
+def _may_be_same(one: str, other: str) -> bool:
+    both = {one, other}
+    return len(both) == 1 or _ANY in both or ("date" not in both and not both.isdisjoint(_WIDE))

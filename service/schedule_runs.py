@@ -1,0 +1,233 @@
+"""Does the runs of schedules: reads the source, trains, samples and writes the sample out.
+
+Each API process looks for due runs. The steps of a run call the functions of the REST calls that do
+the same; between them, the run waits for its jobs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from functools import partial
+from http import HTTPStatus
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from catalog.errors import LeaseLostError
+from catalog.jobs.jobs import RequestContext, in_request
+from catalog.records import Deed, Failed, Job, JobStatus, Run, Schedule, Scoring
+from catalog.schedules.runs import Step
+from gcvae.errors import Problem, SchemaError
+from gcvae.numerics.seeds import fresh_seed
+from service.bodies import NewModelBody, TrainingBody
+from service.column_types import column_types, differences
+from service.connections.use import SourceBody, TargetBody
+from service.database_samples import expected_rows
+from service.http.problems import KINDS, kind_of, stated
+from service.resources import Resources
+from service.routes.connections import export_result
+from service.routes.datasets import import_table
+from service.routes.models import enqueue_model
+from service.routes.samples import NewSampleBody, check_rows, enqueue_sample, sample_spec
+
+_AT_ONCE = 2
+_LOOK_SECONDS = 1.0
+_LEASE_SECONDS = 60.0
+_PASSING = (429, 503)
+"""Statuses of errors that pass by themselves."""
+
+log = logging.getLogger("service")
+
+
+class _FailedRunError(Exception):
+    """A run cannot succeed any more."""
+
+    def __init__(self, code: str, message: str, differences: list[Problem] | None = None) -> None:
+        super().__init__(message)
+        self.document = Failed(code, message, tuple(map(stated, differences or ()))).to_json()
+        if differences is not None:
+            self.document["differences"] = [str(problem) for problem in differences]
+
+
+class ScheduleRunner:
+    """Begins due runs of all workspaces and does their steps, until cancelled."""
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+        self._runs = resources.catalog.runs
+        self._steps: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Does due steps until cancelled. If the database does not answer, it is asked again."""
+        while True:
+            try:
+                await asyncio.to_thread(self._runs.fire)
+                free = _AT_ONCE - len(self._steps)
+                for step in await asyncio.to_thread(self._runs.take, _LEASE_SECONDS, free):
+                    task = asyncio.create_task(self._do(step))
+                    self._steps.add(task)
+                    task.add_done_callback(self._steps.discard)
+            except SQLAlchemyError:
+                log.warning("the records of schedules do not answer")
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _do(self, step: Step) -> None:
+        """Does a step and records what became of it; without a record, it is done again."""
+        run, keeping = step.run, asyncio.create_task(self._keep(step.run))
+        try:
+            with in_request(RequestContext(request_id=run.id)):
+                error = await self._attempt(step)
+            if isinstance(error, _FailedRunError):
+                await asyncio.to_thread(self._runs.close, run, error.document)
+            elif error is not None:
+                await self._refused(run, error)
+        except LeaseLostError:
+            log.warning("a step of run %s was taken by another process", run.id)
+        except SQLAlchemyError:
+            log.warning("the database does not answer; run %s goes on later", run.id)
+        finally:
+            keeping.cancel()
+
+    async def _attempt(self, step: Step) -> Exception | None:
+        """Does a step. Returns the error that prevented it, if there is one."""
+        schedule, run = step.schedule, step.run
+        try:
+            if run.dataset_id is None:
+                await self._import(schedule, run)
+            elif run.training_job_id is None:
+                await asyncio.to_thread(self._train, schedule, run)
+            elif run.sample_job_id is None:
+                await asyncio.to_thread(self._sample, schedule, run)
+            else:
+                await self._export(schedule, run)
+        except (LeaseLostError, SQLAlchemyError):
+            raise
+        except Exception as error:
+            return error
+        return None
+
+    async def _refused(self, run: Run, error: Exception) -> None:
+        if not isinstance(error, tuple(KINDS)):
+            log.error("run %s failed", run.id, exc_info=error)
+            reason = f"the log has the reason under run {run.id}"
+            document = Failed("internal-error", reason).to_json()
+            await asyncio.to_thread(self._runs.close, run, document)
+            return
+        kind = kind_of(error)
+        problems = tuple(stated(problem) for problem in getattr(error, "problems", ()))
+        document = Failed(kind.name, str(error), problems).to_json()
+        what = self._runs.try_again if kind.status in _PASSING else self._runs.close
+        await asyncio.to_thread(what, run, document)
+
+    async def _keep(self, run: Run) -> None:
+        """Extends the lease of a step until cancelled or lost."""
+        with suppress(LeaseLostError):
+            while True:
+                await asyncio.sleep(_LEASE_SECONDS / 3)
+                with suppress(SQLAlchemyError):
+                    await asyncio.to_thread(self._runs.keep, run, _LEASE_SECONDS)
+
+    async def _import(self, schedule: Schedule, run: Run) -> None:
+        """Makes a dataset of the schedule's source."""
+        body = SourceBody.model_validate(schedule.work["source"])
+        workspace = self._resources.catalog.workspace(schedule.workspace)
+        try:
+            with self._runs.making(run, "dataset_id"):
+                dataset = await import_table(self._resources, workspace, body)
+        except SchemaError as error:
+            if schedule.columns is None:
+                raise
+            # The messages of these problems may quote cells.
+            names = dict.fromkeys(p.column for p in error.problems if p.column is not None)
+            misfit = [Problem("the column does not fit the schema", column=name) for name in names]
+            changed = _FailedRunError("schema-changed", f"the source has changed: {error}", misfit)
+            changed.document["problems"] = [stated(problem) for problem in error.problems]
+            raise changed from None
+        await self._done(schedule, run, "POST /v1/datasets", f"/v1/datasets/{dataset.id}")
+
+    def _train(self, schedule: Schedule, run: Run) -> None:
+        """Queues the training, if the source has the columns that the schedule knows."""
+        workspace = self._resources.catalog.workspace(schedule.workspace)
+        dataset = workspace.datasets.get(str(run.dataset_id))
+        if "source" in schedule.work:
+            found = column_types(dataset)
+            if schedule.columns is None:
+                self._runs.learn(run, found)
+            elif different := differences(schedule.columns, found):
+                message = "the source has changed: " + "; ".join(map(str, different))
+                raise _FailedRunError("schema-changed", message, different)
+        body = NewModelBody(
+            dataset_id=dataset.id,
+            name=schedule.name,
+            training=TrainingBody.model_validate(schedule.work["training"]),
+            scoring=Scoring(schedule.work["scoring"]),
+        )
+        with self._runs.making(run, "training_job_id"):
+            model = enqueue_model(self._resources, workspace, body)
+        self._note(schedule, run, "POST /v1/models", f"/v1/jobs/{model.job_id}")
+        self._runs.done(run)
+
+    def _sample(self, schedule: Schedule, run: Run) -> None:
+        """Queues the sample, or ends the run if there is none."""
+        workspace = self._resources.catalog.workspace(schedule.workspace)
+        job = _succeeded(workspace.jobs.get(str(run.training_job_id)), "training")
+        if schedule.work["sample"] is None:
+            self._runs.close(run, None)
+            return
+        body = NewSampleBody.model_validate(schedule.work["sample"])
+        model = workspace.models.get(str(job.model_id))
+        spec = sample_spec(model, body, fresh_seed() if body.seed is None else body.seed)
+        check_rows(spec.rows or expected_rows(model, spec), self._resources, "/sample/rows")
+        with self._runs.making(run, "sample_job_id"):
+            made = enqueue_sample(self._resources, workspace, model, spec, body.priority)
+        action = "POST /v1/models/{model_id}/samples"
+        self._note(schedule, run, action, f"/v1/jobs/{made.job_id}")
+        self._runs.done(run)
+
+    async def _export(self, schedule: Schedule, run: Run) -> None:
+        """Writes the sample to a connection, if the schedule says so, and ends the run."""
+        workspace = self._resources.catalog.workspace(schedule.workspace)
+        job_id = str(run.sample_job_id)
+        job = _succeeded(await asyncio.to_thread(workspace.jobs.get, job_id), "sample")
+        if schedule.work["export"] is not None:
+            body = TargetBody.model_validate(schedule.work["export"])
+            if run.export_begun and body.if_exists != "replace":
+                reason = "the service stopped while rows were written; check the target"
+                raise _FailedRunError("export-interrupted", reason)
+            await asyncio.to_thread(self._runs.begin_export, run)
+            export = partial(export_result, str(job.result_id), body, workspace, self._resources)
+            await self._resources.connections.run(export)
+            action = "POST /v1/samples/{result_id}/export"
+            await asyncio.to_thread(self._note, schedule, run, action, None)
+        await asyncio.to_thread(self._runs.close, run, None)
+
+    async def _done(self, schedule: Schedule, run: Run, action: str, made: str) -> None:
+        await asyncio.to_thread(self._note, schedule, run, action, made)
+        await asyncio.to_thread(self._runs.done, run)
+
+    def _note(self, schedule: Schedule, run: Run, action: str, made: str | None) -> None:
+        """Appends a line to the audit log, as a request that does the same would."""
+        self._resources.catalog.audit.append(
+            Deed(
+                workspace=schedule.workspace,
+                actor=schedule.id,
+                action=action,
+                subject=f"/v1/schedules/{schedule.id}/runs/{run.id}",
+                made=made,
+                status=HTTPStatus.CREATED,
+                request_id=run.id,
+            )
+        )
+
+
+def _succeeded(job: Job, what: str) -> Job:
+    """Returns a job that has succeeded.
+
+    Raises:
+        _FailedRunError: It has failed or was cancelled.
+    """
+    if job.status is not JobStatus.SUCCEEDED:
+        error = job.error or {"code": job.status.value, "message": f"job {job.id} was cancelled"}
+        raise _FailedRunError(error["code"], f"the {what} failed: {error['message']}")
+    return job
