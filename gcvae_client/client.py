@@ -23,7 +23,6 @@ from gcvae_client.bodies import (
     rows_body,
 )
 from gcvae_client.connection import Body, Call
-from gcvae_client.connections import Connections
 from gcvae_client.databases import database_body, is_database, wanted_database
 from gcvae_client.errors import Document, NotFoundError
 from gcvae_client.frames import (
@@ -42,13 +41,14 @@ from gcvae_client.resources import (
     model_id_of,
     place_of,
 )
+from gcvae_client.schedules import Schedules
 from gcvae_client.service import Place, document_of
 
 _MAPS = (".json", ".png", ".svg")
 _REPORTS = (".json", ".html")
 
 
-class Client(Connections):
+class Client(Schedules):
     """Client of a gcvae service.
 
     Methods return the JSON objects of the REST API as dictionaries. Those of datasets, models and
@@ -697,7 +697,7 @@ class Client(Connections):
         return page
 
     def delete(self, resource: Resource, *, cascade: bool = False) -> None:
-        """Deletes a dataset, a model, a connection, a webhook or a result.
+        """Deletes a dataset, a model, a connection, a webhook, a schedule or a result.
 
         Args:
             resource: Its id or its dictionary.

@@ -13,10 +13,11 @@ RESULTS = {
 """Name of each collection of results in URLs, by the prefix of the results' ids."""
 
 _COLLECTIONS = {
-    "ds": "datasets", "mdl": "models", "con": "connections", "whk": "webhooks",
+    "ds": "datasets", "mdl": "models", "con": "connections", "whk": "webhooks", "sch": "schedules",
 } | RESULTS  # fmt: skip
 _KINDS = {
     "ds": "dataset", "mdl": "model", "job": "job", "con": "connection", "whk": "webhook",
+    "sch": "schedule",
 } | dict.fromkeys(RESULTS, "result")  # fmt: skip
 
 
@@ -66,6 +67,16 @@ def webhook_id_of(webhook: Resource) -> str:
     return _id_of(webhook, "webhook")
 
 
+def schedule_id_of(schedule: Resource) -> str:
+    """Returns the id of a schedule, which is given as its id or its JSON object.
+
+    Raises:
+        TypeError: The argument is neither an id nor a JSON object that contains one.
+        ValueError: The id is that of something else.
+    """
+    return _id_of(schedule, "schedule")
+
+
 def any_id_of(resource: Resource) -> str:
     """Returns the id of anything but a job, given as its id or JSON object.
 
@@ -73,7 +84,7 @@ def any_id_of(resource: Resource) -> str:
         TypeError: The argument is neither an id nor a JSON object that contains one.
         ValueError: The id is that of a job, or is unknown.
     """
-    found = _own_id(resource, "dataset, model, connection, webhook or result")
+    found = _own_id(resource, "dataset, model, connection, webhook, schedule or result")
     if kind_of(found) in (None, "job"):
         raise ValueError(f"{found!r} is not the id of a {', '.join(_COLLECTIONS.values())}")
     return found

@@ -20,7 +20,8 @@ class Webhooks(Service):
 
         Args:
             url: URL to which events are sent; the operator must have allowed its host.
-            events: Types of the events: `job.ended`, `report.ready`, `key.expiring`. Default: all.
+            events: Types of the events: `job.ended`, `report.ready`, `key.expiring`, `run.ended`.
+                Default: all.
 
         Raises:
             InvalidError: The URL is invalid, or its host is not allowed.

@@ -105,7 +105,9 @@ class RunBody(BaseModel):
     status: RunStatus = Field(
         description="skipped: an earlier run was still running when it was due"
     )
-    missed: int = Field(description="due times before, at which no service was running")
+    missed: int = Field(
+        description="due times before, at which no service was running; at most 10,000"
+    )
     dataset_id: str | None
     training_job_id: str | None
     model_id: str | None

@@ -33,6 +33,7 @@ PATHS = (
     "/work",
     "/webhooks",
     "/connections",
+    "/schedules",
 )
 _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -53,3 +54,32 @@ def test_a_model_is_trained_on_a_connection_and_its_rows_are_written_back(
             client.import_table("shop", table="orders")
     with closing(sqlite3.connect(folder / "shop.sqlite")) as lite:
         assert lite.execute("SELECT count(*) FROM drawn").fetchone() == (25,)
+
+
+def test_a_model_is_trained_again_by_a_schedule(service: Running, folder: Path) -> None:
+    with Client(service.url) as client:
+        shop = client.create_connection("shop", "sqlite:///shop.sqlite")
+        schedule = client.create_schedule(
+            "nightly",
+            "0 3 * * *",
+            source={"connection": shop, "table": "orders"},
+            training={"preset": "fast", "max_steps": 5, "device": "cpu"},
+            sample={"rows": 9, "format": "parquet"},
+            export={"connection": "shop", "table": "drawn", "if_exists": "replace"},
+            paused=True,
+        )
+        assert [one["id"] for one in client.schedules()] == [schedule["id"]]
+        client.run_schedule(schedule)
+        until = time.monotonic() + 60
+        while (run := next(client.runs(schedule)))["status"] == "running":
+            assert time.monotonic() < until
+        assert run["status"] == "succeeded", run["error"]
+        assert client.model(run["model_id"])["name"] == "nightly"
+        changed = client.change_schedule(schedule, cron="0 4 * * *", paused=False, columns=None)
+        assert client.schedule(schedule) == changed
+        assert (changed["cron"], changed["columns"]) == ("0 4 * * *", None)
+        client.delete(schedule)
+        with pytest.raises(NotFoundError):
+            client.schedule(schedule["id"])
+    with closing(sqlite3.connect(folder / "shop.sqlite")) as lite:
+        assert lite.execute("SELECT count(*) FROM drawn").fetchone() == (9,)

@@ -55,25 +55,32 @@ function card(one, draw, isAdmin) {
     h("div.row", {}, workButton("button", "Test", told, test), isAdmin ? remove : null), told);
 }
 
-/** Returns a form that makes a dataset of a table of a connection; null if there are no connections. */
-export function sourceForm(connections, go) {
-  if (!connections.length) return null;
-  const told = h("div");
+/** Returns the inputs that name a table of a connection, and a function that returns the source as the API takes it. */
+export function sourceInputs(connections) {
   const which = h("select", { onchange: () => adapt() }, connections.map((one) => h("option", { value: one.name }, one.name)));
   const kind = h("select", {});
   const what = h("input", { required: true, size: 40, autocomplete: "off", spellcheck: false });
-  const button = h("button.main", { type: "submit" }, "Read table");
   const adapt = () => {
     const { url } = connections.find(({ name }) => name === which.value);
     const isOfFiles = /^(s3|https?):/i.test(url);
     fill(kind, (isOfFiles ? [["key", "File"]] : [["table", "Table"], ["query", "Query"]]).map(([value, text]) => h("option", { value }, text)));
   };
   adapt();
+  const fields = [["Connection", which], ["Read a", kind], ["Name, statement or path", what]].map(([text, input]) => h("label.field", {}, text, input));
+  return [fields, () => ({ connection: which.value, [kind.value]: what.value.trim() })];
+}
+
+/** Returns a form that makes a dataset of a table of a connection; null if there are no connections. */
+export function sourceForm(connections, go) {
+  if (!connections.length) return null;
+  const told = h("div");
+  const [fields, source] = sourceInputs(connections);
+  const button = h("button.main", { type: "submit" }, "Read table");
   const onsubmit = submitting(button, told, async () => {
-    const dataset = await read("/v1/datasets", { method: "POST", json: { connection: which.value, [kind.value]: what.value.trim() } });
+    const dataset = await read("/v1/datasets", { method: "POST", json: source() });
     go(`/datasets/${dataset.id}`);
   });
   return h("form.card.stack", { onsubmit, "aria-label": "Read a table from a connection" },
     h("h2", {}, "Or read a table from a connection"),
-    h("div.row.foot", {}, h("label.field", {}, "Connection", which), h("label.field", {}, "Read a", kind), h("label.field", {}, "Name, statement or path", what), button), told);
+    h("div.row.foot", {}, fields, button), told);
 }

@@ -48,7 +48,7 @@ export async function show({ place, words: [kind], signal, session }) {
     history.replaceState(null, "", query.size ? `?${query}` : location.pathname);
     await firstPage(list, kind, query, table, signal);
   };
-  fill(place, head({ title: list.title, actions: kind === "jobs" ? ofAdministrators(session) : kind === "datasets" ? [h("a.button", { href: "/connections" }, "Connections")] : [] }), controls(list, asked, find, table), table);
+  fill(place, head({ title: list.title, actions: kind === "jobs" ? ofAdministrators(session) : kind === "datasets" ? [h("a.button", { href: "/connections" }, "Connections"), h("a.button", { href: "/schedules" }, "Schedules")] : [] }), controls(list, asked, find, table), table);
   await find();
 }
 

@@ -12,6 +12,7 @@ const PAGES = [
   [/^\/datasets\/([^/]+)\/?$/, () => import("./dataset.js")],
   [/^\/work\/?$/, () => import("./work.js")],
   [/^\/connections\/?$/, () => import("./connections.js")],
+  [/^\/schedules\/?$/, () => import("./schedules.js")],
   [/^\/webhooks\/?$/, () => import("./webhooks.js")],
   [/^\/jobs\/([^/]+)\/?$/, () => import("./job.js")],
   [/^\/models\/([^/]+)(?:\/([a-z]+))?\/?$/, () => import("./model.js")],

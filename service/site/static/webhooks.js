@@ -6,7 +6,7 @@ import { fill, h } from "./elements.js";
 import { count, exactTime } from "./words.js";
 
 const EVERY_MILLISECONDS = 3_000;
-const EVENTS = [["job.ended", "Job ended"], ["report.ready", "Report ready"], ["key.expiring", "API key expires within a week"]];
+const EVENTS = [["job.ended", "Job ended"], ["report.ready", "Report ready"], ["key.expiring", "API key expires within a week"], ["run.ended", "Run of a schedule ended"]];
 
 export async function show({ place, signal, reveal }) {
   const told = h("div");

@@ -1,0 +1,104 @@
+"""Methods of the client that concern schedules: trainings that the service repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gcvae_client.connections import Connections
+from gcvae_client.errors import Document
+from gcvae_client.resources import Resource, connection_id_of, dataset_id_of, schedule_id_of
+
+
+class Schedules(Connections):
+    """Base class of `Client` with the methods for schedules."""
+
+    def create_schedule(
+        self,
+        name: str,
+        cron: str,
+        *,
+        source: Document | None = None,
+        dataset: Resource | None = None,
+        time_zone: str = "UTC",
+        training: Mapping[str, Any] | None = None,
+        scoring: str = "full",
+        sample: Mapping[str, Any] | None = None,
+        export: Document | None = None,
+        paused: bool = False,
+    ) -> Document:
+        """Creates a schedule, whose runs read a table, train a model on it and generate a sample.
+
+        Args:
+            cron: Times of the runs: minute, hour, day of month, month and day of week, as in cron.
+            source: Table of a connection that each run reads: `connection`, and the other arguments
+                of `import_table`.
+            dataset: Existing dataset, instead of a source.
+            time_zone: Time zone of `cron`, such as Europe/Berlin.
+            training: Options of the training, such as `preset`.
+            scoring: Limit on the scores of the models: `full`, `flag` or `off`.
+            sample: Members of the request for a sample, such as `rows`. Default: no sample.
+            export: Where to write the sample: `connection`, `table` or `key`, and `if_exists`
+                (`append` or `replace`). Default: nowhere.
+            paused: Whether the schedule runs only on request.
+
+        Raises:
+            InvalidError: A member is invalid.
+            NotFoundError: The workspace has no such connection or dataset.
+            ConflictError: There is a schedule with this name already.
+        """
+        asked = {
+            "name": name, "cron": cron, "time_zone": time_zone, "paused": paused,
+            "source": _of_connection(source), "export": _of_connection(export),
+            "dataset_id": None if dataset is None else dataset_id_of(dataset),
+            "training": training, "scoring": scoring, "sample": sample,
+        }  # fmt: skip
+        body = {member: value for member, value in asked.items() if value is not None}
+        found: Document = self._json("POST", "/v1/schedules", body=lambda _: {"json": body})
+        return found
+
+    def schedules(self) -> Iterator[Document]:
+        """Yields all schedules of the workspace, the newest first."""
+        return self._items("/v1/schedules")
+
+    def schedule(self, schedule: Resource) -> Document:
+        """Returns the current state of a schedule."""
+        found: Document = self._json("GET", f"/v1/schedules/{schedule_id_of(schedule)}")
+        return found
+
+    def change_schedule(self, schedule: Resource, **changes: Any) -> Document:
+        """Changes a schedule and returns it.
+
+        Args:
+            changes: New `name`, `cron`, `time_zone` or `paused`; `columns=None` accepts a source
+                whose columns have changed.
+
+        Raises:
+            InvalidError: A member is invalid.
+        """
+        path = f"/v1/schedules/{schedule_id_of(schedule)}"
+        found: Document = self._json("PATCH", path, body=lambda _: {"json": changes})
+        return found
+
+    def run_schedule(self, schedule: Resource) -> Document:
+        """Starts a run of a schedule now and returns it.
+
+        Raises:
+            ConflictError: A run of the schedule is still running.
+        """
+        found: Document = self._json("POST", f"/v1/schedules/{schedule_id_of(schedule)}/runs")
+        return found
+
+    def runs(self, schedule: Resource) -> Iterator[Document]:
+        """Yields the last 1,000 runs of a schedule, the newest first.
+
+        Each has a `status` (`running`, `succeeded`, `failed` or `skipped`), the number of `missed`
+        due times before it, the ids of what it has made, and its `error`.
+        """
+        return self._items(f"/v1/schedules/{schedule_id_of(schedule)}/runs")
+
+
+def _of_connection(place: Document | None) -> Document | None:
+    if place is None:
+        return None
+    return {**place, "connection": connection_id_of(place["connection"])}

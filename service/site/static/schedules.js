@@ -1,0 +1,95 @@
+// The page of schedules: trainings that the service repeats, and the log of their runs.
+
+import { ask, pause, read } from "./api.js";
+import { dataTable, deleteButton, findingList, head, status, submitting, when, workButton } from "./components.js";
+import { sourceInputs } from "./connections.js";
+import { fill, h } from "./elements.js";
+import { count, exactTime } from "./words.js";
+
+const EVERY_MILLISECONDS = 3_000;
+const MISSED = "due times at which no service was running";
+
+export async function show({ place, signal, session, reveal }) {
+  const told = h("div");
+  const list = h("div.stack");
+  const mayWrite = session.scopes.includes("write");
+  const draw = async () => fill(list, ...(await cards(told, draw, mayWrite, signal)));
+  const connections = (await read("/v1/connections?limit=100", { signal })).items;
+  fill(place,
+    head({ crumbs: [["Datasets", "/datasets"]], title: "Schedules", facts: ["Trainings that are repeated at certain times"] }),
+    mayWrite && connections.length ? form(connections, told, draw) : null,
+    connections.length ? null : h("p.soft", {}, "Schedules read tables of ", h("a", { href: "/connections" }, "connections"), ", and there are none."), told, list);
+  for (;;) {
+    if (!list.contains(document.activeElement)) await draw();  // a button that has the focus stays
+    reveal();
+    await pause(EVERY_MILLISECONDS, signal);
+  }
+}
+
+function form(connections, told, draw) {
+  const field = (text, input) => h("label.field", {}, text, input);
+  const name = h("input", { required: true, maxlength: 200 });
+  const cron = h("input", { required: true, maxlength: 100, value: "0 3 * * *", title: "Minute, hour, day of month, month and day of week", spellcheck: false });
+  const zone = h("input", { required: true, maxlength: 100, value: Intl.DateTimeFormat().resolvedOptions().timeZone, spellcheck: false });
+  const [source, given] = sourceInputs(connections);
+  const preset = h("input", { required: true, value: "default", spellcheck: false });
+  const rows = h("input", { type: "number", min: 1 });
+  const where = h("select", {}, h("option", { value: "" }, "Nowhere"), connections.map((one) => h("option", { value: one.name, "data-url": one.url }, one.name)));
+  const target = h("input", { maxlength: 200, spellcheck: false });
+  const how = h("select", {}, h("option", { value: "replace" }, "Replace"), h("option", { value: "append" }, "Append"));
+  const button = h("button.main", { type: "submit" }, "Add schedule");
+  const onsubmit = submitting(button, told, async () => {
+    const json = { name: name.value.trim(), cron: cron.value.trim(), time_zone: zone.value.trim(), source: given(), training: { preset: preset.value.trim() } };
+    if (rows.value) json.sample = { rows: Number(rows.value), format: "parquet" };
+    if (where.value) {
+      const kind = /^s3:/i.test(where.selectedOptions[0].dataset.url) ? "key" : "table";
+      json.export = { connection: where.value, [kind]: target.value.trim() || null, if_exists: how.value };
+    }
+    await ask("/v1/schedules", { method: "POST", json });
+    name.value = "";
+    await draw();
+  });
+  return h("form.card.stack", { onsubmit },
+    h("div.row", {}, field("Name", name), field("Times (cron)", cron), field("Time zone", zone)),
+    h("div.row", {}, source),
+    h("div.row", {}, field("Preset", preset), field("Rows of the sample", rows), field("Write it to", where), field("Table or path", target), field("If it exists", how)),
+    h("div.row", {}, button));
+}
+
+async function cards(told, draw, mayWrite, signal) {
+  const { items } = await read("/v1/schedules?limit=100", { signal });
+  if (!items.length) return [h("p.soft", {}, "There are no schedules.")];
+  return Promise.all(items.map(async (one) => card(one, (await read(`/v1/schedules/${one.id}/runs?limit=10`, { signal })).items, told, draw, mayWrite)));
+}
+
+function card(one, runs, told, draw, mayWrite) {
+  const path = `/v1/schedules/${one.id}`;
+  const act = (text, url, options) => workButton("button", text, told, async () => {
+    await ask(url, options);
+    await draw();
+  });
+  const change = (text, json) => act(text, path, { method: "PATCH", json });
+  const hasChanged = runs[0]?.error?.code === "schema-changed";
+  const from = one.source ? `${one.source.connection}: ${one.source.table ?? one.source.query ?? one.source.key}` : one.dataset_id;
+  const buttons = mayWrite ? h("div.row", {},
+    act("Run now", `${path}/runs`, { method: "POST" }),
+    one.paused ? change("Resume", { paused: false }) : change("Pause", { paused: true }),
+    hasChanged ? change("Accept the changed columns", { columns: null }) : null,
+    deleteButton(path, told, `Delete the schedule ${one.name}?`, "The log of its runs is deleted. Datasets, models and samples are kept.", "Delete", draw)) : null;
+  return h("section.card.stack", { "aria-label": one.name },
+    h("h2", {}, one.name), h("p.tiny", {}, h("code", {}, one.cron), ` ${one.time_zone}, from `, h("code", {}, from)),
+    h("p.soft", {}, one.paused ? "Paused" : `Next run: ${exactTime(one.next_at)}`), buttons,
+    runs.length ? dataTable(`Runs of ${one.name}`, ["Due", "Status", "Made", ["Missed before", "number"], "Remarks"],
+      runs.map((run) => [when(run.due_at), status(run.status), made(run), h("span", { title: MISSED }, count(run.missed)), remarks(run)])) : h("p.soft", {}, "There were no runs yet."));
+}
+
+function made(run) {
+  const links = [["Dataset", "datasets", run.dataset_id], ["Training", "jobs", run.training_job_id], ["Model", "models", run.model_id], ["Sample", "jobs", run.sample_job_id]];
+  return h("span.row", {}, links.filter(([, , id]) => id).map(([text, kind, id]) => h("a", { href: `/${kind}/${id}` }, text)));
+}
+
+function remarks(run) {
+  if (run.status === "skipped") return "An earlier run was still running.";
+  if (!run.error) return run.finished_at ? h("span", {}, "Ended ", when(run.finished_at)) : "";
+  return run.error.problems.length ? findingList(run.error.problems) : run.error.message;
+}
