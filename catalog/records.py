@@ -273,8 +273,8 @@ class Deed:
     """An action, or an attempt at one, to be written to the audit log.
 
     Attributes:
-        actor: Id of an API key or person, `operator` for a command, or `anyone` if the service
-            requires no keys or the person is not known.
+        actor: Id of an API key, person or schedule, `operator` for a command, or `anyone` if the
+            service requires no keys or the person is not known.
         action: HTTP method and route, or the command.
         subject: Path of the request, with its ids and the connection that it uses; for a sign-in,
             the person.

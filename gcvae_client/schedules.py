@@ -66,7 +66,7 @@ class Schedules(Connections):
         found: Document = self._json("GET", f"/v1/schedules/{schedule_id_of(schedule)}")
         return found
 
-    def change_schedule(self, schedule: Resource, **changes: Any) -> Document:
+    def change_schedule(self, /, schedule: Resource, **changes: Any) -> Document:
         """Changes a schedule and returns it.
 
         Args:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from functools import partial
 from http import HTTPStatus
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -70,6 +69,8 @@ class ScheduleRunner:
                     task.add_done_callback(self._steps.discard)
             except SQLAlchemyError:
                 log.warning("the records of schedules do not answer")
+            except Exception:  # of one schedule, which must not stop all others for good
+                log.exception("due schedules cannot be begun")
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _do(self, step: Step) -> None:
@@ -77,21 +78,16 @@ class ScheduleRunner:
         run, keeping = step.run, asyncio.create_task(self._keep(step.run))
         try:
             with in_request(RequestContext(request_id=run.id)):
-                error = await self._attempt(step)
-            if isinstance(error, _FailedRunError):
-                await asyncio.to_thread(self._runs.close, run, error.document)
-            elif error is not None:
-                await self._refused(run, error)
+                await self._attempt(step.schedule, run)
         except LeaseLostError:
             log.warning("a step of run %s was taken by another process", run.id)
-        except SQLAlchemyError:
-            log.warning("the database does not answer; run %s goes on later", run.id)
+        except SQLAlchemyError as error:
+            log.warning("run %s goes on later: %s", run.id, error)
         finally:
             keeping.cancel()
 
-    async def _attempt(self, step: Step) -> Exception | None:
-        """Does a step. Returns the error that prevented it, if there is one."""
-        schedule, run = step.schedule, step.run
+    async def _attempt(self, schedule: Schedule, run: Run) -> None:
+        """Does the next step of a run, or records the error that prevents it."""
         try:
             if run.dataset_id is None:
                 await self._import(schedule, run)
@@ -103,30 +99,25 @@ class ScheduleRunner:
                 await self._export(schedule, run)
         except (LeaseLostError, SQLAlchemyError):
             raise
-        except Exception as error:
-            return error
-        return None
-
-    async def _refused(self, run: Run, error: Exception) -> None:
-        if not isinstance(error, tuple(KINDS)):
-            log.error("run %s failed", run.id, exc_info=error)
-            reason = f"the log has the reason under run {run.id}"
-            document = Failed("internal-error", reason).to_json()
-            await asyncio.to_thread(self._runs.close, run, document)
-            return
-        kind = kind_of(error)
-        problems = tuple(stated(problem) for problem in getattr(error, "problems", ()))
-        document = Failed(kind.name, str(error), problems).to_json()
-        what = self._runs.try_again if kind.status in _PASSING else self._runs.close
-        await asyncio.to_thread(what, run, document)
+        except _FailedRunError as error:
+            await asyncio.to_thread(self._runs.close, run, error.document)
+        except tuple(KINDS) as error:
+            problems = tuple(map(stated, getattr(error, "problems", ())))
+            document = Failed(kind_of(error).name, str(error), problems).to_json()
+            passes = kind_of(error).status in _PASSING
+            record = self._runs.try_again if passes else self._runs.close
+            await asyncio.to_thread(record, run, document)
+        except Exception:
+            log.exception("run %s failed", run.id)
+            why = Failed("internal-error", f"the log has the reason under {run.id}")
+            await asyncio.to_thread(self._runs.close, run, why.to_json())
 
     async def _keep(self, run: Run) -> None:
-        """Extends the lease of a step until cancelled or lost."""
-        with suppress(LeaseLostError):
-            while True:
-                await asyncio.sleep(_LEASE_SECONDS / 3)
-                with suppress(SQLAlchemyError):
-                    await asyncio.to_thread(self._runs.keep, run, _LEASE_SECONDS)
+        """Extends the lease of a step until cancelled."""
+        while True:
+            await asyncio.sleep(_LEASE_SECONDS / 3)
+            with suppress(SQLAlchemyError):
+                await asyncio.to_thread(self._runs.keep, run, _LEASE_SECONDS)
 
     async def _import(self, schedule: Schedule, run: Run) -> None:
         """Makes a dataset of the schedule's source."""
@@ -144,7 +135,8 @@ class ScheduleRunner:
             changed = _FailedRunError("schema-changed", f"the source has changed: {error}", misfit)
             changed.document["problems"] = [stated(problem) for problem in error.problems]
             raise changed from None
-        await self._done(schedule, run, "POST /v1/datasets", f"/v1/datasets/{dataset.id}")
+        made = f"/v1/datasets/{dataset.id}"
+        await asyncio.to_thread(self._done, schedule, run, "POST /v1/datasets", made)
 
     def _train(self, schedule: Schedule, run: Run) -> None:
         """Queues the training, if the source has the columns that the schedule knows."""
@@ -165,8 +157,7 @@ class ScheduleRunner:
         )
         with self._runs.making(run, "training_job_id"):
             model = enqueue_model(self._resources, workspace, body)
-        self._note(schedule, run, "POST /v1/models", f"/v1/jobs/{model.job_id}")
-        self._runs.done(run)
+        self._done(schedule, run, "POST /v1/models", f"/v1/jobs/{model.job_id}")
 
     def _sample(self, schedule: Schedule, run: Run) -> None:
         """Queues the sample, or ends the run if there is none."""
@@ -182,8 +173,7 @@ class ScheduleRunner:
         with self._runs.making(run, "sample_job_id"):
             made = enqueue_sample(self._resources, workspace, model, spec, body.priority)
         action = "POST /v1/models/{model_id}/samples"
-        self._note(schedule, run, action, f"/v1/jobs/{made.job_id}")
-        self._runs.done(run)
+        self._done(schedule, run, action, f"/v1/jobs/{made.job_id}")
 
     async def _export(self, schedule: Schedule, run: Run) -> None:
         """Writes the sample to a connection, if the schedule says so, and ends the run."""
@@ -195,16 +185,20 @@ class ScheduleRunner:
             if run.export_begun and body.if_exists != "replace":
                 reason = "the service stopped while rows were written; check the target"
                 raise _FailedRunError("export-interrupted", reason)
-            await asyncio.to_thread(self._runs.begin_export, run)
-            export = partial(export_result, str(job.result_id), body, workspace, self._resources)
+
+            def export() -> None:
+                self._runs.begin_export(run)
+                export_result(str(job.result_id), body, workspace, self._resources)
+
             await self._resources.connections.run(export)
             action = "POST /v1/samples/{result_id}/export"
             await asyncio.to_thread(self._note, schedule, run, action, None)
         await asyncio.to_thread(self._runs.close, run, None)
 
-    async def _done(self, schedule: Schedule, run: Run, action: str, made: str) -> None:
-        await asyncio.to_thread(self._note, schedule, run, action, made)
-        await asyncio.to_thread(self._runs.done, run)
+    def _done(self, schedule: Schedule, run: Run, action: str, made: str) -> None:
+        """Ends a step that has made something."""
+        self._note(schedule, run, action, made)
+        self._runs.done(run)
 
     def _note(self, schedule: Schedule, run: Run, action: str, made: str | None) -> None:
         """Appends a line to the audit log, as a request that does the same would."""

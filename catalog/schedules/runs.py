@@ -21,7 +21,7 @@ from catalog.database.tables import JobRow, RunRow, ScheduleRow
 from catalog.errors import LeaseLostError
 from catalog.idempotency import noting
 from catalog.ids import new_id
-from catalog.records import Document, JobStatus, Run, RunStatus, Schedule
+from catalog.records import Document, Failed, JobStatus, Run, RunStatus, Schedule
 from catalog.rows import Records, copy_row
 from catalog.schedules.times import Times
 from catalog.webhooks.events import announce_run
@@ -68,6 +68,8 @@ class Runs(Records):
     def take(self, seconds: float, at_once: int) -> list[Step]:
         """Returns at most `at_once` steps that are due, which begin now.
 
+        A run whose steps were begun `MOST_ATTEMPTS` times has failed.
+
         Args:
             seconds: Time after which a step without a result is due again.
         """
@@ -75,8 +77,9 @@ class Runs(Records):
             return []
         with self._database.writing() as session:
             due = select(RunRow).where(_DUE).order_by(RunRow.next_step_at).limit(at_once)
-            locked = due.with_for_update(skip_locked=True, of=RunRow)
-            return [_begin(session, row, seconds) for row in session.scalars(locked).all()]
+            rows = session.scalars(due.with_for_update(skip_locked=True, of=RunRow)).all()
+            steps = [_begin(session, row, seconds) for row in rows]
+            return [step for step in steps if step is not None]
 
     @contextmanager
     def making(self, run: Run, column: str) -> Iterator[None]:
@@ -90,8 +93,11 @@ class Runs(Records):
             yield
 
     def keep(self, run: Run, seconds: float) -> None:
-        """Extends the time of a step that is being done."""
-        self._change(run, next_step_at=database_clock(seconds))
+        """Extends the time of a step that is being done; of one that is done it has no effect."""
+        is_open = RunRow.next_step_at > database_clock()
+        extended = update(RunRow).where(_is_held(run), is_open)
+        with self._database.writing() as session:
+            session.execute(extended.values(next_step_at=database_clock(seconds)))
 
     def begin_export(self, run: Run) -> None:
         """Records that the sample of a run is being written to a connection."""
@@ -108,22 +114,15 @@ class Runs(Records):
             session.get_one(ScheduleRow, run.schedule_id).columns = columns
 
     def try_again(self, run: Run, error: Document) -> None:
-        """Records that a step cannot be done now: it is due again after a pause that doubles with
-        each attempt, and the run fails after `MOST_ATTEMPTS`."""
-        if run.attempt >= MOST_ATTEMPTS:
-            self.close(run, error)
-            return
+        """Records that a step cannot be done now: it is due again after a pause, which doubles with
+        each attempt."""
         pause = min(_FIRST_PAUSE_SECONDS * 2.0**run.attempt, _LONGEST_PAUSE_SECONDS)
         self._change(run, error=error, next_step_at=database_clock(pause))
 
     def close(self, run: Run, error: Document | None) -> None:
         """Ends a run: it has failed because of `error`, or succeeded if that is None."""
         with self._database.writing() as session:
-            row = _held(session, run)
-            row.status = RunStatus.SUCCEEDED if error is None else RunStatus.FAILED
-            row.error, row.next_step_at, row.finished_at = error, None, database_clock()
-            session.flush()
-            announce_run(session, session.get_one(ScheduleRow, row.schedule_id), row)
+            _end(session, _held(session, run), error)
 
     def _change(self, run: Run, **values: Any) -> None:
         with self._database.writing() as session:
@@ -189,13 +188,24 @@ def _fire(session: Session, row: ScheduleRow) -> None:
     add_run(session, row, due_at, missed, RunStatus.SKIPPED if is_busy else RunStatus.RUNNING)
 
 
-def _begin(session: Session, row: RunRow, seconds: float) -> Step:
+def _begin(session: Session, row: RunRow, seconds: float) -> Step | None:
+    if row.attempt >= MOST_ATTEMPTS:
+        lost = Failed("process-died", "the processes that did its steps ended too often")
+        _end(session, row, row.error or lost.to_json())
+        return None
     row.attempt += 1
     row.next_step_at = database_clock(seconds)
     session.flush()
     session.refresh(row)
     schedule = session.get_one(ScheduleRow, row.schedule_id)
     return Step(copy_row(Schedule, schedule), copy_row(Run, row))
+
+
+def _end(session: Session, row: RunRow, error: Document | None) -> None:
+    row.status = RunStatus.SUCCEEDED if error is None else RunStatus.FAILED
+    row.error, row.next_step_at, row.finished_at = error, None, database_clock()
+    session.flush()
+    announce_run(session, session.get_one(ScheduleRow, row.schedule_id), row)
 
 
 def _held(session: Session, run: Run) -> RunRow:

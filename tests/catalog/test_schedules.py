@@ -134,8 +134,10 @@ def test_a_step_that_died_is_done_by_another_process_only(
     slow = _take(catalog)
     assert slow.run.dataset_id == dataset.id
     assert catalog.runs.take(60.0, 9) == []
-    _expire(catalog)
+    catalog.runs.keep(slow.run, -1.0)
     second = _take(catalog)
+    catalog.runs.keep(slow.run, -1.0)
+    assert catalog.runs.take(60.0, 9) == [], "the lease is that of another process"
 
     asked: dict[str, Any] = {"dataset_id": dataset.id, "name": "m", "training": {"seed": 0}}
     with pytest.raises(LeaseLostError), catalog.runs.making(slow.run, "training_job_id"):
@@ -159,8 +161,8 @@ def test_a_step_that_died_is_done_by_another_process_only(
     catalog.runs.close(third.run, None)
     [run] = _runs(catalog, schedule)
     assert (run.status, run.error) == (RunStatus.SUCCEEDED, None)
-    with pytest.raises(LeaseLostError):
-        catalog.runs.keep(third.run, 60.0)
+    catalog.runs.keep(third.run, -60.0)
+    assert catalog.runs.take(60.0, 9) == [], "it has ended"
 
 
 def test_a_step_that_cannot_be_done_now_is_repeated_and_given_up_in_the_end(
@@ -175,8 +177,27 @@ def test_a_step_that_cannot_be_done_now_is_repeated_and_given_up_in_the_end(
         catalog.runs.try_again(step.run, error)
         assert catalog.runs.take(60.0, 9) == []
         _expire(catalog)
+    assert catalog.runs.take(60.0, 9) == []
     [run] = _runs(catalog, schedule)
     assert (run.status, run.error) == (RunStatus.FAILED, error)
+
+
+def test_a_run_whose_processes_all_died_fails_and_old_runs_are_forgotten(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("catalog.schedules.runs._MOST_KEPT", 3)
+    schedule = _create(catalog)
+    for _ in range(5):
+        catalog.workspace("default").schedules.run_now(schedule.id)
+        catalog.runs.close(_take(catalog).run, None)
+    assert len(_runs(catalog, schedule)) == 3
+    catalog.workspace("default").schedules.run_now(schedule.id)
+    with catalog.database.writing() as session:
+        session.execute(update(RunRow).values(attempt=MOST_ATTEMPTS))
+    assert catalog.runs.take(60.0, 9) == []
+    error = _runs(catalog, schedule)[0].error
+    assert error is not None
+    assert error["code"] == "process-died"
 
 
 def test_a_paused_schedule_has_no_due_time_and_misses_none(catalog: Catalog) -> None:

@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import event
 
 from catalog.records import EventType, Scope
+from catalog.schedules.times import checked_times
 from service.errors import TooManyRequestsError
 from service.http.rate_limits import RateLimits
 from service.keyring import FRESH_SECONDS
@@ -62,6 +63,10 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
             .connections.create("con_1", "shop", "https://example.com/", None)
             .id,
         }
+        schedules = service.catalog.workspace("default").schedules
+        work = {"dataset_id": model["dataset_id"]}
+        schedule = schedules.create("s", checked_times("0 3 * * *", "UTC"), work, paused=True)
+        ids |= {"schedule_id": schedule.id, "run_id": "run_1"}
         with (
             _client(service, "default", ALL) as ours,
             _client(service, "theirs", ALL) as theirs,
@@ -111,12 +116,14 @@ def test_another_workspace_sees_404_of_every_id_and_changes_nothing(guarded: Gua
         "privacy": {"json": {"cap": {"epsilon": 3.0, "delta": 1e-6}}},
         "{model_id}": {"json": {"scoring": "off"}},
         "{dataset_id}": {"json": {"name": "theirs"}},
+        "{schedule_id}": {"json": {"name": "theirs"}},
     }
     with_ids = [call for call in _calls(guarded.service) if "{" in call[1]]
     assert len(with_ids) > 25
     for method, path in with_ids:
         body = bodies.get(path.rsplit("/", 1)[1], {}) if method in ("POST", "PUT", "PATCH") else {}
-        response = guarded.theirs.request(method, _filled(path, guarded.ids), **body)
+        query = "?purpose=research" if path.endswith("/dossier") else ""
+        response = guarded.theirs.request(method, _filled(path, guarded.ids) + query, **body)
         assert_problem(response, 404, "not-found")
     trained = guarded.theirs.post("/v1/models", json={"dataset_id": guarded.ids["dataset_id"]})
     assert_problem(trained, 404, "not-found")

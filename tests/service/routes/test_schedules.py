@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,10 +14,18 @@ import httpx
 import pytest
 from sqlalchemy import update
 
-from catalog.database.tables import ScheduleRow
+from catalog.database.tables import RunRow, ScheduleRow
 from catalog.records import Scope
 from tests.gcvae_cli.test_sources import table
-from tests.running_service import OUTSIDE, Running, assert_problem, running, settings_in, working
+from tests.running_service import (
+    OUTSIDE,
+    Running,
+    assert_problem,
+    running,
+    settings_in,
+    work,
+    working,
+)
 from tests.servers.webhook_receiver import Receiver, receiver
 
 QUICK = {"preset": "fast", "device": "cpu", "max_steps": 5}
@@ -74,6 +82,15 @@ def _ended(service: Running, path: str, n_runs: int = 1) -> dict[str, Any]:
             return dict(items[0])
         assert time.monotonic() < until, items
         time.sleep(0.1)
+
+
+def _made(service: Running, path: str, what: str) -> str:
+    """The id of what the newest run makes, once it is there."""
+    until = time.monotonic() + 60
+    while (made := service.http.get(f"{path}/runs").json()["items"][0][what]) is None:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    return str(made)
 
 
 def _run(service: Running, path: str, n_runs: int = 1) -> dict[str, Any]:
@@ -196,10 +213,7 @@ def test_a_failed_or_cancelled_job_and_a_deleted_connection_fail_the_run(
 ) -> None:
     path = _create(service)
     service.http.post(f"{path}/runs")
-    until = time.monotonic() + 60
-    while (job := service.http.get(f"{path}/runs").json()["items"][0]["training_job_id"]) is None:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    job = _made(service, path, "training_job_id")
     assert_problem(service.http.post(f"{path}/runs"), 409, "conflict")
     service.http.post(f"/v1/jobs/{job}/cancel")
     run = _ended(service, path)
@@ -239,42 +253,55 @@ def test_a_schedule_of_a_dataset_is_changed_paused_and_read_again(
     ]
 
 
+@pytest.mark.parametrize("if_exists", ["append", "replace"])
+def test_writing_that_was_interrupted_is_repeated_if_that_changes_nothing(
+    service: Running, shop: Path, if_exists: str
+) -> None:
+    path = _create(service, sample=SAMPLE, export=EXPORT | {"if_exists": if_exists})
+    service.http.post(f"{path}/runs")
+    work(service, _made(service, path, "training_job_id"))
+    job = _made(service, path, "sample_job_id")
+    with service.catalog.database.writing() as session:
+        session.execute(update(RunRow).values(export_begun=True))
+    work(service, job)
+    run = _ended(service, path)
+    tables = set(service.http.post("/v1/connections/shop/test").json()["tables"])
+    if if_exists == "replace":
+        assert (run["status"], tables) == ("succeeded", {"orders", "drawn"})
+    else:
+        assert (run["error"]["code"], tables) == ("export-interrupted", {"orders"})
+
+
 @pytest.mark.parametrize(
-    ("change", "status", "pointer", "what"),
+    ("change", "pointer", "what"),
     [
-        ({"cron": "61 * * * *"}, 422, "/cron", "bad minute"),
-        ({"cron": "* * * * * *"}, 422, "/cron", "five fields"),
-        ({"time_zone": "Europe/Berlyn"}, 422, "/time_zone", "did you mean 'Europe/Berlin'"),
-        ({"source": None}, 422, "/source", "one of source and dataset_id"),
-        ({"dataset_id": "ds_1"}, 422, "/source", "one of source and dataset_id"),
-        ({"source": None, "dataset_id": "ds_1"}, 404, None, "no dataset 'ds_1'"),
-        ({"source": {"connection": "else", "table": "t"}}, 404, None, "no connection 'else'"),
-        ({"source": {"connection": "shop"}}, 422, "/source/table", "one table or query"),
-        (
-            {"source": {"connection": "shop", "key": "a.csv"}},
-            422,
-            "/source/key",
-            "key is for files",
-        ),
-        ({"training": {"preset": "fsat"}}, 422, "/training/preset", "fsat"),
-        ({"sample": {"rows": 10**9}}, 422, "/sample/rows", "at most"),
-        ({"sample": SAMPLE | {"row": 1}}, 422, "/sample/row", "unknown member"),
-        ({"export": EXPORT}, 422, "/sample", "no sample to write"),
-        ({"sample": SAMPLE, "export": EXPORT | {"table": None}}, 422, "/export/table", "missing"),
-        ({"sample": {"rows": 5}, "export": EXPORT}, 422, "/export/connection", "format csv"),
+        ({"cron": "61 * * * *"}, "/cron", "bad minute"),
+        ({"cron": "* * * * * *"}, "/cron", "five fields"),
+        ({"time_zone": "Europe/Berlyn"}, "/time_zone", "did you mean 'Europe/Berlin'"),
+        ({"source": None}, "/source", "one of source and dataset_id"),
+        ({"dataset_id": "ds_1"}, "/source", "one of source and dataset_id"),
+        ({"source": {"connection": "shop"}}, "/source/table", "one table or query"),
+        ({"source": {"connection": "shop", "key": "a"}}, "/source/key", "is for files"),
+        ({"training": {"preset": "fsat"}}, "/training/preset", "fsat"),
+        ({"sample": {"rows": 10**9}}, "/sample/rows", "at most"),
+        ({"sample": SAMPLE | {"row": 1}}, "/sample/row", "unknown member"),
+        ({"export": EXPORT}, "/sample", "no sample to write"),
+        ({"sample": SAMPLE, "export": EXPORT | {"table": None}}, "/export/table", "missing"),
+        ({"sample": {"rows": 5}, "export": EXPORT}, "/export/connection", "format csv"),
         (
             {"sample": SAMPLE, "export": EXPORT | {"if_exists": "fail"}},
-            422,
             "/export/if_exists",
-            "append or replace",
+            "second",
         ),
+        ({"source": None, "dataset_id": "ds_1"}, None, "no dataset 'ds_1'"),
+        ({"source": {"connection": "else", "table": "t"}}, None, "no connection 'else'"),
     ],
 )
 def test_a_schedule_that_cannot_run_is_refused(
-    service: Running, change: dict[str, Any], status: int, pointer: str | None, what: str
+    service: Running, change: dict[str, Any], pointer: str | None, what: str
 ) -> None:
     refused = service.http.post("/v1/schedules", json=NIGHTLY | change)
-    assert refused.status_code == status, refused.text
+    assert refused.status_code == (404 if pointer is None else 422), refused.text
     assert what in refused.text
     if pointer is not None:
         assert pointer in {one.get("pointer") for one in refused.json()["errors"]}
@@ -283,13 +310,12 @@ def test_a_schedule_that_cannot_run_is_refused(
 
 def test_keys_need_their_scope_and_see_only_their_workspace(service: Running) -> None:
     path = _create(service)
-    open_: Callable[..., httpx.Client] = lambda workspace, *scopes: httpx.Client(  # noqa: E731
-        base_url=service.url,
-        headers={
-            "Authorization": f"Bearer {service.catalog.keys.create(workspace, '', list(scopes))[1]}"
-        },
-    )
-    with open_("default", Scope.READ) as reader, open_("other", *Scope) as other:
+
+    def client(workspace: str, *scopes: Scope) -> httpx.Client:
+        _, key = service.catalog.keys.create(workspace, "", list(scopes))
+        return httpx.Client(base_url=service.url, headers={"Authorization": f"Bearer {key}"})
+
+    with client("default", Scope.READ) as reader, client("other", *Scope) as other:
         assert reader.get(path).json()["name"] == "nightly"
         for refused in (
             reader.post("/v1/schedules", json=NIGHTLY),
