@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gcvae.schema.rule_documents import depends_on, parents_of
-from gcvae.schema.rules import Formula, Missingness, Rule
+from gcvae.schema.rules import Condition, Formula, Missingness, Rule
 
 Side = tuple[float, Rule]
 """A rule with its cost."""
@@ -49,7 +49,9 @@ class Plan:
     def computes(self, name: str) -> bool:
         """Returns whether a rule of the plan computes or limits a column."""
         return any(
-            rule.column == name for rule in self.rules if not isinstance(rule.form, Missingness)
+            rule.column == name
+            for rule in self.rules
+            if not isinstance(rule.form, Missingness | Condition)
         )
 
     def depends(self, name: str, on: str) -> bool:
@@ -100,11 +102,13 @@ def is_formula(rule: Rule) -> bool:
 def _is_compatible(rule: Rule, accepted: Sequence[Rule]) -> bool:
     """Returns whether a rule can be added: no column is computed twice, and none depends on
     itself."""
+    if isinstance(rule.form, Condition):
+        return True
     if isinstance(rule.form, Missingness):
         return all(
             other.column != rule.column for other in accepted if isinstance(other.form, Missingness)
         )
-    others = [other for other in accepted if not isinstance(other.form, Missingness)]
+    others = [other for other in accepted if not isinstance(other.form, Missingness | Condition)]
     if any(other.column == rule.column for other in others):
         return False
     return not depends_on(rule.parents, rule.column, parents_of(others))

@@ -21,6 +21,7 @@ from gcvae.rules.plan import Plan
 from gcvae.rules.predictions import Prediction, keeps
 from gcvae.rules.row_sample import Candidate, RowSample
 from gcvae.rules.search_blanks import find_blanks
+from gcvae.rules.search_conditions import find_conditions
 from gcvae.rules.search_dates import find_clocks, find_date_parts, find_spans
 from gcvae.rules.search_equalities import find_equalities
 from gcvae.rules.search_features import find_features
@@ -195,6 +196,7 @@ def _candidates(sample: RowSample, plan: Plan, implied: Sequence[Rule]) -> Itera
     yield from find_equalities(sample)
     yield from (function for function in functions if function.share < 1.0)
     yield from find_blanks(sample)
+    yield from find_conditions(sample, plan)
 
 
 def _is_of_labels(rule: Rule, schema: TableSchema) -> bool:

@@ -143,7 +143,7 @@ def _lookups(
     sample: RowSample, column: Column, features: Sequence[_Feature], n_tried: int
 ) -> Iterator[Candidate]:
     """Yields validated rules that look up a column's level by a feature."""
-    cells = sample.training.frame[column.name]
+    cells, n_levels = sample.training.frame[column.name], sample.codes[column.name].max() + 1
     for feature in features:
         if feature.name == column.name:
             continue
@@ -151,7 +151,9 @@ def _lookups(
         if not table:
             continue
         rule = _lookup(column, feature.text, table)
-        for found in validated([rule], sample, n_tried, LEAST_SHARE):
+        is_reverse = feature.text.startswith("is_missing(") and len(set(table.values())) < n_levels
+        least = _SURE_SHARE if is_reverse else LEAST_SHARE  # rather, a level says what is missing
+        for found in validated([rule], sample, n_tried, least):
             yield replace(found, nats=found.nats * float(pd.notna(feature.keys).mean()))
 
 

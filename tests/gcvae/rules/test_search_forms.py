@@ -226,6 +226,32 @@ def payslips(n: int, seed: int) -> pd.DataFrame:
     )
 
 
+def test_what_levels_say_of_missing_cells_and_levels_that_never_agree_are_found() -> None:
+    random = np.random.default_rng(3)
+    status = random.choice(["active", "left", "retired", "on leave"], N, p=[0.5, 0.2, 0.2, 0.1])
+    gone = np.isin(status, ["left", "retired"])
+    contact = random.choice(3, N)
+    sites, at = np.array(["Lyon", "Metz", "Brest", "Lille"]), random.integers(0, 4, N)
+    frame = pd.DataFrame(
+        {
+            "status": status,
+            "end": np.where(gone, random.integers(1, 9_000, N).astype(str), ""),
+            "reason": np.where(gone & (random.random(N) < 0.7), random.choice(list("abc"), N), ""),
+            "mail": np.where(contact != 0, random.choice(["own", "work"], N), ""),
+            "phone": np.where(contact != 1, random.choice(["own", "work"], N), ""),
+            "from": sites[at],
+            "to": sites[(at + random.integers(1, 4, N)) % 4],
+            "other": random.choice(["x", "y", "z"], N),
+        }
+    )
+    assert set(found_in(frame)) == {
+        "is_missing(end) == (status in ('active', 'on leave'))",
+        "reason is missing wherever end is",
+        "not is_missing(phone) if is_missing(mail)",
+        "`from` != to",
+    }
+
+
 def test_sums_of_products_and_of_columns_that_follow_from_each_other_are_found() -> None:
     found = found_in(payslips(2_000, 1).astype(str))
     assert {
