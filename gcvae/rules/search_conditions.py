@@ -26,7 +26,7 @@ from gcvae.schema.rules import Missingness, Rule
 _LEAST_EXCLUDED = 12.0
 """Minimum number of validation rows that would have an excluded pair if the columns were
 independent, less the log of the number of conditions tried: none has one with chance exp(-12)."""
-_MOST_LEVELS = 60
+MOST_LEVELS = 60
 _LEAST_NAMED = 12
 """Minimum number of sampled rows that contain a level that a rule names."""
 _LEAST_SHARED = 3  # levels of columns that never agree
@@ -41,25 +41,31 @@ def find_conditions(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
     few: dict[str, tuple[Codes, list[Level]]] = {}
     for column in sample.columns:
         codes, levels = pd.factorize(whole[column.name])
-        if column.kind.has_levels and 2 <= len(levels) <= _MOST_LEVELS:
+        if column.kind.has_levels and 2 <= len(levels) <= MOST_LEVELS:
             few[column.name] = codes, levels.tolist()
     least = _LEAST_EXCLUDED + math.log(2 * (len(names) + len(few)) ** 2 + 1)
 
     def candidate(excluded: float, text: str) -> Candidate:
         return Candidate(Rule(text, source="found"), excluded / (len(whole) - n), 1.0)
 
-    tied = {rule.columns for rule in plan.rules if isinstance(rule.form, Missingness)}
-    explained = {y for y, _ in tied}
+    forms = [rule.form for rule in plan.rules if isinstance(rule.form, Missingness)]
+    tied = {(form.column, *form.parents) for form in forms}
+    explained = {form.column for form in forms if form.is_same}
+    implied = {form.column for form in forms if not form.is_same}
     looked_up = {r.columns for r in plan.rules if "is_missing(" in r.text}
     for y in names:
         of_columns = [
-            [(m, text) for m, text in _of_levels(y, x, *few[x], blank[y], n) if m >= least]
+            [
+                (m, text)
+                for m, text in _of_levels(y, x, *few[x], blank[y], n)
+                if m >= least and not (y in implied and ") if " in text)
+            ]
             for x in few
             if y not in explained and x != y and (x, y) not in looked_up
         ]
         best = max(of_columns, key=lambda found: sum(m for m, _ in found), default=[])
         yield from (candidate(m, text) for m, text in best)
-        explained |= {y} if best else set()
+        explained |= {y} if best or y in implied else set()
     for a, b in combinations(names, 2):
         excluded = blank[a][n:].sum() * blank[b][n:].mean()
         is_news = (a not in explained or b not in explained) and not {(a, b), (b, a)} & tied
@@ -105,7 +111,7 @@ def _of_levels(
         m > 0 and not other[2][~named].any()
         for (m, named, _), other in zip(sides, sides[::-1], strict=True)
     ]
-    of_blank, of_known = (_among(x, levels, named) for named in (are_blank, are_known))
+    of_blank, of_known = (one_of(x, levels, named) for named in (are_blank, are_known))
     if is_same[0] and not (is_same[1] and are_known.sum() < are_blank.sum()):
         yield m_blank + m_known, f"{of_y} == ({of_blank})"
     elif is_same[1]:
@@ -115,12 +121,12 @@ def _of_levels(
         yield m_known, f"not {of_y} if {of_known}"
 
 
-def _among(x: str, levels: Sequence[Level], named: Mask) -> str:
-    """Returns the expression of column x having one of the named levels."""
+def one_of(x: str, levels: Sequence[Level], named: Mask, *, is_negative: bool = False) -> str:
+    """Returns the expression of column x having one of the named levels, or none of them."""
     found = [level for level, is_named in zip(levels, named, strict=True) if is_named]
     of_x = quoted_name(x)
     if len(found) != 1:
-        return f"{of_x} in ({', '.join(map(repr, found))})"
+        return f"{of_x} {'not in' if is_negative else 'in'} ({', '.join(map(repr, found))})"
     if isinstance(found[0], bool):
-        return of_x if found[0] else f"not {of_x}"
-    return f"{of_x} == {found[0]!r}"
+        return of_x if found[0] != is_negative else f"not {of_x}"
+    return f"{of_x} {'!=' if is_negative else '=='} {found[0]!r}"

@@ -25,9 +25,11 @@ import pandas as pd
 from gcvae.arrays import Codes, Numbers
 from gcvae.cells.grid_units import grid_unit
 from gcvae.expressions.terms import Rows, column_values, compile_term, key_texts
+from gcvae.numerics.outward import plainest
 from gcvae.rules.plan import Plan
 from gcvae.rules.row_sample import Candidate, RowSample, validated
 from gcvae.rules.search_dates import has_part, numbers_of, share_equal
+from gcvae.rules.search_flags import find_flags
 from gcvae.rules.search_functions import most_frequent_codes
 from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.expressions import names_in, parse_expression, quoted_name
@@ -77,7 +79,8 @@ def find_features(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
         if sure:
             yield from sure
         elif sample.training.codes[column.name].max() == 1:
-            yield from _best([*found, *_thresholds(sample, column)], plan)
+            best = _best([*found, *_thresholds(sample, column)], plan)
+            yield from best or _best(find_flags(sample, column), plan)
         else:
             unsure.append((column, found))
     yield from _factors(sample, plan)
@@ -256,25 +259,6 @@ def _ranges(codes: Codes, x: Numbers, n_levels: int) -> tuple[list[int], list[st
         return None
     limits = [plainest(np.nextafter(high, low), low, slack=0.0) for high, low in ends]
     return order, [f"{limit:.12g}" for limit in limits]
-
-
-def plainest(low: float, high: float, slack: float = 1e-12) -> float:
-    """Returns the number between low and high with the fewest digits, the lowest of several.
-
-    The number may exceed an end by the relative `slack`, for rounding errors.
-
-    >>> plainest(1.87, 2.04), plainest(0.0196, 0.0204), plainest(150.0, 150.0)
-    (2.0, 0.02, 150.0)
-    """
-    if low <= 0.0 <= high:
-        return 0.0
-    scale = int(np.floor(np.log10(max(abs(low), abs(high)))))
-    for digits in range(17):
-        step = 10.0 ** (scale - digits)
-        found = float(f"{np.ceil(low / step - 1e3 * slack) * step:.15g}")
-        if low - slack * abs(low) <= found <= high + slack * abs(high):
-            return found
-    return float(high)
 
 
 # Completed spans

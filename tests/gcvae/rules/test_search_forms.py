@@ -252,6 +252,36 @@ def test_what_levels_say_of_missing_cells_and_levels_that_never_agree_are_found(
     }
 
 
+def test_flags_of_two_columns_and_of_two_conditions_are_found() -> None:
+    random = np.random.default_rng(4)
+    asked = pd.Timestamp("2023-01-01") + pd.to_timedelta(random.integers(0, 500, N), unit="D")
+    sent = asked + pd.to_timedelta(random.integers(0, 30, N), unit="D")
+    due = asked + pd.to_timedelta(random.integers(5, 25, N), unit="D")
+    frame = pd.DataFrame(
+        {
+            "due": due.strftime("%Y-%m-%d"),
+            "sent": sent.strftime("%Y-%m-%d"),
+            "late": np.where(sent > due, "yes", "no"),
+            "hours": random.integers(1, 9, N).astype(str),
+            "score": random.integers(0, 101, N),
+            "absent": random.poisson(9, N),
+            "plan": random.choice(["basic", "plus", "pro"], N),
+        }
+    )
+    frame["passed"] = np.where((frame["score"] >= 50) & (frame["absent"] <= 12), "true", "false")
+    frame["cheap"] = np.where((frame["plan"] != "pro") & (frame["score"] < 30), "cheap", "dear")
+    found = found_in(frame.astype(str))
+    assert set(found) == {
+        "late == (due < sent)",
+        "passed == (score >= 50 and absent <= 12)",
+        "cheap == name[score <= 29 and plan != 'pro']",
+    }
+    noisy = np.where(random.random(N) < 0.02, "true", frame["passed"])  # no two conditions hold
+    assert not any(
+        name.startswith("passed") for name in found_in(frame.assign(passed=noisy).astype(str))
+    )
+
+
 def test_sums_of_products_and_of_columns_that_follow_from_each_other_are_found() -> None:
     found = found_in(payslips(2_000, 1).astype(str))
     assert {
