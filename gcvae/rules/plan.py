@@ -14,6 +14,7 @@ levels of which the computed number is often none.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -95,8 +96,17 @@ def _each_first(sides: Sides) -> Iterator[Sides]:
 
 
 def is_formula(rule: Rule) -> bool:
-    """Returns whether a rule is an exact formula without a lookup."""
-    return isinstance(rule.form, Formula) and rule.form.relation == "==" and not rule.tables
+    """Returns whether a rule is an exact formula without a lookup by levels or of the whole value;
+    one by limits of a number is."""
+    form = rule.form
+    if (
+        not isinstance(form, Formula)
+        or form.relation != "=="
+        or isinstance(form.value, ast.Subscript)
+    ):
+        return False
+    lookups = (node for node in ast.walk(form.value) if isinstance(node, ast.Subscript))
+    return all(isinstance(lookup.slice, ast.Call | ast.Compare) for lookup in lookups)
 
 
 def _is_compatible(rule: Rule, accepted: Sequence[Rule]) -> bool:

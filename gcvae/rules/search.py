@@ -22,7 +22,7 @@ from gcvae.rules.predictions import Prediction, keeps
 from gcvae.rules.row_sample import Candidate, RowSample
 from gcvae.rules.search_blanks import find_blanks
 from gcvae.rules.search_conditions import find_conditions
-from gcvae.rules.search_dates import find_clocks, find_date_parts, find_spans
+from gcvae.rules.search_dates import find_clocks, find_date_parts, find_months, find_spans
 from gcvae.rules.search_equalities import find_equalities
 from gcvae.rules.search_features import find_features
 from gcvae.rules.search_formulas import (
@@ -180,6 +180,7 @@ def _candidates(sample: RowSample, plan: Plan, implied: Sequence[Rule]) -> Itera
     yield from (Candidate(rule, 0.0, 0.0) for rule in implied if not rule.is_inequality)
     yield from find_date_parts(sample)
     yield from find_clocks(sample)
+    yield from find_months(sample)
     yield from find_spans(sample)
     terms = FormulaTerms.of(sample)
     yield from find_formulas(sample, terms, plan)

@@ -22,7 +22,17 @@ _FARTHEST = 1 << 40
 """Largest index of a parent of numbers that is searched."""
 
 
-_MONOTONE_FUNCTIONS = {"round", "floor", "ceil", "min", "max", "days", "months", "years"}
+_MONOTONE_FUNCTIONS = {
+    "round",
+    "floor",
+    "ceil",
+    "min",
+    "max",
+    "days",
+    "months",
+    "years",
+    "add_months",
+}
 _MONOTONE_NODES = (
     ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.UnaryOp, ast.USub, ast.UAdd,
     ast.Name, ast.Load, ast.Constant, ast.Call, ast.Subscript,

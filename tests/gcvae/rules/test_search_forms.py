@@ -282,6 +282,45 @@ def test_flags_of_two_columns_and_of_two_conditions_are_found() -> None:
     )
 
 
+def test_rates_by_brackets_and_dates_by_levels_and_months_are_found() -> None:
+    random = np.random.default_rng(5)
+    start = pd.Timestamp("2022-01-01") + pd.to_timedelta(random.integers(0, 900, N), unit="D")
+    speed = random.choice(["slow", "usual", "fast"], N)
+    term = random.choice(["quarter", "half", "year"], N)
+    years, amount = random.integers(1, 9, N), random.integers(500, 60_000, N) / 10
+    months = pd.Series(term).map({"quarter": 3, "half": 6, "year": 12})
+
+    def later(n: pd.Series | np.ndarray) -> pd.Series:
+        return pd.Series([d + pd.DateOffset(months=int(m)) for d, m in zip(start, n, strict=True)])
+
+    due = start + pd.to_timedelta(
+        pd.Series(speed).map({"slow": 9, "usual": 5, "fast": 2}), unit="D"
+    )
+    rate = np.array([0.0, 0.05, 0.1])[np.searchsorted([1_000, 2_500], amount, side="right")]
+    frame = pd.DataFrame(
+        {
+            "start": start.strftime("%Y-%m-%d"),
+            "speed": speed,
+            "due": due.dt.strftime("%Y-%m-%d"),
+            "term": term,
+            "end": (later(months) - pd.Timedelta(days=1)).dt.strftime("%Y-%m-%d"),
+            "years": years,
+            "expiry": later(12 * years).dt.strftime("%Y-%m-%d"),
+            "amount": amount,
+            "discount": np.round(rate * amount + 1e-9, 2),
+        }
+    )
+    found = found_in(frame.astype(str))
+    rules = (
+        "due == start + extra[speed]",
+        "end == add_months(start, months[term]) - 1",
+        "expiry == add_months(start, 12 * years)",
+        "discount == rate[bracket(amount, 1000, 2500)] * amount",
+    )
+    assert set(rules) <= set(found)
+    assert dict(found[rules[3]].rule.tables["rate"]) == {"0": 0.0, "1": 0.05, "2": 0.1}
+
+
 def test_sums_of_products_and_of_columns_that_follow_from_each_other_are_found() -> None:
     found = found_in(payslips(2_000, 1).astype(str))
     assert {
