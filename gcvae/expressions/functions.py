@@ -217,8 +217,8 @@ def _months(first: Times, last: Times) -> Amount:
 def _add_months(times: Times, months: Amount) -> Times:
     """Returns the dates n whole months later, on the last day of a month without the date's day."""
     times, n = np.broadcast_arrays(times, np.asarray(months.values, dtype=np.float64))
-    known = (times != NO_DATE) & np.broadcast_to(months.known, n.shape) & (n == np.floor(n))
-    moved = np.where(known & (np.abs(n) < _MOST_MONTHS), n, 0).astype(np.int64)
+    known = (times != NO_DATE) & months.known & (n == np.floor(n)) & (np.abs(n) < _MOST_MONTHS)
+    moved = np.where(known, n, 0).astype(np.int64)
     days = np.where(known, times // DAY, 0).astype("datetime64[D]")
     month = days.astype("datetime64[M]")
     target = month + moved

@@ -426,18 +426,23 @@ def order_with_rules(
     """Returns column indices in the given order, with dependent columns moved after their parents;
     dependencies must be acyclic.
 
-    A column that determines several others without exceptions precedes them: a category and a price
-    that are generated first may be those of no product.
+    A column that determines several others without exceptions precedes them, unless these precede
+    it for the same reason: a category and a price that are generated first may be those of no
+    product.
     """
     before = {j: set(columns[j].parents) for j in order}
+    better = {j: set[int]() for j in order}
     n_exact = Counter(function.parents for function in functions if function.is_exact)
     for function in functions:
-        if function.follows or (function.is_exact and n_exact[function.parents] > 1):
+        if function.follows:
             before[function.column] |= set(function.parents)
+        elif function.is_exact and n_exact[function.parents] > 1:
+            better[function.column] |= set(function.parents)
     placed: list[int] = []
     waiting = list(order)
     while waiting:
-        ready = next(j for j in waiting if before[j].issubset(placed))
+        possible = [j for j in waiting if before[j].issubset(placed)]
+        ready = next((j for j in possible if better[j].issubset(placed)), possible[0])
         placed.append(ready)
         waiting.remove(ready)
     return placed

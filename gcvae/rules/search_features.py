@@ -76,12 +76,15 @@ def find_features(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
     unsure: list[tuple[Column, list[Candidate]]] = []
     for column in columns:
         found = list(_lookups(sample, column, features, n_tried))
-        sure = _best([c for c in found if c.share >= _SURE_SHARE], plan)
-        if sure:
-            yield from sure
-        elif sample.training.codes[column.name].max() == 1:
+        sure = [c for c in found if c.share >= _SURE_SHARE]
+        best = _best([c for c in sure if "is_missing(" not in c.rule.text], plan)
+        has_two = sample.training.codes[column.name].max() == 1
+        if not best and not sure and has_two:
             best = _best([*found, *_thresholds(sample, column)], plan)
-            yield from best or _best(find_flags(sample, column), plan)
+        if not best and has_two:  # a flag rather says what is missing than follows from it
+            best = _best(find_flags(sample, column), plan)
+        if best or sure or has_two:
+            yield from best or _best(sure, plan)
         else:
             unsure.append((column, found))
     yield from _factors(sample, plan)

@@ -78,6 +78,8 @@ def find_flags(sample: RowSample, column: Column) -> Iterator[Candidate]:
                 tests.append(test)
                 left.append(is_left & is_other)
         n_tried += len(tests) ** 2
+        if any(not t.is_of_two and not rest[:n].any() for t, rest in zip(tests, left, strict=True)):
+            return  # one column alone says it
         if not tests:
             continue
         seen = np.stack(left)[:, :n].astype(np.float32)
