@@ -39,7 +39,8 @@ def coded_functions(
 
 @dataclass(frozen=True)
 class FunctionLevels:
-    """Functional dependencies of one column, which restrict the levels that may share a code.
+    """Functional dependencies of one column, and conditions on it, which restrict the levels that
+    may share a code.
 
     Attributes:
         need_own_codes: Whether every level needs its own code.
@@ -54,10 +55,16 @@ class FunctionLevels:
     def of(cls, name: str, functions: Sequence[Rule], table: TypedTable) -> Self:
         """Returns the functional dependencies that involve the column `name`."""
         need_own_codes = any(
-            name == rule.column or (name in rule.parents and len(rule.parents) > 1)
+            name in rule.columns
+            if not rule.is_dependency
+            else name == rule.column or (name in rule.parents and len(rule.parents) > 1)
             for rule in functions
         )
-        determined = tuple(table[rule.column] for rule in functions if rule.parents == (name,))
+        determined = tuple(
+            table[rule.column]
+            for rule in functions
+            if rule.is_dependency and rule.parents == (name,)
+        )
         return cls(need_own_codes, determined)
 
     def nested_classes(self, levels: Codes, n_levels: int) -> list[Codes]:

@@ -56,6 +56,7 @@ from gcvae.rules.residuals import type_limits
 from gcvae.rules.rewritings import Rewriting
 from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.kinds import ColumnKind, Outcomes
+from gcvae.schema.rule_documents import is_of_pair
 from gcvae.schema.rules import Rule
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ def _fit_columns(
             stands_for = withheld.get(column.name)
             return GroupedLevelCodec.fit(series, column, others, of_functions, stands_for)
         if found is QuantileCodec:
-            least = 1 if any(column.name in rule.columns for rule in functions) else None
+            of_codes = [rule for rule in functions if rule.is_dependency]
+            least = 1 if any(column.name in rule.columns for rule in of_codes) else None
             return QuantileCodec.fit(series, column, atom_rows=least, rare_rows=rare_rows)
         if encoding == "unit" and issubclass(found, RealCodec):
             return found.fit_to_range(series, column)
@@ -203,6 +205,7 @@ class TableCodec:
         reduced = reduction.reduced_table(table)
         kept = [column for column in reduction.reduced_schema if not column.drop]
         own = [column for column in kept if column.is_modelled and column.name not in copies]
+        functions += [rule for rule in schema.rules or () if is_of_pair(rule, schema)]
         modelled = _fit_columns(reduced, own, encoding, functions, rare_rows, withheld or {})
         return cls(
             schema,

@@ -4,6 +4,7 @@
     year(d)  quarter(d)  month(d)  day(d)  weekday(d)  hour(d)  minute(d)  second(d)  week(d)
     day_of_year(d)  day_of_week(d)                                                parts of a date
     days(d, e)  months(d, e)  years(d, e)                                completed, from d to e
+    add_months(d, n)                       n months later, at most on the last day of the month
     days_in_month(year, month)                              28 to 31, of the Gregorian calendar
     bracket(x, 50, 75, 90)                      how many of the limits x reaches: 0, 1, 2 or 3
     clock(t, minutes)                     the time of day `minutes` after t, written 517 for 05:17
@@ -29,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from gcvae.arrays import DAY, TIMES
+from gcvae.arrays import DAY, FIRST_TIME, LAST_TIME, TIMES
 from gcvae.expressions.rounded_numbers import TRUE, UNKNOWN, Amount, Truths, compare, truths
 from gcvae.schema.columns import Column
 from gcvae.schema.suggestions import nearest
@@ -37,6 +38,7 @@ from gcvae.spelling.date_text import WEEKDAYS, is_time_of_day, resolution
 
 NO_DATE = -(2**63)
 """Value of a missing date (NaT) in microseconds."""
+_MOST_MONTHS = 12 * 10_000
 _LONGEST = 1_000_000
 """Maximum length of a prefix."""
 Times = npt.NDArray[np.int64]
@@ -212,6 +214,22 @@ def _months(first: Times, last: Times) -> Amount:
     return _numbers(np.asarray(months - is_short, dtype=np.float64).reshape(first.shape))
 
 
+def _add_months(times: Times, months: Amount) -> Times:
+    """Returns the dates n whole months later, on the last day of a month without the date's day."""
+    times, n = np.broadcast_arrays(times, np.asarray(months.values, dtype=np.float64))
+    known = (times != NO_DATE) & months.known & (n == np.floor(n)) & (np.abs(n) < _MOST_MONTHS)
+    moved = np.where(known, n, 0).astype(np.int64)
+    days = np.where(known, times // DAY, 0).astype("datetime64[D]")
+    month = days.astype("datetime64[M]")
+    target = month + moved
+    last = (target + 1).astype("datetime64[D]") - np.timedelta64(1, "D")
+    found = np.minimum(
+        target.astype("datetime64[D]") + (days - month.astype("datetime64[D]")), last
+    )
+    in_range = (found >= FIRST_TIME) & (found <= LAST_TIME)
+    return np.where(known & in_range, found.astype(np.int64) * DAY + times % DAY, NO_DATE)
+
+
 def _years(first: Times, last: Times) -> Amount:
     months = _months(first, last)
     return replace(months, values=np.floor(months.values / 12.0))
@@ -336,6 +354,7 @@ FUNCTIONS: dict[str, Function] = {
     "days": Function((_D, _D), _N, _days),
     "months": Function((_D, _D), _N, _months),
     "years": Function((_D, _D), _N, _years),
+    "add_months": Function((_D, _N), _D, _add_months),
     "days_in_month": Function((_N, _N), _N, _days_in_month),
     "bracket": Function((_N, _N), _N, _bracket, is_repeated=True),
     "lower": Function((_T,), _T, _mapped(str.lower)),

@@ -256,6 +256,7 @@ class _Compiler:
             text,
             function.gives,
             lambda rows: compute(*(term.evaluate(rows) for term in terms)),
+            column=dates[0].column if dates and function.gives is Type.DATE else None,
             outcomes=WEEKDAYS if name == "weekday" else None,
         )
 

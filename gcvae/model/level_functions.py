@@ -9,8 +9,8 @@ probability e, the share of exceptions in the table, and the codes that satisfy 
     p'(k) = p(C or B) (1 - e) p(k) / p(C)  for k in C,      p(C or B) e p(k) / p(B)  for k in B
 
 A *relation* allows several codes of y for each parent's code: those that occur together in the
-table. A function of *blanks* only distinguishes missing and present cells: y is missing where its
-parent is missing.
+table. A function of *classes* is a condition on two columns, and distinguishes only missing and
+present cells of some: y is missing where its parent is missing, or has a certain level.
 
 A dependency that every row of the table satisfies has a small e for scores, but e = 0 in generated
 rows. Missing cells, and rows whose parents' codes occur with too many different y, are not
@@ -61,9 +61,10 @@ class LevelFunction:
         exceptions: Share of rows that violate the dependency; 0 for a hard rule.
         is_exact: Whether every row of the table satisfies it, so that generated rows do too.
         has_missing: Whether code 0 of y stands for missing; missing cells are not constrained.
-        blanks: For the dependency "y is missing where its parent is": the number of rows by the
-            presence (0 or 1) of the parent's cell and of y; `pairs` then contains 0 for missing and
-            1 for all other codes. None for other dependencies. Shape: (2, 2).
+        blanks: For a condition such as "y is missing where its parent is": the number of rows by
+            the classes of the parent's cell and of y. The classes of a column are its codes or, if
+            only missing cells count, 0 for missing and 1 for all other codes; `pairs` then contains
+            classes. None for other dependencies. Shape: (number of classes of the parent, of y).
     """
 
     column: int
@@ -131,32 +132,37 @@ class LevelFunction:
         return cls(columns[1], columns[:1], kept, float(share))
 
     @classmethod
-    def of_blanks(
-        cls, columns: tuple[int, int], rows: Codes, *, is_same: bool, is_inverse: bool = False
-    ) -> Self:
-        """Fits the dependency "a cell of column y is missing where that of its parent is" to the
-        codes of both columns, of shape (n, 2); with `is_same`, y is missing exactly there, and with
-        `is_inverse`, y is missing where its parent has a value instead."""
-        known = np.minimum(rows, 1)
-        blanks = np.bincount(2 * known[:, 0] + known[:, 1], minlength=4).reshape(2, 2)
-        pairs = np.array([[0, 0], [1, 1]] if is_same else [[0, 0], [1, 0], [1, 1]])
-        pairs[:, 0] ^= is_inverse
-        n_kept = blanks[pairs[:, 0], pairs[:, 1]].sum()
+    def of_classes(cls, columns: tuple[int, int], rows: Codes, allowed: Mask) -> Self:
+        """Fits a condition on a parent and a column y, such as "y is missing where its parent is",
+        to the codes of both columns, of shape (n, 2).
+
+        Args:
+            allowed: Whether the condition allows a class of the parent beside one of y: their
+                codes or, of a column with two classes, 0 for missing and 1 for present. Shape:
+                (number of classes of the parent, of y).
+        """
+        known = np.minimum(rows, np.array(allowed.shape) - 1)
+        places = known @ np.array([allowed.shape[1], 1])
+        counts = np.bincount(places, minlength=allowed.size).reshape(allowed.shape)
+        n_kept = counts[allowed].sum()
         exceptions = (len(rows) - n_kept + 0.5) / (len(rows) + 1.0)
         is_exact = bool(n_kept == len(rows))
+        pairs = np.argwhere(allowed)
         return cls(
-            columns[1], columns[:1], pairs, float(exceptions), blanks=blanks, is_exact=is_exact
+            columns[1], columns[:1], pairs, float(exceptions), blanks=counts, is_exact=is_exact
         )
 
-    def classes(self, codes: Tensor) -> Tensor:
-        """Returns codes as used in `pairs`: for a dependency between missing cells 0 or 1."""
-        return codes if self.blanks is None else codes.clamp(max=1)
+    def classes(self, codes: Tensor, at: Sequence[int]) -> Tensor:
+        """Returns codes of the columns with indices `at` in `columns` as used in `pairs`."""
+        if self.blanks is None:
+            return codes
+        return torch.minimum(codes, codes.new_tensor([self.blanks.shape[i] - 1 for i in at]))
 
     def pairs_by_code(self, at: int, n_codes: int) -> Codes:
-        """Returns `pairs`; for a dependency between missing cells, each combination with a present
-        cell in the column with index `at` in `columns` is repeated for each of its codes except
-        missing. Shape: (number of combinations, r + 1)."""
-        if self.blanks is None:
+        """Returns `pairs`; if only missing cells of the column with index `at` in `columns` count,
+        each combination with a present cell is repeated for each of its codes except missing.
+        Shape: (number of combinations, r + 1)."""
+        if self.blanks is None or self.blanks.shape[at] == n_codes:
             return self.pairs
         known = self.pairs[self.pairs[:, at] == 1]
         each = np.repeat(known, n_codes - 1, axis=0)
@@ -169,12 +175,12 @@ class LevelFunction:
 
         Args:
             at: Position in the dependency of the column that is generated last.
-            given: For a dependency between missing cells, 1 if the other column's cell is present,
-                else 0; for others only the length m matters. Shape: (m,).
+            given: For a condition on two columns, the class of the other column's cell; for others
+                only the length m matters. Shape: (m,).
         """
         if self.blanks is None:
             return np.full(len(given), self.exceptions)
-        fits = np.zeros((2, 2), dtype=bool)
+        fits = np.zeros(self.blanks.shape, dtype=bool)
         fits[self.pairs[:, 0], self.pairs[:, 1]] = True
         counts, fits = (self.blanks, fits) if at == 1 else (self.blanks.T, fits.T)
         shares = ((counts * ~fits).sum(axis=1) + 0.5) / (counts.sum(axis=1) + 1.0)
@@ -224,8 +230,10 @@ class LevelFunction:
             raise ValueError(f"a function of {document['column']!r} has codes that there are not")
         blanks = document["blanks"]
         blanks = None if blanks is None else np.asarray(blanks, dtype=np.int64)
-        is_of_two = blanks is None or (len(own) == 2 and blanks.shape == (2, 2) and pairs.max() < 2)
-        if len({*own}) < max(len(own), 2) or not 0.0 <= exceptions < 1.0 or not is_of_two:
+        is_of_classes = blanks is None or (
+            blanks.ndim == len(own) == 2 and (pairs < blanks.shape).all()
+        )
+        if len({*own}) < max(len(own), 2) or not 0.0 <= exceptions < 1.0 or not is_of_classes:
             raise ValueError(f"a function of {document['column']!r} is none")
         has_missing = bool(document["has_missing"])
         is_exact = bool(document.get("is_exact", False))  # files of earlier builds lack it
@@ -246,6 +254,7 @@ class FunctionStep(nn.Module):
         function: The dependency.
         last: Index of the last column.
         given: Indices of the r other columns.
+        given_at: Their indices in `function.columns`.
         strides: Weights that combine the codes of `given` into one integer key. Shape: (r,).
         keys: Keys of the constrained combinations of codes, ascending. Shape: (m,).
         fitting: Codes of the last column that satisfy the dependency, padded. Shape: (m, k).
@@ -277,7 +286,10 @@ class FunctionStep(nn.Module):
             is_said = np.arange(n_codes[last]) >= function.has_missing
         else:
             is_said = np.isin(np.arange(n_codes[last]), codes)
-        sizes = [n_codes[j] if function.blanks is None else 2 for j in self.given]
+        self.given_at = [function.columns.index(j) for j in self.given]
+        blanks = function.blanks
+        sizes = [n_codes[j] for j in self.given]
+        sizes = sizes if blanks is None else [blanks.shape[i] for i in self.given_at]
         strides = np.array([math.prod(sizes[i + 1 :]) for i in range(len(sizes))], dtype=np.int64)
         numbers = np.delete(pairs, at, axis=1) @ strides
         keys, place = np.unique(numbers, return_inverse=True)
@@ -368,7 +380,8 @@ class FunctionStep(nn.Module):
     def _places(self, codes: Tensor) -> tuple[Tensor, Tensor]:
         """Returns whether codes (n, r) are constrained, and the index of their key. Shape: (n,)
         each."""
-        key = (self.function.classes(codes.clamp(min=0)).long() * self.strides).sum(-1)
+        classes = self.function.classes(codes.clamp(min=0), self.given_at)
+        key = (classes.long() * self.strides).sum(-1)
         place = torch.searchsorted(self.keys, key).clamp(max=len(self.keys) - 1)
         return (codes >= 0).all(-1) & (self.keys[place] == key), place
 
@@ -413,18 +426,23 @@ def order_with_rules(
     """Returns column indices in the given order, with dependent columns moved after their parents;
     dependencies must be acyclic.
 
-    A column that determines several others without exceptions precedes them: a category and a price
-    that are generated first may be those of no product.
+    A column that determines several others without exceptions precedes them, unless these precede
+    it for the same reason: a category and a price that are generated first may be those of no
+    product.
     """
     before = {j: set(columns[j].parents) for j in order}
+    better = {j: set[int]() for j in order}
     n_exact = Counter(function.parents for function in functions if function.is_exact)
     for function in functions:
-        if function.follows or (function.is_exact and n_exact[function.parents] > 1):
+        if function.follows:
             before[function.column] |= set(function.parents)
+        elif function.is_exact and n_exact[function.parents] > 1:
+            better[function.column] |= set(function.parents)
     placed: list[int] = []
     waiting = list(order)
     while waiting:
-        ready = next(j for j in waiting if before[j].issubset(placed))
+        possible = [j for j in waiting if before[j].issubset(placed)]
+        ready = next((j for j in possible if better[j].issubset(placed)), possible[0])
         placed.append(ready)
         waiting.remove(ready)
     return placed

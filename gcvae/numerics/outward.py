@@ -96,3 +96,22 @@ def _below(end: Any, size: Decimal, unit: Decimal) -> Decimal:
     if number > 0 >= bound:
         return plain_number(number)
     return max(bound, Decimal(0)) if number >= 0 else bound
+
+
+def plainest(low: float, high: float, slack: float = 1e-12) -> float:
+    """Returns the number between low and high with the fewest digits, the lowest of several.
+
+    The number may exceed an end by the relative `slack`, for rounding errors.
+
+    >>> plainest(1.87, 2.04), plainest(0.0196, 0.0204), plainest(150.0, 150.0)
+    (2.0, 0.02, 150.0)
+    """
+    if low <= 0.0 <= high:
+        return 0.0
+    scale = int(np.floor(np.log10(max(abs(low), abs(high)))))
+    for digits in range(17):
+        step = 10.0 ** (scale - digits)
+        found = float(f"{np.ceil(low / step - 1e3 * slack) * step:.15g}")
+        if low - slack * abs(low) <= found <= high + slack * abs(high):
+            return found
+    return float(high)

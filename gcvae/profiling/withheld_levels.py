@@ -267,7 +267,8 @@ def _learned(
 ) -> LearnedTable:
     """Combines the replaced columns and the schema.
 
-    Functional dependencies of columns with mostly replaced cells are dropped.
+    Functional dependencies of columns with mostly replaced cells are dropped, and soft conditions
+    that name a rare level.
     """
     columns = {column.name: column for column in schema}
     withheld: dict[str, dict[Any, int]] = {}
@@ -279,10 +280,12 @@ def _learned(
         is_rare = np.append(levels.are_rare, False)[levels.at]
         withheld[name] = cells[name][is_rare].value_counts().to_dict()
     lost = {name for name, levels in found.items() if levels.are_most}
+    rare = {str(x) for levels in found.values() for x in np.array(levels.levels)[levels.are_rare]}
     gone = tuple(
         rule
         for rule in schema.rules or ()
-        if rule.is_dependency and not lost.isdisjoint(rule.columns)
+        if (rule.is_dependency and not lost.isdisjoint(rule.columns))
+        or (isinstance(rule.form, Condition) and not rare.isdisjoint(_words([rule])))
     )
     rules = schema.rules and tuple(rule for rule in schema.rules if rule not in gone)
     schema = replace(schema, columns=tuple(columns.values()), rules=rules)
@@ -309,11 +312,14 @@ def _bound_columns(schema: TableSchema, functions: Sequence[Rule]) -> set[str]:
 
 
 def _named_levels(schema: TableSchema) -> frozenset[str]:
-    """Returns the words in the hard conditions of a schema, and all markers of missing cells."""
-    trees = [
-        rule.form.tree
-        for rule in schema.rules or ()
-        if rule.keep == "hard" and isinstance(rule.form, Condition)
-    ]
+    """Returns the words in the conditions of a schema that are hard or given, and all markers of
+    missing cells."""
+    kept = [r for r in schema.rules or () if r.keep == "hard" or r.source == "given"]
+    return MARKERS | WEAK_MARKERS | _words(kept)
+
+
+def _words(rules: Sequence[Rule]) -> set[str]:
+    """Returns the words in the conditions among the rules."""
+    trees = [rule.form.tree for rule in rules if isinstance(rule.form, Condition)]
     constants = (n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Constant))
-    return MARKERS | WEAK_MARKERS | {str(constant.value) for constant in constants}
+    return {str(constant.value) for constant in constants}

@@ -14,11 +14,12 @@ levels of which the computed number is often none.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gcvae.schema.rule_documents import depends_on, parents_of
-from gcvae.schema.rules import Formula, Missingness, Rule
+from gcvae.schema.rules import Condition, Formula, Missingness, Rule
 
 Side = tuple[float, Rule]
 """A rule with its cost."""
@@ -49,7 +50,9 @@ class Plan:
     def computes(self, name: str) -> bool:
         """Returns whether a rule of the plan computes or limits a column."""
         return any(
-            rule.column == name for rule in self.rules if not isinstance(rule.form, Missingness)
+            rule.column == name
+            for rule in self.rules
+            if not isinstance(rule.form, Missingness | Condition)
         )
 
     def depends(self, name: str, on: str) -> bool:
@@ -93,18 +96,29 @@ def _each_first(sides: Sides) -> Iterator[Sides]:
 
 
 def is_formula(rule: Rule) -> bool:
-    """Returns whether a rule is an exact formula without a lookup."""
-    return isinstance(rule.form, Formula) and rule.form.relation == "==" and not rule.tables
+    """Returns whether a rule is an exact formula without a lookup by levels or of the whole value;
+    one by limits of a number is."""
+    form = rule.form
+    if (
+        not isinstance(form, Formula)
+        or form.relation != "=="
+        or isinstance(form.value, ast.Subscript)
+    ):
+        return False
+    lookups = (node for node in ast.walk(form.value) if isinstance(node, ast.Subscript))
+    return all(isinstance(lookup.slice, ast.Call | ast.Compare) for lookup in lookups)
 
 
 def _is_compatible(rule: Rule, accepted: Sequence[Rule]) -> bool:
     """Returns whether a rule can be added: no column is computed twice, and none depends on
     itself."""
+    if isinstance(rule.form, Condition):
+        return True
     if isinstance(rule.form, Missingness):
         return all(
             other.column != rule.column for other in accepted if isinstance(other.form, Missingness)
         )
-    others = [other for other in accepted if not isinstance(other.form, Missingness)]
+    others = [other for other in accepted if not isinstance(other.form, Missingness | Condition)]
     if any(other.column == rule.column for other in others):
         return False
     return not depends_on(rule.parents, rule.column, parents_of(others))

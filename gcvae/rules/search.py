@@ -21,7 +21,8 @@ from gcvae.rules.plan import Plan
 from gcvae.rules.predictions import Prediction, keeps
 from gcvae.rules.row_sample import Candidate, RowSample
 from gcvae.rules.search_blanks import find_blanks
-from gcvae.rules.search_dates import find_clocks, find_date_parts, find_spans
+from gcvae.rules.search_conditions import find_conditions
+from gcvae.rules.search_dates import find_clocks, find_date_parts, find_months, find_spans
 from gcvae.rules.search_equalities import find_equalities
 from gcvae.rules.search_features import find_features
 from gcvae.rules.search_formulas import (
@@ -179,6 +180,7 @@ def _candidates(sample: RowSample, plan: Plan, implied: Sequence[Rule]) -> Itera
     yield from (Candidate(rule, 0.0, 0.0) for rule in implied if not rule.is_inequality)
     yield from find_date_parts(sample)
     yield from find_clocks(sample)
+    yield from find_months(sample)
     yield from find_spans(sample)
     terms = FormulaTerms.of(sample)
     yield from find_formulas(sample, terms, plan)
@@ -195,6 +197,7 @@ def _candidates(sample: RowSample, plan: Plan, implied: Sequence[Rule]) -> Itera
     yield from find_equalities(sample)
     yield from (function for function in functions if function.share < 1.0)
     yield from find_blanks(sample)
+    yield from find_conditions(sample, plan)
 
 
 def _is_of_labels(rule: Rule, schema: TableSchema) -> bool:

@@ -1,11 +1,11 @@
-"""Finds columns that are parts of dates, time spans between dates, or times of day some minutes
-after another.
+"""Finds columns that are parts of dates, time spans between dates, times of day some minutes after
+another, or dates some months after another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import pandas as pd
@@ -13,11 +13,18 @@ import pandas as pd
 from gcvae.arrays import Numbers
 from gcvae.cells.grid_units import grid_unit
 from gcvae.expressions.functions import check_part
-from gcvae.expressions.terms import Rows, column_values, compile_term
-from gcvae.rules.row_sample import Candidate, RowSample, column_medians, validated
+from gcvae.expressions.terms import Rows, column_values, compile_term, key_texts, type_of
+from gcvae.rules.row_sample import (
+    LEAST_ROWS,
+    Candidate,
+    RowSample,
+    column_medians,
+    most_frequent,
+    validated,
+)
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.expressions import names_in, parse_expression, quoted_name
-from gcvae.schema.rules import Rule, sum_text
+from gcvae.schema.rules import Rule, Tables, sum_text
 from gcvae.spelling.date_text import has_offset
 
 LEAST_SHARE = 0.9
@@ -52,6 +59,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "second": (0, 59),
 }
 _DAY = 86_400
+_MOST_LEVELS = 60
 _UNITS = (1, 60, 3600, _DAY, 604_800)
 """Seconds, minutes, hours, days and weeks."""
 _ZONE_PARTS = ("hour", "day", "month", "day_of_year")
@@ -220,6 +228,53 @@ def find_spans(sample: RowSample) -> list[Candidate]:
                 text = sum_text([(1, span)], float(more[place]))
                 found.append(Rule(f"{y} == {text}", source="found"))
     return list(validated(found, sample, n_tried, LEAST_SHARE))
+
+
+def find_months(sample: RowSample) -> Iterator[Candidate]:
+    """Yields rules by which a date is, or is the day before, a number of months after another date:
+    a constant, one that a column contains in months or years, or one that a level determines."""
+    dates, half = sample.dates[:_MOST_COLUMNS], sample.training
+    n_tried = max(2 * len(sample.columns) * len(dates) ** 2, 1)
+    for (start, end), days in product(permutations(dates, 2), (0, 1)):
+        first = pd.DatetimeIndex(half.frame[start.name])
+        last = pd.DatetimeIndex(half.frame[end.name]) + pd.Timedelta(days=days)
+        months = np.asarray(12.0 * (last.year - first.year) + last.month - first.month)
+        known = ~np.isnan(months)
+        is_due = (last.day == first.day) | ((last.day < first.day) & last.is_month_end)
+        if known.sum() < LEAST_ROWS or is_due[known].mean() < LEAST_SHARE:
+            continue
+        usual, terms = most_frequent(months[known]), list[tuple[str, Tables]]()
+        if usual > 0 and (months[known] == usual).mean() >= LEAST_SHARE:
+            terms.append((f"{usual:.0f}", {}))
+        for column in sample.numeric:
+            for factor, text in ((1, ""), (12, "12 * ")):
+                if share_equal(months, factor * half.numbers[column.name]) >= LEAST_SHARE:
+                    terms.append((f"{text}{quoted_name(column.name)}", {}))
+        for column in sample.columns if not terms else ():
+            cells = half.frame[column.name][known]
+            if (
+                not column.kind.has_levels
+                or column.has_numbers
+                or not 2 <= cells.nunique() <= _MOST_LEVELS
+            ):
+                continue
+            of_levels = pd.Series(months[known]).groupby(cells.to_numpy()).agg(most_frequent)
+            if (cells.map(of_levels) == months[known]).mean() >= LEAST_SHARE:
+                keys = key_texts(
+                    column_values(of_levels.index.to_series(), column), type_of(column)
+                )
+                table = dict(zip(keys.tolist(), of_levels.astype(int).tolist(), strict=True))
+                terms.append((f"months[{quoted_name(column.name)}]", {"months": table}))
+        later = " - 1" if days else ""
+        rules = [
+            Rule(
+                f"{quoted_name(end.name)} == add_months({quoted_name(start.name)}, {text}){later}",
+                source="found",
+                tables=tables,
+            )
+            for text, tables in terms
+        ]
+        yield from list(validated(rules, sample, n_tried, LEAST_SHARE))[:1]
 
 
 def _is_clock(values: Numbers) -> bool:

@@ -5,7 +5,8 @@
     age == years(born, "2025-06-30")   tenure == months(hired, left)           completed spans
     grade == name[bracket(points, 50, 75, 90)]                                 limits of a number
     bonus == rate[grade] * salary      price == extra[size] + base             factors and summands
-    discount == rate[days >= 7] * rent                                         factors by a limit
+    discount == rate[bracket(days, 7, 30)] * rent                              factors by limits
+    due == ordered + extra[priority]                                           days of a level
 
 The training half of the sample fits lookup tables such as `rate`, the validation half validates
 them.
@@ -25,9 +26,11 @@ import pandas as pd
 from gcvae.arrays import Codes, Numbers
 from gcvae.cells.grid_units import grid_unit
 from gcvae.expressions.terms import Rows, column_values, compile_term, key_texts
+from gcvae.numerics.outward import plainest
 from gcvae.rules.plan import Plan
-from gcvae.rules.row_sample import Candidate, RowSample, validated
+from gcvae.rules.row_sample import Candidate, Half, RowSample, validated
 from gcvae.rules.search_dates import has_part, numbers_of, share_equal
+from gcvae.rules.search_flags import find_flags
 from gcvae.rules.search_functions import most_frequent_codes
 from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.expressions import names_in, parse_expression, quoted_name
@@ -44,6 +47,8 @@ _LEAST_OF_SIDES = 0.98
 _MOST_BRACKETS, _LEAST_OF_BRACKET = 20, 3
 """Maximum number of levels with separate ranges of a number, and minimum number of distinct numbers
 for each; with fewer, a functional dependency describes them as well."""
+_MOST_DIGITS = 4
+"""Maximum number of digits of a factor between limits; more would fit any smooth curve."""
 _MOST_COLUMNS = 40
 _MOST_DATES = 12
 _FEW_ROWS = 200
@@ -52,8 +57,6 @@ _MOST_LEVELS = 60
 _LEAST_OF_KEY = 2
 """Minimum number of training rows that contain a key of a lookup table."""
 _LEAST_OF_VALUE = 4
-_LEAST_ZEROS = 0.02
-"""Minimum share of rows in which a column with a factor up to a limit is 0, and is not."""
 _DAY = 86_400.0
 _YEAR = 365.25 * _DAY
 _PARTS = ("weekday", "month", "quarter", "year", "hour", "day")
@@ -73,11 +76,15 @@ def find_features(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
     unsure: list[tuple[Column, list[Candidate]]] = []
     for column in columns:
         found = list(_lookups(sample, column, features, n_tried))
-        sure = _best([c for c in found if c.share >= _SURE_SHARE], plan)
-        if sure:
-            yield from sure
-        elif sample.training.codes[column.name].max() == 1:
-            yield from _best([*found, *_thresholds(sample, column)], plan)
+        sure = [c for c in found if c.share >= _SURE_SHARE]
+        best = _best([c for c in sure if "is_missing(" not in c.rule.text], plan)
+        has_two = sample.training.codes[column.name].max() == 1
+        if not best and not sure and has_two:
+            best = _best([*found, *_thresholds(sample, column)], plan)
+        if not best and has_two:  # a flag rather says what is missing than follows from it
+            best = _best(find_flags(sample, column), plan)
+        if best or sure or has_two:
+            yield from best or _best(sure, plan)
         else:
             unsure.append((column, found))
     yield from _factors(sample, plan)
@@ -95,6 +102,12 @@ def _digits(rule: Rule) -> int:
     """Returns the total length of the entries of a rule's lookup tables."""
     entries = [entry for table in rule.tables.values() for entry in table.values()]
     return sum(len(str(entry)) for entry in entries)
+
+
+def _most_digits(rule: Rule) -> int:
+    """Returns the number of digits of the longest number in a rule's lookup tables."""
+    entries = [entry for table in rule.tables.values() for entry in table.values()]
+    return max(len(str(entry).replace(".", "").strip("0")) for entry in entries)
 
 
 def _has_few_levels(sample: RowSample, column: Column) -> bool:
@@ -143,7 +156,7 @@ def _lookups(
     sample: RowSample, column: Column, features: Sequence[_Feature], n_tried: int
 ) -> Iterator[Candidate]:
     """Yields validated rules that look up a column's level by a feature."""
-    cells = sample.training.frame[column.name]
+    cells, n_levels = sample.training.frame[column.name], sample.codes[column.name].max() + 1
     for feature in features:
         if feature.name == column.name:
             continue
@@ -151,7 +164,9 @@ def _lookups(
         if not table:
             continue
         rule = _lookup(column, feature.text, table)
-        for found in validated([rule], sample, n_tried, LEAST_SHARE):
+        is_reverse = feature.text.startswith("is_missing(") and len(set(table.values())) < n_levels
+        least = _SURE_SHARE if is_reverse else LEAST_SHARE  # rather, a level says what is missing
+        for found in validated([rule], sample, n_tried, least):
             yield replace(found, nats=found.nats * float(pd.notna(feature.keys).mean()))
 
 
@@ -256,25 +271,6 @@ def _ranges(codes: Codes, x: Numbers, n_levels: int) -> tuple[list[int], list[st
     return order, [f"{limit:.12g}" for limit in limits]
 
 
-def plainest(low: float, high: float, slack: float = 1e-12) -> float:
-    """Returns the number between low and high with the fewest digits, the lowest of several.
-
-    The number may exceed an end by the relative `slack`, for rounding errors.
-
-    >>> plainest(1.87, 2.04), plainest(0.0196, 0.0204), plainest(150.0, 150.0)
-    (2.0, 0.02, 150.0)
-    """
-    if low <= 0.0 <= high:
-        return 0.0
-    scale = int(np.floor(np.log10(max(abs(low), abs(high)))))
-    for digits in range(17):
-        step = 10.0 ** (scale - digits)
-        found = float(f"{np.ceil(low / step - 1e3 * slack) * step:.15g}")
-        if low - slack * abs(low) <= found <= high + slack * abs(high):
-            return found
-    return float(high)
-
-
 # Completed spans
 
 
@@ -368,27 +364,28 @@ def _birthdays(days: pd.DatetimeIndex, ages: npt.NDArray[Any]) -> npt.NDArray[np
 
 def _factors(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
     """Yields rules for columns that are another column times a factor, or plus a summand, which a
-    column of levels determines; a factor may also be 0 up to a limit of a third column."""
-    numbers = sample.training.numbers
+    column of levels determines; a factor also by limits of a number. Dates have summands of days.
+    """
+    numbers, codes = sample.training.numbers, sample.training.codes
     levels = [c for c in sample.columns if _has_few_levels(sample, c)][:_MOST_COLUMNS]
-    numeric = sample.numeric[:_MOST_COLUMNS]
-    n_tried = max(2 * len(levels) * len(numeric) ** 2, 1)
+    numeric, dates = sample.numeric[:_MOST_COLUMNS], sample.dates[:_MOST_DATES]
+    n_tried = max(2 * len(levels) * (len(numeric) ** 2 + len(dates) ** 2), 1)
     relations: dict[frozenset[str], list[Candidate]] = {}
-    flags = {y.name: list(_flags(sample, y)) for y in numeric}
-    for y, x in permutations(numeric, 2):
+    for y, x in (*permutations(numeric, 2), *permutations(dates, 2)):
         unit = grid_unit(y)
         if unit is None or np.nanstd(numbers[y.name]) < 4 * unit:
             continue
-        for form in ("factor", "summand"):
-            if not _are_few(form, numbers[y.name], numbers[x.name]):
+        for form in ("summand",) if y.has_times else ("factor", "summand"):
+            if not _are_few(form, *(_in_days(sample.training, c) for c in (y, x))):
                 continue
             if not plan.allows(Rule(f"{quoted_name(y.name)} == {quoted_name(x.name)}")):
                 break
-            codes = sample.training.codes
             own = [(quoted_name(c.name), codes[c.name]) for c in levels if c not in (y, x)]
-            for level in [*own, *(flags[y.name] if form == "factor" else ())]:
-                found = _with_levels(sample, y, x, level, form, n_tried)
-                relations.setdefault(frozenset({y.name, x.name}), []).extend(found)
+            found = [c for level in own for c in _with_levels(sample, y, x, level, form, n_tried)]
+            for limits in _brackets(sample, y, x) if form == "factor" else ():
+                of_limits = _with_levels(sample, y, x, limits, form, n_tried)
+                found += [c for c in of_limits if _most_digits(c.rule) <= _MOST_DIGITS]
+            relations.setdefault(frozenset({y.name, x.name}), []).extend(found)
     places = {name: place for place, name in enumerate(sample.schema.names)}
 
     def key(candidate: Candidate) -> tuple[float, int]:
@@ -422,18 +419,55 @@ def _are_few(form: str, y: Numbers, x: Numbers) -> bool:
     return len(y) >= 20
 
 
-def _flags(sample: RowSample, y: Column) -> Iterator[tuple[str, Codes]]:
-    """Yields conditions x >= limit that say where a column is not 0, each with 0 or 1 for each of n
-    training rows. Shape: (n,)."""
-    n, values = len(sample.training), [half.numbers[y.name] for half in sample.halves]
-    is_there = np.where(np.isnan(both := np.concatenate(values)), -1, both != 0).astype(np.int64)
-    if not _LEAST_ZEROS < (is_there == 0).mean() < 1 - _LEAST_ZEROS:
-        return
-    for other in _that_order(sample, is_there, 2):
-        x = np.concatenate([half.numbers[other.name] for half in sample.halves])
-        found = _ranges(is_there, x, 2) if other.name != y.name else None
-        if found is not None:
-            yield f"{quoted_name(other.name)} >= {found[1][0]}", is_there[:n]
+def _in_days(half: Half, column: Column) -> Numbers:
+    """Returns the numbers of a column in n rows of a half; dates in days. Shape: (n,)."""
+    return half.numbers[column.name] / (_DAY if column.has_times else 1.0)
+
+
+def _brackets(sample: RowSample, y: Column, x: Column) -> Iterator[tuple[str, Codes]]:
+    """Yields expressions of the limits of a number between which y / x is the same in all rows,
+    such as z >= 7 or bracket(z, 7, 30), with the index of the interval in each of n training rows.
+    Shape: (n,)."""
+    numeric, near = sample.numeric[:_MOST_COLUMNS], (0.5 + 1e-6) * (grid_unit(y) or 0.0)
+    values = {c.name: np.concatenate([h.numbers[c.name] for h in sample.halves]) for c in numeric}
+    target, other = values[y.name], np.where(values[x.name] == 0, np.nan, values[x.name])
+    ends = np.sort(np.stack([target - near, target + near]) / other, axis=0)
+    for column in numeric:
+        z = values[column.name]
+        rows = np.flatnonzero(~(np.isnan(ends[0]) | np.isnan(z)))
+        rows = rows[np.argsort(z[rows], kind="stable")]
+        few = rows[:: max(len(rows) // _SIEVE_ROWS, 1)]
+        if column.name == y.name or _alike(ends[:, few]) is None:
+            continue
+        forth, back = (_alike(ends[:, order]) for order in (rows, rows[::-1]))
+        if forth is None or back is None or not 2 <= len(forth) == len(back):
+            continue
+        firsts, lasts = len(rows) - np.cumsum(back[:-1])[::-1], np.cumsum(forth[:-1])
+        lows, highs = z[rows][np.minimum(firsts, lasts) - 1], z[rows][np.maximum(firsts, lasts)]
+        if min(*forth, *back) < _LEAST_OF_VALUE or (lows >= highs).any():
+            continue
+        between = zip(lows.tolist(), highs.tolist(), strict=True)
+        limits = [plainest(np.nextafter(low, high), high, slack=0.0) for low, high in between]
+        of_z, texts = quoted_name(column.name), [f"{limit:.12g}" for limit in limits]
+        own = z[: len(sample.training)]
+        codes = np.where(np.isnan(own), -1, np.searchsorted(limits, own, side="right"))
+        is_one = len(limits) == 1
+        yield f"{of_z} >= {texts[0]}" if is_one else f"bracket({of_z}, {', '.join(texts)})", codes
+
+
+def _alike(ends: Numbers) -> list[int] | None:
+    """Returns the sizes of consecutive groups of intervals with a common number, each as large as
+    possible; None if there are too many. Shape: (2, n)."""
+    sizes, low, high = [0], -np.inf, np.inf
+    for first, last in ends.T.tolist():
+        low, high = max(low, first), min(high, last)
+        if low > high:
+            low, high = first, last
+            sizes.append(0)
+        sizes[-1] += 1
+        if len(sizes) > _MOST_BRACKETS:
+            return None
+    return sizes
 
 
 def _with_levels(
@@ -445,8 +479,9 @@ def _with_levels(
     Args:
         key: Expression of the level, and its index in each of n training rows. Shape: (n,).
     """
-    half, near = sample.training, (0.5 + 1e-6) * (grid_unit(y) or 0.0)
-    target, other = half.numbers[y.name], half.numbers[x.name]
+    half = sample.training
+    near = (0.5 + 1e-6) * (grid_unit(y) or 0.0) / (_DAY if y.has_times else 1.0)
+    target, other = _in_days(half, y), _in_days(half, x)
     level, codes = key
     rows = np.flatnonzero(~np.isnan(target) & ~np.isnan(other) & (codes >= 0) & (other != 0))
     rows = rows[np.argsort(codes[rows], kind="stable")]

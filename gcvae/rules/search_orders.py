@@ -121,7 +121,7 @@ def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Colu
 def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> Candidate | None:
     """Returns the inequality as a candidate if it holds and gains enough; None otherwise."""
     isolated = standing_apart(sample.training.numbers[high.name])
-    exempt = tuple(_as_written(value, high) for value in isolated.tolist())
+    exempt = tuple(as_written(value, high) for value in isolated.tolist())
     rule = inequality(low.name, high.name, exempt)
     unit = grid_unit(high)
     halves, n_high = [], 0
@@ -202,11 +202,11 @@ def with_exempt_values(rule: Rule, column: Column, numbers: Numbers) -> Rule:
     if not len(isolated):
         return rule
     y = quoted_name(rule.column)
-    values = [f"{y} == {_as_written(value, column)!r}" for value in isolated.tolist()]
+    values = [f"{y} == {as_written(value, column)!r}" for value in isolated.tolist()]
     return replace(rule, text=" or ".join([rule.text, *values]))
 
 
-def _as_written(value: float, column: Column) -> float | str:
+def as_written(value: float, column: Column) -> float | str:
     """Converts a number of a column to a literal: dates are written in the column's format."""
     if not column.has_times:
         return int(value) if value == int(value) else value

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,17 @@ _FARTHEST = 1 << 40
 """Largest index of a parent of numbers that is searched."""
 
 
-_MONOTONE_FUNCTIONS = {"round", "floor", "ceil", "min", "max", "days", "months", "years"}
+_MONOTONE_FUNCTIONS = {
+    "round",
+    "floor",
+    "ceil",
+    "min",
+    "max",
+    "days",
+    "months",
+    "years",
+    "add_months",
+}
 _MONOTONE_NODES = (
     ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.UnaryOp, ast.USub, ast.UAdd,
     ast.Name, ast.Load, ast.Constant, ast.Call, ast.Subscript,
@@ -35,13 +46,16 @@ def can_solve(form: Formula, parent: str, is_positive: bool = False) -> bool:
 
     This holds if the formula contains the column once, in sums, products, quotients and completed
     units of time, and in powers only if all values of the column are positive (`is_positive`).
-    Some solutions of a quotient are not found if the divisor takes both signs.
+    Some solutions of a quotient are not found if the divisor takes both signs. Keys of lookups may
+    name the column too if it is monotone between limits (`limits_of`).
     """
     if clock_of(form) is not None:
         return True
-    nodes = list(ast.walk(form.value))
-    keys = [node.slice for node in nodes if isinstance(node, ast.Subscript)]
+    keys = [node.slice for node in ast.walk(form.value) if isinstance(node, ast.Subscript)]
+    of_keys = {node for key in keys for node in ast.walk(key)}
+    nodes = [node for node in ast.walk(form.value) if node not in of_keys]
     powers = [n for n in nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Pow)]
+    keys = [key for key in keys if parent in names_in(key) and not _limits(key, parent)]
     keys += [] if is_positive else powers
     calls = [node.func for node in nodes if isinstance(node, ast.Call)]
     n_named = sum(isinstance(node, ast.Name) and node.id == parent for node in nodes)
@@ -51,6 +65,31 @@ def can_solve(form: Formula, parent: str, is_positive: bool = False) -> bool:
         and all(getattr(call, "id", "") in _MONOTONE_FUNCTIONS for call in calls)
         and not any(parent in names_in(key) for key in keys)
     )
+
+
+def limits_of(form: Formula, parent: str) -> list[float]:
+    """Returns the limits of a column in the keys of a formula's lookups, such as 7 and 30 of
+    rate[bracket(days, 7, 30)], in ascending order."""
+    keys = (node.slice for node in ast.walk(form.value) if isinstance(node, ast.Subscript))
+    return sorted({limit for key in keys for limit in _limits(key, parent)})
+
+
+def _limits(key: ast.expr, parent: str) -> list[float]:
+    """Returns the limits of a column in a key `bracket(parent, 7, 30)` or `parent >= 7`; none of
+    other keys."""
+    match key:
+        case ast.Call(func=ast.Name(id="bracket"), args=[ast.Name(id=name), *ends]):
+            pass
+        case ast.Compare(left=ast.Name(id=name), ops=[ast.GtE()], comparators=ends):
+            pass
+        case _:
+            return []
+    try:
+        limits = [ast.literal_eval(end) for end in ends]
+    except ValueError:
+        return []
+    is_own = name == parent and all(isinstance(limit, int | float) for limit in limits)
+    return limits if is_own else []
 
 
 def clock_of(form: Formula) -> tuple[str, str] | None:
@@ -93,7 +132,16 @@ def solutions(
         places_of_g[has_value] = grid.indices(found[has_value])
         return places_of_g
 
-    return monotone_solutions(g, own, len(others), low, high)
+    limits = limits_of(prediction.form, parent.name)
+    firsts = [own.low, *(math.ceil(round(limit * own.per_unit, 6)) for limit in limits)]
+    ends = [
+        monotone_solutions(g, replace(own, low=first, high=last), len(others), low, high)
+        for first, last in zip(
+            firsts, [*(first - 1 for first in firsts[1:]), own.high], strict=True
+        )
+    ]
+    lows, highs = (np.concatenate(part, axis=1) for part in zip(*ends, strict=True))
+    return lows, highs
 
 
 def monotone_solutions(

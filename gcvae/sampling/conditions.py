@@ -136,7 +136,7 @@ def read_condition(
     problems += _broken_rules(codec, functions, known, condition) if not problems else []
     blank = {name for name, wanted in given.items() if wanted is None or wanted is pd.NaT}
     cells = known.reindex(columns=list(codec.schema.names))
-    broken = HardRules(codec.schema, {}).broken_by(cells, blank) if blank and not problems else None
+    broken = None if problems else HardRules(codec.schema, {}).broken_by(cells, blank)
     problems += [] if broken is None else [_broken(broken.column, str(broken))]
     if problems:
         raise ConditionError(*problems)

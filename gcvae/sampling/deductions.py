@@ -27,7 +27,7 @@ import pandas as pd
 from gcvae.arrays import Mask, Numbers
 from gcvae.rules.grids import Grid, LevelGrid, grid_of
 from gcvae.rules.residuals import Residual, type_limits
-from gcvae.rules.solutions import monotone_solutions
+from gcvae.rules.solutions import limits_of, monotone_solutions
 from gcvae.schema.columns import Column
 from gcvae.schema.expressions import names_in
 from gcvae.spelling.date_text import is_time_of_day
@@ -298,7 +298,9 @@ class _Chain:
         solved for these parents."""
         formula = self.formulas[name]
         return all(
-            formula.can_solve(parent) and (parent not in self.formulas or self._can_step(parent))
+            formula.can_solve(parent)
+            and not limits_of(formula.prediction.form, parent)
+            and (parent not in self.formulas or self._can_step(parent))
             for parent in formula.parents
             if self.leaf in self._ancestors(parent)
         )

@@ -106,9 +106,7 @@ class HardRules:
                 permits.
         """
         hard = {
-            pointer_of_rule(i): rule
-            for i, rule in enumerate(schema.rules or ())
-            if rule.keep == "hard" and not rule.is_dependency
+            pointer_of_rule(i): rule for i, rule in enumerate(schema.rules or ()) if _rejects(rule)
         }
         self.rules, self.pointers = tuple(hard.values()), tuple(hard)
         self._schema = schema
@@ -121,7 +119,7 @@ class HardRules:
         self._of_missing = [
             (rule, compile_condition(parse_expression(rule.text), schema, rule.tables))
             for rule in schema.rules or ()
-            if _is_exact(rule) and _names_missing(rule.form)
+            if _is_exact(rule) and _is_of_missing(rule)
         ]
 
     @classmethod
@@ -346,6 +344,15 @@ class HardRules:
         return values
 
 
+def _rejects(rule: Rule) -> bool:
+    """Returns whether rows that violate a rule are rejected: it is hard, or a condition that every
+    row of the table satisfies, which the decoder need not."""
+    is_condition = isinstance(rule.form, Condition) and rule.share == 1.0
+    return not rule.is_dependency and (
+        rule.keep == "hard" or (rule.keep == "soft" and is_condition)
+    )
+
+
 def _is_exact(rule: Rule) -> bool:
     """Returns whether every row satisfies a rule: it is hard, or the table contains no
     exception."""
@@ -357,9 +364,11 @@ def _allows_values(form: Form) -> bool:
     return isinstance(form, Missingness) and not form.is_inverse
 
 
-def _names_missing(form: Form) -> bool:
-    """Returns whether a rule is on missing cells, or computes a column from them."""
-    if isinstance(form, Missingness):
+def _is_of_missing(rule: Rule) -> bool:
+    """Returns whether a rule is on missing cells, computes a column from them, or is a soft
+    condition."""
+    form = rule.form
+    if isinstance(form, Missingness) or (isinstance(form, Condition) and rule.keep == "soft"):
         return True
     if not isinstance(form, Formula) or form.relation != "==":
         return False

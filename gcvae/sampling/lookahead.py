@@ -101,7 +101,7 @@ class Dependency:
         pairs = self.pairs
         listed = torch.ones(len(codes), len(pairs), dtype=torch.bool)
         for i in self.earlier:
-            earlier = self.function.classes(codes[:, self.function.columns[i], None])
+            earlier = self.function.classes(codes[:, self.function.columns[i], None], [i])
             listed &= earlier == pairs[:, i]
         fits = listed.clone()
         for i, possible in self.possible.items():

@@ -32,7 +32,7 @@ def lookahead_regions(
         for at, j in enumerate(columns):
             n_codes = model.marginals.columns[j].n_codes
             possible = {
-                i: _possible(function, mask)
+                i: _possible(function, i, mask)
                 for i, k in enumerate(columns)
                 if rank[k] > rank[j] and (mask := _possible_codes(regions[k])) is not None
             }
@@ -71,9 +71,9 @@ def _possible_codes(region: object) -> Tensor | None:
     return found
 
 
-def _possible(function: LevelFunction, codes: Tensor) -> Tensor:
-    """Converts a mask of K possible codes to the coding of the dependency's pairs. Shape: (n, K) ->
-    (n, K or 2)."""
-    if function.blanks is None:
+def _possible(function: LevelFunction, at: int, codes: Tensor) -> Tensor:
+    """Converts a mask of K possible codes of the column with index `at` in the dependency to the
+    coding of its pairs. Shape: (n, K) -> (n, K or 2)."""
+    if function.blanks is None or function.blanks.shape[at] == codes.shape[-1]:
         return codes
     return torch.stack([codes[:, 0], codes[:, 1:].any(-1)], dim=-1)

@@ -238,6 +238,14 @@ def is_of_entity(rule: Rule, schema: Columns) -> bool:
     return schema[rule.parents[0]].kind.outcomes is Outcomes.KEYS
 
 
+def is_of_pair(rule: Rule, schema: Columns) -> bool:
+    """Returns whether a rule is a condition on the levels, or the missing cells, of two columns."""
+    form = rule.form
+    if not isinstance(form, Condition) or len(form.columns) != 2:
+        return False
+    return all(name in form.of_missing or schema[name].kind.has_levels for name in form.columns)
+
+
 def _misfits(rule: Rule, schema: Columns) -> list[tuple[str, str]]:
     """Returns (message, description of valid input) for each column that a rule cannot use."""
     found = []
@@ -253,7 +261,9 @@ def _misfits(rule: Rule, schema: Columns) -> list[tuple[str, str]]:
             found.append(
                 (f"column {name!r} {what}: no rule can use it", "columns that are modelled")
             )
-    if not found and rule.keep == "soft" and is_condition:
+    is_found = rule.source == "found" and isinstance(rule.form, Condition)
+    is_possible = is_found or not is_condition or is_of_pair(rule, schema)
+    if not found and rule.keep == "soft" and not is_possible:
         message = f"{rule} computes no column, and such a rule cannot be soft"
         forms = "y == f(x), y <= f(x), determines(a; y) or is_missing(y) if is_missing(x)"
         found.append((message, f'"keep": "hard", or a rule of the form {forms}'))

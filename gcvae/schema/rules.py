@@ -12,10 +12,13 @@ are satisfied by construction:
     is_missing(y) if is_missing(x)                   missing cells that imply each other
     is_missing(y) if not is_missing(x)               columns of which only one has a value
 
-Rules of two more forms can only be hard; rows that violate them are rejected:
+Rows that violate a hard rule of one of two more forms are rejected:
 
     combinations(city, country)                      only combinations that the table has
     a + b <= c or d == 'x'                           any other expression that is true or false
+
+The latter can be soft if the decoder can satisfy it: if it is on the levels, or the missing cells,
+of two columns, such as `is_missing(left) == (status == 'active')` or `origin != destination`.
 
 `rule_documents` reads rules from JSON documents. This module loads without pandas.
 """
@@ -24,6 +27,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -129,10 +133,18 @@ class Combination(_OfColumns):
 
 @dataclass(frozen=True)
 class Condition(_OfColumns):
-    """Any other rule that is true or false for a row, such as a + b <= c or d == 'x'. Rows that
-    violate it are rejected."""
+    """Any other rule that is true or false for a row, such as a + b <= c or d == 'x'. If it is
+    hard, rows that violate it are rejected."""
 
     tree: ast.expr = field(compare=False)
+
+    @cached_property
+    def of_missing(self) -> frozenset[str]:
+        """Columns of which the rule only asks whether they are missing."""
+        nodes = list(ast.walk(self.tree))
+        asked = Counter(_missing_column(node) for node in nodes)
+        named = Counter(node.id for node in nodes if isinstance(node, ast.Name))
+        return frozenset(name for name in self.columns if asked[name] == named[name])
 
 
 Form: TypeAlias = Formula | Dependency | Missingness | Combination | Condition
@@ -388,7 +400,7 @@ def _missingness(tree: ast.expr) -> Missingness | None:
     return Missingness(column, (of,), is_same, is_inverse)
 
 
-def _missing_column(tree: ast.expr) -> str | None:
+def _missing_column(tree: ast.AST) -> str | None:
     """Returns the column x if the tree is is_missing(x), else None."""
     match tree:
         case ast.Call(func=ast.Name(id="is_missing"), args=[ast.Name(id=name)]):

@@ -5,10 +5,11 @@ A coded column is one in which every cell has an integer code: a level, or one o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 
 import numpy as np
+import pandas as pd
 
 from gcvae.arrays import Codes
 from gcvae.codec.column_codec import ColumnCodec
@@ -16,6 +17,8 @@ from gcvae.codec.encoded_rows import EncodedRows
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import Problem, SchemaError
+from gcvae.expressions.rounded_numbers import FALSE, truths
+from gcvae.expressions.terms import Rows, column_values, compile_condition
 from gcvae.model.autoregressive import column_order
 from gcvae.model.level_functions import (
     LevelFunction,
@@ -23,8 +26,8 @@ from gcvae.model.level_functions import (
     sharpest_last,
 )
 from gcvae.schema.columns import TableSchema
-from gcvae.schema.rule_documents import is_of_entity
-from gcvae.schema.rules import Missingness, Rule
+from gcvae.schema.rule_documents import is_of_entity, is_of_pair
+from gcvae.schema.rules import Condition, Missingness, Rule
 from gcvae.training.assembly import column_shapes
 from gcvae.training.settings import TrainingConfig
 
@@ -71,7 +74,6 @@ def level_functions(
     kept = [
         rule for rule in kept_functions(codec.schema, config) if places.keys() >= set(rule.columns)
     ]
-    _require_enforced([r for r in rules if not is_of_entity(r, codec.schema)], kept, config)
     counted = (
         _counted(codec, rows, [places[name] for name in (*rule.parents, rule.column)], rule)
         for rule in kept
@@ -81,11 +83,15 @@ def level_functions(
     if keeps_rules(config):
         shapes = column_shapes(codec)
         order = order_with_rules(column_order(shapes), shapes, found)
+        conditions = list(_conditions(codec, rows, rules, places, order))
+        kept += [rule for rule, _ in conditions]
         blanks = (
             *_missingness_functions(codec, rows, rules, order),
             *_residuals_of_missing_parents(codec, rows),
+            *(function for _, function in conditions),
         )
         found += _informative(blanks, codec)
+    _require_enforced([r for r in rules if not is_of_entity(r, codec.schema)], kept, config)
     return sharpest_last(found)
 
 
@@ -138,10 +144,17 @@ def _require_enforced(rules: Sequence[Rule], kept: Sequence[Rule], config: Train
             " combinations(...) of its columns in its place",
         )
         for i, rule in enumerate(rules)
-        if rule.is_dependency and (rule.keep, rule.source) in refused and rule not in kept
+        if (rule.keep, rule.source) in refused and rule not in kept
+        if rule.is_dependency or (rule.keep == "soft" and _may_be_broken(rule))
     ]
     if problems:
         raise SchemaError(*problems)
+
+
+def _may_be_broken(rule: Rule) -> bool:
+    """Returns whether a rule is a condition that some rows of the table violate, so that generated
+    ones are not rejected for it."""
+    return isinstance(rule.form, Condition) and rule.share != 1.0
 
 
 def _counted(codec: TableCodec, rows: EncodedRows, columns: list[int], rule: Rule) -> LevelFunction:
@@ -182,10 +195,48 @@ def _missingness_functions(
     for a, b in permutations(order, 2):
         is_same = first[a] == first[b]
         if implies[a, b] and first[a] == a and (is_same or first[b] == b):
-            yield LevelFunction.of_blanks((a, b), _codes(rows, [a, b]), is_same=is_same)
+            allowed = np.array([[True, False], [not is_same, True]])
+            yield LevelFunction.of_classes((a, b), _codes(rows, [a, b]), allowed)
     for a, b, is_same in dict.fromkeys((first[a], first[b], same) for a, b, same in inverse):
-        codes = _codes(rows, [a, b])
-        yield LevelFunction.of_blanks((a, b), codes, is_same=is_same, is_inverse=True)
+        allowed = np.array([[not is_same, True], [True, False]])
+        yield LevelFunction.of_classes((a, b), _codes(rows, [a, b]), allowed)
+
+
+def _conditions(
+    codec: TableCodec,
+    rows: EncodedRows,
+    rules: Sequence[Rule],
+    places: Mapping[str, int],
+    order: Sequence[int],
+) -> Iterator[tuple[Rule, LevelFunction]]:
+    """Yields the conditions on the levels, or the missing cells, of two columns, each with its
+    function; `places` has the index of each coded column."""
+    for rule in rules:
+        if rule.keep == "off" or not is_of_pair(rule, codec.schema):
+            continue
+        assert isinstance(rule.form, Condition), "of a pair"
+        of_missing = rule.form.of_missing
+        found = {
+            j: name
+            for name in rule.columns
+            for j in [_missingness_index(codec, name) if name in of_missing else places.get(name)]
+            if j is not None and (name not in of_missing or codec.columns[j].has_missing)
+        }
+        if len(found) < 2:
+            continue
+        columns = parent, y = sorted(found, key=order.index)
+        sizes = [2 if found[j] in of_missing else codec.columns[j].n_codes for j in columns]
+        values, said = {}, {}
+        for j, codes in zip(columns, np.indices(sizes).reshape(2, -1), strict=True):
+            name, blank = found[j], pd.Series([None] * codes.size)
+            cells = codec.columns[j].decode(codes, np.full(codes.size, 0.5))
+            cells = blank if name in of_missing else cells
+            values[name] = column_values(cells, codec.schema[name])
+            is_blank = codes == 0 if name in of_missing else cells.isna().to_numpy()
+            said[name] = truths(is_blank, True)
+        term = compile_condition(rule.form.tree, codec.schema, rule.tables)
+        allowed = (term.evaluate(Rows(values, True, said)) != FALSE).reshape(sizes)
+        yield rule, LevelFunction.of_classes((parent, y), _codes(rows, columns), allowed)
 
 
 def _residuals_of_missing_parents(codec: TableCodec, rows: EncodedRows) -> Iterator[LevelFunction]:

@@ -36,7 +36,7 @@ FUNCTIONS = [COARSE_BY_FINE, FINE_BY_COARSE, BY_TWO, SEVERAL]
 BLANK_ROWS = np.repeat([[0, 0], [0, 2], [1, 0], [5, 1]], [30, 1, 6, 163], axis=0)
 """Blanks of d, then of b: of 31 blank d 30 have b blank, of 169 known ones six do."""
 BLANKS = [
-    LevelFunction.of_blanks(columns, rows, is_same=is_same)
+    LevelFunction.of_classes(columns, rows, np.array([[True, False], [not is_same, True]]))
     for columns, rows in (((3, 1), BLANK_ROWS), ((1, 3), BLANK_ROWS[:, ::-1]))
     for is_same in (True, False)
 ]
@@ -63,7 +63,7 @@ def masses(model: GenerativeModel) -> Tensor:
 def keeps(function: LevelFunction) -> Tensor:
     """Which of all rows keep the function. Shape: (n,)."""
     pairs = {tuple(pair) for pair in function.pairs.tolist()}
-    rows = function.classes(torch.from_numpy(CODES[:, list(function.columns)]))
+    rows = function.classes(torch.from_numpy(CODES[:, list(function.columns)]), range(2))
     return torch.tensor([tuple(row) in pairs for row in rows.tolist()])
 
 
@@ -90,13 +90,31 @@ def test_of_two_cells_only_one_has_a_value(columns: tuple[int, int]) -> None:
     rows = np.repeat([[0, 2], [1, 0], [5, 1]], [30, 168, 1], axis=0)
     rows = rows if columns == (3, 1) else rows[:, ::-1]
     for is_same in (True, False):
-        function = LevelFunction.of_blanks(columns, rows, is_same=is_same, is_inverse=True)
+        allowed = np.array([[not is_same, True], [True, False]])
+        function = LevelFunction.of_classes(columns, rows, allowed)
         found = masses(model_with(function))
         torch.testing.assert_close(found.sum(-1), torch.ones(3).double(), atol=1e-9, rtol=0)
         has_value = torch.from_numpy(CODES[:, [1, 3]] > 0)
         both, neither = found[:, has_value.all(1)].sum(-1), found[:, ~has_value.any(1)].sum(-1)
         assert (both < 0.05).all()
         assert not is_same or (neither < 0.05).all()
+
+
+@pytest.mark.parametrize("columns", [(2, 3), (3, 2), (1, 2)])
+def test_a_column_is_missing_where_another_has_certain_levels(columns: tuple[int, int]) -> None:
+    """c decides whether the other column is missing: at its codes 1 and 3."""
+    allowed = np.array([[False, True], [True, False], [False, True], [True, False]])
+    rows = np.repeat([[0, 2], [1, 0], [2, 1], [3, 0]], [50, 30, 20, 40], axis=0)
+    is_first = columns[0] == 2
+    allowed, rows = (allowed, rows) if is_first else (allowed.T, rows[:, ::-1])
+    function = LevelFunction.of_classes(columns, rows, allowed)
+    found = masses(model_with(function))
+    torch.testing.assert_close(found.sum(-1), torch.ones(3).double(), atol=1e-9, rtol=0)
+    other = columns[1] if is_first else columns[0]
+    is_kept = torch.from_numpy((CODES[:, other] == 0) == np.isin(CODES[:, 2], [1, 3]))
+    assert (found[:, ~is_kept].sum(-1) < 0.03).all()
+    names = [column.name for column in COLUMNS]
+    assert LevelFunction.from_json(function.to_json(names), COLUMNS).blanks is not None
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -226,6 +226,101 @@ def payslips(n: int, seed: int) -> pd.DataFrame:
     )
 
 
+def test_what_levels_say_of_missing_cells_and_levels_that_never_agree_are_found() -> None:
+    random = np.random.default_rng(3)
+    status = random.choice(["active", "left", "retired", "on leave"], N, p=[0.5, 0.2, 0.2, 0.1])
+    gone = np.isin(status, ["left", "retired"])
+    contact = random.choice(3, N)
+    sites, at = np.array(["Lyon", "Metz", "Brest", "Lille"]), random.integers(0, 4, N)
+    frame = pd.DataFrame(
+        {
+            "status": status,
+            "end": np.where(gone, random.integers(1, 9_000, N).astype(str), ""),
+            "reason": np.where(gone & (random.random(N) < 0.7), random.choice(list("abc"), N), ""),
+            "mail": np.where(contact != 0, random.choice(["own", "work"], N), ""),
+            "phone": np.where(contact != 1, random.choice(["own", "work"], N), ""),
+            "from": sites[at],
+            "to": sites[(at + random.integers(1, 4, N)) % 4],
+            "other": random.choice(["x", "y", "z"], N),
+        }
+    )
+    assert set(found_in(frame)) == {
+        "is_missing(end) == (status in ('active', 'on leave'))",
+        "reason is missing wherever end is",
+        "not is_missing(phone) if is_missing(mail)",
+        "`from` != to",
+    }
+
+
+def test_flags_of_two_columns_and_of_two_conditions_are_found() -> None:
+    random = np.random.default_rng(4)
+    asked = pd.Timestamp("2023-01-01") + pd.to_timedelta(random.integers(0, 500, N), unit="D")
+    sent = asked + pd.to_timedelta(random.integers(0, 30, N), unit="D")
+    due = asked + pd.to_timedelta(random.integers(5, 25, N), unit="D")
+    frame = pd.DataFrame(
+        {
+            "due": due.strftime("%Y-%m-%d"),
+            "sent": sent.strftime("%Y-%m-%d"),
+            "late": np.where(sent > due, "yes", "no"),
+            "hours": random.integers(1, 9, N).astype(str),
+            "score": random.integers(0, 101, N),
+            "absent": random.poisson(9, N),
+            "plan": random.choice(["basic", "plus", "pro"], N),
+        }
+    )
+    frame["passed"] = np.where((frame["score"] >= 50) & (frame["absent"] <= 12), "true", "false")
+    frame["cheap"] = np.where((frame["plan"] != "pro") & (frame["score"] < 30), "cheap", "dear")
+    found = found_in(frame.astype(str))
+    assert set(found) == {
+        "late == (due < sent)",
+        "passed == (score >= 50 and absent <= 12)",
+        "cheap == name[score <= 29 and plan != 'pro']",
+    }
+    noisy = np.where(random.random(N) < 0.02, "true", frame["passed"])  # no two conditions hold
+    assert not any(
+        name.startswith("passed") for name in found_in(frame.assign(passed=noisy).astype(str))
+    )
+
+
+def test_rates_by_brackets_and_dates_by_levels_and_months_are_found() -> None:
+    random = np.random.default_rng(5)
+    start = pd.Timestamp("2022-01-01") + pd.to_timedelta(random.integers(0, 900, N), unit="D")
+    speed = random.choice(["slow", "usual", "fast"], N)
+    term = random.choice(["quarter", "half", "year"], N)
+    years, amount = random.integers(1, 9, N), random.integers(500, 60_000, N) / 10
+    months = pd.Series(term).map({"quarter": 3, "half": 6, "year": 12})
+
+    def later(n: pd.Series | np.ndarray) -> pd.Series:
+        return pd.Series([d + pd.DateOffset(months=int(m)) for d, m in zip(start, n, strict=True)])
+
+    due = start + pd.to_timedelta(
+        pd.Series(speed).map({"slow": 9, "usual": 5, "fast": 2}), unit="D"
+    )
+    rate = np.array([0.0, 0.05, 0.1])[np.searchsorted([1_000, 2_500], amount, side="right")]
+    frame = pd.DataFrame(
+        {
+            "start": start.strftime("%Y-%m-%d"),
+            "speed": speed,
+            "due": due.dt.strftime("%Y-%m-%d"),
+            "term": term,
+            "end": (later(months) - pd.Timedelta(days=1)).dt.strftime("%Y-%m-%d"),
+            "years": years,
+            "expiry": later(12 * years).dt.strftime("%Y-%m-%d"),
+            "amount": amount,
+            "discount": np.round(rate * amount + 1e-9, 2),
+        }
+    )
+    found = found_in(frame.astype(str))
+    rules = (
+        "due == start + extra[speed]",
+        "end == add_months(start, months[term]) - 1",
+        "expiry == add_months(start, 12 * years)",
+        "discount == rate[bracket(amount, 1000, 2500)] * amount",
+    )
+    assert set(rules) <= set(found)
+    assert dict(found[rules[3]].rule.tables["rate"]) == {"0": 0.0, "1": 0.05, "2": 0.1}
+
+
 def test_sums_of_products_and_of_columns_that_follow_from_each_other_are_found() -> None:
     found = found_in(payslips(2_000, 1).astype(str))
     assert {
