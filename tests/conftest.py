@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.lengths import TIMES
+from tests.lengths import AT_LENGTH, TIMES
+from tests.servers.servers import PostgresServer
 from tests.wordings import WORDINGS
 
 _REPOSITORY = Path(__file__).resolve().parents[1]
 # A busy machine is no fault, and the same cases are tried at each run.
-settings.register_profile("gcvae", deadline=None, derandomize=TIMES <= 1)
+settings.register_profile(
+    "gcvae", deadline=None, derandomize=TIMES <= 1, max_examples=100 if AT_LENGTH else 20
+)
 settings.load_profile("gcvae")
 
 
@@ -61,6 +64,13 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"there are no real tables in {folder}; set GCVAE_DATA_DIR to their folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL server for all tests that neither stop it nor set it up."""
+    with PostgresServer() as server:
+        yield server
 
 
 @pytest.fixture

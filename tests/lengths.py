@@ -24,12 +24,12 @@ PRESETS_TRIED = sorted(PRESETS) if AT_LENGTH else ["default", "paper-gcvae", "pa
 
 
 def tries(n: int) -> settings:
-    """Of so many generated cases, a third of them in a brief run.
+    """Of so many generated cases, a sixth of them in a brief run.
 
     A case that fails is shown as it is: to make it smaller takes minutes.
     """
     return settings(
-        max_examples=n * TIMES or max(1, n // 3),
+        max_examples=n * TIMES or max(1, n // 6),
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),
     )

@@ -6,21 +6,16 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from catalog import Catalog, Dataset, Job, Model, Trained, upgrade
+from catalog.database.tables import Base
 from tests.claims import claim_job
 from tests.lengths import first_of
 from tests.servers.servers import PostgresServer, RedisServer
 
 _SHA256 = "0" * 64
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    """A PostgreSQL server."""
-    with PostgresServer() as server:
-        yield server
 
 
 @pytest.fixture
@@ -43,11 +38,33 @@ def database_url(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue(f"{request.param}_url"))
 
 
+@pytest.fixture(scope="session")
+def postgres_tables(postgres_server: PostgresServer) -> str:
+    """Address of a PostgreSQL database with the tables, which each test leaves empty."""
+    url = postgres_server.create_database("tables")
+    upgrade(url)
+    return url
+
+
+@pytest.fixture(params=first_of("postgres", "sqlite"))
+def catalog_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Address of a database with empty tables; PostgreSQL alone in a brief run."""
+    if request.param == "sqlite":
+        url = str(request.getfixturevalue("sqlite_url"))
+        upgrade(url)
+        yield url
+        return
+    url = str(request.getfixturevalue("postgres_tables"))
+    yield url
+    names = ", ".join(table.name for table in Base.metadata.sorted_tables)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"TRUNCATE {names} RESTART IDENTITY".encode())
+
+
 @pytest.fixture
-def catalog(database_url: str) -> Iterator[Catalog]:
+def catalog(catalog_url: str) -> Iterator[Catalog]:
     """A catalog with its tables, impatient: three attempts, resends after 50 ms."""
-    upgrade(database_url)
-    catalog = Catalog(database_url, attempts_limit=3, resend_seconds=0.05, resend_limit_seconds=0.1)
+    catalog = Catalog(catalog_url, attempts_limit=3, resend_seconds=0.05, resend_limit_seconds=0.1)
     yield catalog
     catalog.close()
 

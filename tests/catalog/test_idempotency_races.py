@@ -5,15 +5,14 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from catalog import Catalog, upgrade
+from catalog import Catalog
 from catalog.errors import IdempotencyBusyError
 
 
 def test_of_many_that_begin_at_once_one_is_new_and_the_others_are_told_to_wait(
-    database_url: str,
+    catalog_url: str,
 ) -> None:
-    upgrade(database_url)
-    catalog = Catalog(database_url)
+    catalog = Catalog(catalog_url)
     together = threading.Barrier(8)
 
     def begin(_: int) -> str:

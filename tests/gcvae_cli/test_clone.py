@@ -15,7 +15,7 @@ from gcvae_cli.__main__ import main
 from tests.gcvae.linked.shop import shop
 from tests.servers.servers import PostgresServer
 
-QUICK = ["--preset", "fast", "--set", "max_steps=20", "--device", "cpu", "--seed", "0"]
+QUICK = ["--preset", "fast", "--set", "max_steps=5", "--device", "cpu", "--seed", "0"]
 
 DDL = """
 CREATE TABLE products (product_id INTEGER PRIMARY KEY, title VARCHAR(40) NOT NULL, colour TEXT,
@@ -191,7 +191,7 @@ INSERT INTO loans (member_id, shelf, days) SELECT 1 + i / 4, (ARRAY['A', 'B', 'C
 
 
 def test_constraints_of_postgresql_are_cloned_and_told_where_sqlite_has_none_of_them(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    postgres_server: PostgresServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     told = "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid > 16000 "
     indexes = "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1"
@@ -199,23 +199,23 @@ def test_constraints_of_postgresql_are_cloned_and_told_where_sqlite_has_none_of_
         "SELECT table_name, column_name, column_default, is_nullable, identity_generation, udt_name"
         " FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2"
     )
-    with PostgresServer() as server:
-        first, second = server.create_database("real"), server.create_database("drawn")
-        found = []
-        for url in (first, second):
-            engine = sa.create_engine(url)
-            if url == first:
-                with engine.begin() as connection:
-                    connection.exec_driver_sql(POSTGRESQL)
-                assert main(["clone", first, "-o", second, *QUICK]) == 0
-            with engine.connect() as connection:
-                asked = (told + "ORDER BY 1", indexes, columns)
-                found.append([connection.exec_driver_sql(query).all() for query in asked])
-            engine.dispose()
-        assert found[0] == found[1]
-        capfd.readouterr()
-        target = tmp_path / "drawn.sqlite"
-        assert main(["clone", first, "-o", str(target), *QUICK]) == 0
+    first, second = map(postgres_server.create_database, ("library", "drawn_library"))
+    found = []
+    for url in (first, second):
+        engine = sa.create_engine(url)
+        if url == first:
+            with engine.begin() as connection:
+                connection.exec_driver_sql(POSTGRESQL)
+            assert main(["clone", first, "-o", second, *QUICK]) == 0
+        with engine.connect() as connection:
+            asked = (told + "ORDER BY 1", indexes, columns)
+            found.append([connection.exec_driver_sql(query).all() for query in asked])
+        engine.dispose()
+    assert found[0] == found[1]
+    assert main(["clone", first, "-o", second, *QUICK]) == 1
+    capfd.readouterr()
+    target = tmp_path / "drawn.sqlite"
+    assert main(["clone", first, "-o", str(target), *QUICK]) == 0
     errors = capfd.readouterr().err
     for words in ("the default of members.level", "CHECK (price >=", "index by_lower of members"):
         assert words in errors
@@ -224,21 +224,22 @@ def test_constraints_of_postgresql_are_cloned_and_told_where_sqlite_has_none_of_
         assert connection.execute("SELECT count(DISTINCT email) FROM members").fetchone() == (60,)
 
 
-def test_a_postgresql_database_is_drawn_into_another_one(source: Path) -> None:
-    with PostgresServer() as server:
-        first, second = server.create_database("real"), server.create_database("drawn")
-        assert main(["clone", f"sqlite:///{source}", "-o", first, *QUICK]) == 0
-        assert main(["clone", first, "-o", second, *QUICK]) == 0
-        engine = sa.create_engine(second)
-        with engine.connect() as connection:
-            lost = connection.scalar(
-                sa.text(
-                    "SELECT count(*) FROM lines LEFT JOIN orders USING (order_id) "
-                    "WHERE orders.order_id IS NULL"
-                )
+@pytest.mark.slow
+def test_a_postgresql_database_is_drawn_into_another_one(
+    postgres_server: PostgresServer, source: Path
+) -> None:
+    first, second = map(postgres_server.create_database, ("shop", "drawn_shop"))
+    assert main(["clone", f"sqlite:///{source}", "-o", first, *QUICK]) == 0
+    assert main(["clone", first, "-o", second, *QUICK]) == 0
+    engine = sa.create_engine(second)
+    with engine.connect() as connection:
+        lost = connection.scalar(
+            sa.text(
+                "SELECT count(*) FROM lines LEFT JOIN orders USING (order_id) "
+                "WHERE orders.order_id IS NULL"
             )
-            assert (lost, connection.scalar(sa.text("SELECT count(*) FROM customers"))) == (0, 40)
-            far = "SELECT avg((shipped = '9999-12-31')::int) FROM orders"
-            assert 0.05 < float(connection.scalar(sa.text(far)) or 0) < 0.5
-        engine.dispose()
-        assert main(["clone", first, "-o", second, *QUICK]) == 1
+        )
+        assert (lost, connection.scalar(sa.text("SELECT count(*) FROM customers"))) == (0, 40)
+        far = "SELECT avg((shipped = '9999-12-31')::int) FROM orders"
+        assert 0.05 < float(connection.scalar(sa.text(far)) or 0) < 0.5
+    engine.dispose()

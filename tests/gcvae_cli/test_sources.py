@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -21,7 +20,7 @@ from gcvae_cli.sources.fetching import fetched
 from tests.servers.servers import PostgresServer, S3Server
 from tests.servers.serving import serving
 
-QUICK = ["--preset", "fast", "--set", "max_steps=20", "--device", "cpu"]
+QUICK = ["--preset", "fast", "--set", "max_steps=5", "--device", "cpu"]
 N_ROWS = 300
 
 
@@ -36,12 +35,6 @@ def table() -> pd.DataFrame:
             "zeit": pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(N_ROWS), "h"),
         }
     )
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[PostgresServer]:
-    with PostgresServer() as server:
-        yield server
 
 
 def _sqlite(folder: Path) -> str:
@@ -65,7 +58,7 @@ def test_a_table_of_a_database_is_learned_and_written_back(
     url = (
         _sqlite(tmp_path)
         if kind == "sqlite"
-        else _postgres(request.getfixturevalue("postgres"), "whole")
+        else _postgres(request.getfixturevalue("postgres_server"), "whole")
     )
     model = str(tmp_path / "m.gcvae")
     assert main(["train", url, "--table", "orders", "-o", model, *QUICK]) == 0
@@ -113,7 +106,7 @@ def test_a_query_changes_nothing(
         url = _sqlite(tmp_path)
     else:
         name = f"kept_{abs(hash(query))}"
-        url = _postgres(request.getfixturevalue("postgres"), name)
+        url = _postgres(request.getfixturevalue("postgres_server"), name)
     assert main(["schema", url, "--query", query]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert len(pd.read_parquet(fetched(url, "orders", None, tmp_path))) == N_ROWS

@@ -20,7 +20,6 @@ from catalog import (
     ModelStatus,
     Produced,
     Trained,
-    upgrade,
 )
 from catalog.errors import (
     ConflictError,
@@ -350,9 +349,8 @@ class TestCancelAndRetry:
 
 
 class TestDispatch:
-    def test_a_job_is_due_again_until_somebody_takes_it(self, database_url: str) -> None:
-        upgrade(database_url)
-        catalog = Catalog(database_url, resend_seconds=60, resend_limit_seconds=120)
+    def test_a_job_is_due_again_until_somebody_takes_it(self, catalog_url: str) -> None:
+        catalog = Catalog(catalog_url, resend_seconds=60, resend_limit_seconds=120)
         dataset = add_dataset(catalog)
         _, job = catalog.workspace("default").jobs.enqueue_training(
             dataset_id=dataset.id, name="m", training={}

@@ -80,9 +80,9 @@ def test_the_workspace_with_fewer_jobs_at_work_comes_first(catalog: Catalog) -> 
 
 
 def test_a_limit_bounds_the_jobs_of_a_workspace_that_run_at_once(
-    catalog: Catalog, database_url: str
+    catalog: Catalog, catalog_url: str
 ) -> None:
-    limited = Catalog(database_url, running_jobs_limit=2)
+    limited = Catalog(catalog_url, running_jobs_limit=2)
     for workspace in ("a", "a", "a", "b"):
         _train(catalog, workspace)
     claims = [_next(limited) for _ in range(4)]
@@ -95,9 +95,9 @@ def test_a_limit_bounds_the_jobs_of_a_workspace_that_run_at_once(
 
 
 def test_workers_that_claim_at_once_get_different_jobs_and_keep_the_limit(
-    catalog: Catalog, database_url: str
+    catalog: Catalog, catalog_url: str
 ) -> None:
-    limited = Catalog(database_url, running_jobs_limit=3)
+    limited = Catalog(catalog_url, running_jobs_limit=3)
     for workspace in ("a", "a", "a", "a", "a", "b", "b", "b", "b"):
         _train(catalog, workspace)
     claims: list[Claim | None] = []
@@ -113,9 +113,9 @@ def test_workers_that_claim_at_once_get_different_jobs_and_keep_the_limit(
 
 
 def test_a_job_whose_attempt_failed_rests_before_its_next_turn(
-    catalog: Catalog, database_url: str
+    catalog: Catalog, catalog_url: str
 ) -> None:
-    patient = Catalog(database_url, resend_seconds=60)
+    patient = Catalog(catalog_url, resend_seconds=60)
     failing, other = _train(catalog, "a"), _train(catalog, "a")
     claim = _claimed(catalog)
     assert claim.job_id == failing.id

@@ -112,11 +112,12 @@ def examine_while_the_name_is_ours(file: BinaryIO, url: str) -> list[str] | None
     return examine(file, Opened("moving", url, None), SETTINGS)
 
 
-def test_the_driver_of_a_database_gets_the_address_that_was_checked() -> None:
+def test_the_driver_of_a_database_gets_the_address_that_was_checked(
+    postgres_server: PostgresServer,
+) -> None:
     """It is in C: it would not find the name."""
-    with PostgresServer() as postgres:
-        url = postgres.create_database("shop").replace("127.0.0.1", "moving.test")
-        assert in_a_process(partial(examine_while_the_name_is_ours, url=url)) == []
+    url = postgres_server.create_database("confined").replace("127.0.0.1", "moving.test")
+    assert in_a_process(partial(examine_while_the_name_is_ours, url=url)) == []
 
 
 def examine_at(file: BinaryIO, url: str, addresses: list[str]) -> None:
