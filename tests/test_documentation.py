@@ -86,6 +86,7 @@ def test_the_example_of_hard_rules_runs_as_written() -> None:
     assert ((rows["area"] >= 9 * rows["rooms"]) | (rows["city"] == "Rome")).all()
 
 
+@pytest.mark.slow
 def test_the_example_of_databases_runs_as_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +99,7 @@ def test_the_example_of_databases_runs_as_written(
     assert drawn["visits"]["user_id"].isin(drawn["users"]["user_id"]).all()
 
 
+@pytest.mark.slow
 def test_the_example_of_scikit_learn_runs_as_written() -> None:
     left = run_python(block("docs/scikit-learn.md", "python sklearn"))
     assert left["classifier"].score(left["wine"], left["grower"]) > 0.9

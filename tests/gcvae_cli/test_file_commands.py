@@ -144,12 +144,15 @@ def test_every_problem_has_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     ]
 
 
-def test_a_minus_sign_is_the_standard_output(folder: Path) -> None:
-    command = [sys.executable, "-m", "gcvae_cli", "sample", str(folder / "model.gcvae")]
-    asked = [*command, "--rows", "7", "--seed", "1", "-o", "-"]
-    done = subprocess.run(asked, capture_output=True, check=True)
-    assert len(pd.read_csv(io.BytesIO(done.stdout))) == 7
-    assert done.stderr == b""
+def test_a_minus_sign_is_the_standard_output(
+    folder: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    asked = ["sample", str(folder / "model.gcvae"), "--rows", "7", "--seed", "1", "-o", "-"]
+    capfdbinary.readouterr()
+    assert main(asked) == 0
+    out, error = capfdbinary.readouterr()
+    assert len(pd.read_csv(io.BytesIO(out))) == 7
+    assert error == b""
 
 
 def test_training_answers_a_script_in_json(
@@ -223,11 +226,12 @@ def test_the_standard_output_holds_one_answer(
     assert "standard output" in error
 
 
-def test_a_model_on_the_standard_output_is_nothing_but_the_model(folder: Path) -> None:
-    command = [sys.executable, "-m", "gcvae_cli", "train", str(folder / "table.csv"), "-o", "-"]
-    command += ["--set", "max_steps=3", "--device", "cpu"]
-    done = subprocess.run(command, capture_output=True, check=True)
-    assert len(Synthesizer.from_bytes(done.stdout).sample(2)) == 2
+def test_a_model_on_the_standard_output_is_nothing_but_the_model(
+    folder: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    asked = ["train", str(folder / "table.csv"), "-o", "-"]
+    assert main([*asked, "--set", "max_steps=3", "--device", "cpu"]) == 0
+    assert len(Synthesizer.from_bytes(capfdbinary.readouterr().out).sample(2)) == 2
 
 
 @pytest.mark.slow
@@ -247,6 +251,7 @@ def test_a_model_has_a_models_ending(folder: Path, capsys: pytest.CaptureFixture
     assert ".gcvae" in error
 
 
+@pytest.mark.slow
 def test_a_terminal_sees_a_progress_bar(folder: Path, tmp_path: Path) -> None:
     master, slave = pty.openpty()
     command = [sys.executable, "-m", "gcvae_cli", "train", str(folder / "table.csv")]

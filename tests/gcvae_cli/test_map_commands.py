@@ -20,7 +20,7 @@ from tests.gcvae_cli.test_file_commands import refusal
 def test_dependencies_are_drawn_or_written_by_the_ending(
     folder: Path, tmp_path: Path, name: str, beginning: bytes
 ) -> None:
-    asked = ["dependencies", str(folder / "model.gcvae"), "--kind", "total"]
+    asked = ["dependencies", str(folder / "model.gcvae"), "--kind", "data"]
     assert main([*asked, "-o", str(tmp_path / name)]) == 0
     assert (tmp_path / name).read_bytes().startswith(beginning)
 

@@ -53,8 +53,7 @@ def _printed(arguments: list[str], into: Path) -> int:
         return main(arguments)
 
 
-@pytest.mark.parametrize("rows", [20, 80])
-@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+@pytest.mark.parametrize(("rows", "ending"), [(20, "csv"), (80, "csv.gz")])
 def test_rows_of_a_service_are_those_that_its_model_draws_as_a_file(
     served: Served, tmp_path: Path, rows: int, ending: str
 ) -> None:

@@ -63,6 +63,13 @@ def drawn(system: Any, job: Job) -> dict[str, bytes]:
     return unzipped(system.store.read(result.object_key, result.sha256))
 
 
+@pytest.fixture(scope="module")
+def trained(real_system: Any) -> Job:
+    """A training that has come to its end."""
+    job: Job = real_system.finished(train(real_system))
+    return job
+
+
 @pytest.mark.slow
 def test_a_killed_training_comes_to_the_rows_of_an_undisturbed_one(real_system: Any) -> None:
     """The second attempt continues from a checkpoint, and nothing of the first stays."""
@@ -81,6 +88,7 @@ def test_a_killed_training_comes_to_the_rows_of_an_undisturbed_one(real_system: 
     assert real_system.orphans() == []
 
 
+@pytest.mark.slow
 def test_a_training_of_a_database_is_cancelled(real_system: Any) -> None:
     job = train(real_system, max_steps=5000, patience_steps=30_000)
     real_system.wait(lambda: real_system.job(job).progress.get("table"))
@@ -92,11 +100,12 @@ def test_a_training_of_a_database_is_cancelled(real_system: Any) -> None:
 
 
 @pytest.mark.parametrize("table", ["users", None])
-def test_one_table_is_a_file_and_all_are_a_zip_file(real_system: Any, table: str | None) -> None:
-    job = real_system.finished(train(real_system))
+def test_one_table_is_a_file_and_all_are_a_zip_file(
+    real_system: Any, trained: Job, table: str | None
+) -> None:
     spec = SampleSpec(rows=None, seed=7, format="parquet", parents=9, table=table).to_json()
     jobs = real_system.catalog.workspace("default").jobs
-    queued = jobs.enqueue(JobKind.SAMPLE, model_id=str(job.model_id), spec=spec)
+    queued = jobs.enqueue(JobKind.SAMPLE, model_id=str(trained.model_id), spec=spec)
     real_system.dispatcher.send(queued)
     done = real_system.finished(queued)
     result = real_system.catalog.workspace("default").results.get(str(done.result_id))

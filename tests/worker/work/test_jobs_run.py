@@ -42,15 +42,15 @@ def test_a_trained_model_is_published_with_its_record(anywhere: Any) -> None:
     assert anywhere.orphans() == []
 
 
-def test_a_running_job_shows_its_progress_and_its_process(shared: Any) -> None:
-    job = shared.train(**SLOW)
-    child = shared.child(job)
+def test_a_running_job_shows_its_progress_and_its_process(anywhere: Any) -> None:
+    job = anywhere.train(**SLOW)
+    child = anywhere.child(job)
     assert "gcvae-job" in child.cmdline()
-    first = shared.wait(lambda: shared.job(job).progress.get("fraction"))
-    later = shared.wait(lambda: (f := shared.job(job).progress["fraction"]) > first and f)
+    first = anywhere.wait(lambda: anywhere.job(job).progress.get("fraction"))
+    later = anywhere.wait(lambda: (f := anywhere.job(job).progress["fraction"]) > first and f)
     assert 0 < first < later < 1
-    shared.catalog.workspace("default").jobs.request_cancel(job.id)
-    assert shared.finished(job).status is JobStatus.CANCELLED
+    anywhere.catalog.workspace("default").jobs.request_cancel(job.id)
+    assert anywhere.finished(job).status is JobStatus.CANCELLED
 
 
 def test_a_cancelled_job_stops_by_itself(anywhere: Any) -> None:
@@ -66,13 +66,13 @@ def test_a_cancelled_job_stops_by_itself(anywhere: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_job_that_does_not_stop_by_itself_is_killed(shared: Any) -> None:
-    job = shared.train(steps=2, step_seconds=0.01, fault="hangs")
-    child = shared.child(job)
-    shared.wait(lambda: shared.job(job).progress)
-    shared.catalog.workspace("default").jobs.request_cancel(job.id)
-    assert shared.finished(job).status is JobStatus.CANCELLED
-    shared.wait(lambda: not child.is_running())
+def test_a_job_that_does_not_stop_by_itself_is_killed(anywhere: Any) -> None:
+    job = anywhere.train(steps=2, step_seconds=0.01, fault="hangs")
+    child = anywhere.child(job)
+    anywhere.wait(lambda: anywhere.job(job).progress)
+    anywhere.catalog.workspace("default").jobs.request_cancel(job.id)
+    assert anywhere.finished(job).status is JobStatus.CANCELLED
+    anywhere.wait(lambda: not child.is_running())
 
 
 @pytest.mark.slow
@@ -96,23 +96,23 @@ def test_a_poison_job_is_given_up_and_the_next_one_is_done(anywhere: Any) -> Non
     ],
 )
 def test_what_would_go_wrong_again_is_not_tried_again(
-    shared: Any, fault: str, code: str, message: str
+    anywhere: Any, fault: str, code: str, message: str
 ) -> None:
-    job = shared.finished(shared.train(**QUICK, fault=fault))
+    job = anywhere.finished(anywhere.train(**QUICK, fault=fault))
     assert (job.status, job.attempt) == (JobStatus.FAILED, 1)
     assert (job.error["code"], job.error["message"]) == (code, message)
 
 
 @pytest.mark.slow
-def test_a_job_that_runs_out_of_gpu_memory_goes_on_with_half_its_batch(shared: Any) -> None:
-    job = shared.finished(shared.train(**QUICK, batch_size=64, largest_batch=32))
+def test_a_job_that_runs_out_of_gpu_memory_goes_on_with_half_its_batch(anywhere: Any) -> None:
+    job = anywhere.finished(anywhere.train(**QUICK, batch_size=64, largest_batch=32))
     assert (job.status, job.attempt, job.smaller_batch) == (JobStatus.SUCCEEDED, 2, True)
-    assert "the next attempt takes half the batch" in (shared.folder / "worker.log").read_text()
+    assert "the next attempt takes half the batch" in (anywhere.folder / "worker.log").read_text()
 
 
 @pytest.mark.slow
-def test_a_job_that_does_so_again_says_what_to_set(shared: Any) -> None:
-    job = shared.finished(shared.train(**QUICK, batch_size=64, largest_batch=31))
+def test_a_job_that_does_so_again_says_what_to_set(anywhere: Any) -> None:
+    job = anywhere.finished(anywhere.train(**QUICK, batch_size=64, largest_batch=31))
     assert (job.status, job.attempt, job.smaller_batch) == (JobStatus.FAILED, 2, True)
     assert job.error["code"] == "gpu_out_of_memory"
     assert job.error["message"] == (
@@ -120,7 +120,7 @@ def test_a_job_that_does_so_again_says_what_to_set(shared: Any) -> None:
         "allocate 20.00 GiB.; set training.batch_size below 32, fewer or narrower layers "
         "(n_hidden_layers, d_hidden, d_column), or device cpu"
     )
-    assert shared.orphans() == []
+    assert anywhere.orphans() == []
 
 
 @pytest.mark.slow
@@ -147,12 +147,12 @@ def test_a_worker_leaves_the_jobs_of_other_queues(
     assert training.pid in {process.pid for process in system.child(job).parents()}
 
 
-def test_a_bad_table_is_said_to_be_bad(shared: Any) -> None:
-    job = shared.finished(shared.train(**QUICK, table=b""))
+def test_a_bad_table_is_said_to_be_bad(anywhere: Any) -> None:
+    job = anywhere.finished(anywhere.train(**QUICK, table=b""))
     assert job.error["code"] == "input"
     assert job.error["problems"][0]["message"] == "the file has no rows"
-    assert shared.model(job).status is ModelStatus.FAILED
-    assert shared.orphans() == []
+    assert anywhere.model(job).status is ModelStatus.FAILED
+    assert anywhere.orphans() == []
 
 
 @pytest.mark.slow

@@ -115,7 +115,6 @@ def ask_few(http: httpx.Client, model: dict[str, Any]) -> httpx.Response:
     return http.post(f"/v1/models/{model['id']}/samples", json={"rows": 5}, headers=headers)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "why"),
     [
