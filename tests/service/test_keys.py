@@ -311,6 +311,8 @@ def test_a_table_that_is_sent_counts_as_several_requests(start: Callable[..., Ru
 
 
 def test_a_refused_request_costs_nothing() -> None:
+    if (left := 60.0 - time.time() % 60.0) < 5.0:
+        time.sleep(left)  # the next minute of the clock would count the last one in part only
     limits = RateLimits(per_minute=11)
     limits.count("key", cost=10)
     time.sleep(2.1)  # until nothing counts in the window of a second
