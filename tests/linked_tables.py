@@ -15,7 +15,7 @@ VISITS = "visit_id,user_id,started,pages\n" + "".join(
     f"{i},{100 + i // 3},2025-{1 + i % 12:02}-{1 + i % 28:02},{i * 5 % 9}\n" for i in range(180)
 )
 FILES = {"users.csv": USERS, "visits.csv": VISITS}
-TRAINING = {"preset": "fast", "device": "cpu", "max_steps": 20, "seed": 3}
+TRAINING = {"preset": "fast", "device": "cpu", "max_steps": 5, "seed": 3}
 LINK = {"columns": ["user_id"], "table": "users", "references": ["id"]}
 KEYS: dict[str, Any] = {
     "tables": {

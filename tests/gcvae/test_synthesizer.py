@@ -21,12 +21,13 @@ from tests.fitted.models import mixed_frame
 from tests.lengths import PRESETS_TRIED, first_of
 from tests.wordings import refuses
 
-QUICK = {"max_steps": 80, "evaluate_every_steps": 20, "rare_level_rows": 1}
+QUICK = {"max_steps": 20, "evaluate_every_steps": 10, "rare_level_rows": 1}
+SHORT: dict[str, Any] = {"preset": "paper-vae", "settings": {"max_steps": 2}}
 
 
 @pytest.fixture(scope="module")
 def fitted() -> Synthesizer:
-    return Synthesizer.fit(mixed_frame(), settings=QUICK)
+    return models.fitted()
 
 
 def test_a_sample_has_the_tables_columns_kinds_and_levels(fitted: Synthesizer) -> None:
@@ -51,10 +52,10 @@ def test_identifiers_are_fresh_and_distinct(fitted: Synthesizer) -> None:
 def test_models_of_two_tables_draw_other_keys_under_one_seed_and_each_its_own_again() -> None:
     frame = mixed_frame()
     other = frame.assign(height=frame["height"] + 0.1)
-    one, two = (Synthesizer.fit(table, settings={"max_steps": 2}) for table in (frame, other))
+    one, two = (Synthesizer.fit(table, **SHORT) for table in (frame, other))
     keys = set(one.sample(50, seed=3)["key"])
     assert len(keys & set(two.sample(50, seed=3)["key"])) < 25
-    again = Synthesizer.fit(frame, settings={"max_steps": 2})
+    again = Synthesizer.fit(frame, **SHORT)
     for synthesizer in (again, Synthesizer.from_bytes(one.to_bytes())):
         assert set(synthesizer.sample(50, seed=3)["key"]) == keys
 
@@ -114,12 +115,13 @@ def test_no_rows_are_an_empty_table_with_all_columns(fitted: Synthesizer) -> Non
     assert (len(empty), list(empty.columns)) == (0, list(mixed_frame().columns))
 
 
-def test_the_same_seed_gives_the_same_fit(fitted: Synthesizer) -> None:
-    again = Synthesizer.fit(mixed_frame(), settings=QUICK)
-    for name, tensor in fitted.model.state_dict().items():
-        assert torch.equal(tensor, again.model.state_dict()[name])
+def test_the_same_seed_gives_the_same_fit() -> None:
+    one, again = (models.fit("default", max_steps=20).model.state_dict() for _ in range(2))
+    for name, tensor in one.items():
+        assert torch.equal(tensor, again[name])
 
 
+@pytest.mark.usefixtures("few_rows")
 @pytest.mark.parametrize("preset", PRESETS_TRIED)
 def test_a_saved_model_samples_scores_and_maps_alike(preset: str, tmp_path: Path) -> None:
     fitted = models.fitted(preset)
@@ -174,7 +176,7 @@ def test_a_score_does_not_depend_on_the_unit_but_for_its_jacobian() -> None:
     centimetres = mixed_frame()[["height", "group"]]
     metres = centimetres.assign(height=(centimetres["height"] / 100.0).round(3))
     in_centimetres, in_metres = (
-        Synthesizer.fit(frame, settings=QUICK).log_likelihood(frame, draws=200)["log_likelihood"]
+        Synthesizer.fit(frame, settings=QUICK).log_likelihood(frame, draws=20)["log_likelihood"]
         for frame in (centimetres, metres)
     )
     difference = in_metres - in_centimetres

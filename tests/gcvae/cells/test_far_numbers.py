@@ -18,7 +18,7 @@ from gcvae import Synthesizer, infer_schema, parse_table, read_table, write_tabl
 from gcvae.errors import TableError
 from gcvae.schema.kinds import ColumnKind
 
-BRIEFLY = {"max_steps": 40}
+BRIEFLY = {"max_steps": 10}
 SOME_TIME, THE_END = datetime.datetime(2020, 1, 1), datetime.datetime(9999, 12, 31)
 
 

@@ -38,7 +38,7 @@ def table() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def model() -> Synthesizer:
-    return Synthesizer.fit(table(), preset="fast", settings={"max_steps": 20}, seed=0)
+    return Synthesizer.fit(table(), preset="fast", settings={"max_steps": 5}, seed=0)
 
 
 def scores(model: Synthesizer, rows: Any) -> list[float]:
@@ -141,7 +141,7 @@ def test_generated_times_of_a_text_column_with_offsets_are_read_as_they_were_mea
     texts = table()["naive"].dt.strftime("%Y-%m-%d %H:%M:%S+02:00")
     path = tmp_path / "times.csv"
     pd.DataFrame({"at": texts, "x": range(N)}).to_csv(path, index=False)
-    model = Synthesizer.fit(path, preset="fast", settings={"max_steps": 20}, seed=0)
+    model = Synthesizer.fit(path, preset="fast", settings={"max_steps": 5}, seed=0)
     drawn = model.sample(20, seed=1)
     assert drawn["at"].dtype == "datetime64[us]"
     written = format_table(drawn, model.schema)

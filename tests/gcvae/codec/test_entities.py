@@ -30,7 +30,7 @@ def ages(rows: pd.DataFrame) -> pd.Series[int]:
     return ordered.year - born.year - ~had_birthday
 
 
-def orders(n: int = 2_000, n_customers: int = 400, seed: int = 0) -> pd.DataFrame:
+def orders(n: int = 1_000, n_customers: int = 200, seed: int = 0) -> pd.DataFrame:
     """Orders of customers; a customer's age on the day of an order follows from both."""
     random = np.random.default_rng(seed)
     births = random.integers(0, 18_000, n_customers) * DAY

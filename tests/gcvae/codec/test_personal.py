@@ -157,7 +157,7 @@ def test_e_mails_are_formed_as_the_tables_and_unique(pattern: str) -> None:
     ]
     unique = [mail if mails.index(mail) == i else f"{i}{mail}" for i, mail in enumerate(mails)]
     codec = codec_of(**split(found), email=unique)
-    drawn = drawn_of(codec, 100_000)
+    drawn = drawn_of(codec, 20_000)
     assert drawn["email"].is_unique
     first, last = (drawn[c].str.lower().str.replace(r"\W", "", regex=True) for c in split(found))
     stems = _stems(drawn["email"])

@@ -38,7 +38,7 @@ def table(n: int = 300) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def fitted() -> Synthesizer:
+def fitted(few_rows: None) -> Synthesizer:
     return Synthesizer.fit(table(), preset="fast", settings=QUICK)
 
 

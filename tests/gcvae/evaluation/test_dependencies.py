@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gcvae.evaluation.dependencies import strongest_dependencies
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import ColumnKind
+from tests.lengths import tries
 
 SCHEMA = TableSchema(
     (
@@ -38,7 +39,7 @@ def _table(seed: int, n: int, noise: float) -> pd.DataFrame:
     )
 
 
-@settings(max_examples=20)
+@tries(20)
 @given(st.integers(0, 10**6), st.integers(400, 2_000), st.floats(0.05, 0.3))
 def test_other_real_rows_keep_every_dependency_and_a_shuffled_column_has_none(
     seed: int, n: int, noise: float

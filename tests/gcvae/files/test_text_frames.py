@@ -22,7 +22,7 @@ from tests.lengths import tries
 pytestmark = pytest.mark.usefixtures("few_rows")
 
 N = 300
-BRIEFLY = {"max_steps": 20}
+BRIEFLY = {"max_steps": 5}
 TEXTS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "object": lambda frame: frame,
     "string[python]": lambda frame: frame.astype("string[python]"),

@@ -33,7 +33,8 @@ def households(seed: int) -> Tables:
 
 @pytest.fixture(scope="module")
 def model() -> DatabaseSynthesizer:
-    return DatabaseSynthesizer.fit(households(0), preset="fast", progress=False)
+    settings = {"max_steps": 40}
+    return DatabaseSynthesizer.fit(households(0), preset="fast", settings=settings, progress=False)
 
 
 @pytest.mark.slow

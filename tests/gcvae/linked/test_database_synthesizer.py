@@ -15,13 +15,14 @@ from gcvae.linked.database_draw import RepeatedRowsWarning
 from gcvae.linked.database_fit import completed_schema
 from tests.gcvae.linked.shop import KEYS, shop
 
-QUICK: dict[str, Any] = {"preset": "fast", "settings": {"max_steps": 150}, "device": "cpu"}
+QUICK: dict[str, Any] = {"preset": "fast", "settings": {"max_steps": 5}, "device": "cpu"}
 
 
 @pytest.fixture(scope="module")
 def model() -> DatabaseSynthesizer:
     """A model of the shop."""
-    return DatabaseSynthesizer.fit(shop(), schema=KEYS, seed=1, **QUICK)
+    longer = {**QUICK, "settings": {"max_steps": 80}}
+    return DatabaseSynthesizer.fit(shop(), schema=KEYS, seed=1, **longer)
 
 
 @pytest.fixture(scope="module")
@@ -119,8 +120,9 @@ def test_a_saved_model_draws_the_same(model: DatabaseSynthesizer, tmp_path: Any)
     model.save(tmp_path / "shop.gcvae")
     loaded = DatabaseSynthesizer.load(tmp_path / "shop.gcvae")
     assert loaded.to_bytes() == model.to_bytes()
+    again = loaded.sample(seed=3)
     for name, frame in model.sample(seed=3).items():
-        pd.testing.assert_frame_equal(frame, loaded.sample(seed=3)[name])
+        pd.testing.assert_frame_equal(frame, again[name])
 
 
 def test_scale_and_parents_say_how_many_rows_there_are(model: DatabaseSynthesizer) -> None:
@@ -247,7 +249,8 @@ def test_series_of_a_parent_tell_its_rows_of_a_date_apart() -> None:
             "sales": {"foreign_keys": [{"columns": ["store"], "table": "stores"}]},
         }
     }
-    model = DatabaseSynthesizer.fit({"stores": stores, "sales": sales}, schema=schema, **QUICK)
+    longer = {**QUICK, "settings": {"max_steps": 150}}
+    model = DatabaseSynthesizer.fit({"stores": stores, "sales": sales}, schema=schema, **longer)
     assert [split.key for split in model.splits] == [("store", "department")]
     found = model.sample(seed=1)["sales"]
     assert not found.duplicated(["store", "department", "week"]).any()
@@ -267,8 +270,7 @@ def _keyed(parents: pd.DataFrame, children: pd.DataFrame, **of_children: Any) ->
         }
     }
     tables = {"parents": parents, "children": children}
-    quick = {**QUICK, "settings": {"max_steps": 20}}
-    return DatabaseSynthesizer.fit(tables, schema=schema, **quick).sample(seed=1)
+    return DatabaseSynthesizer.fit(tables, schema=schema, **QUICK).sample(seed=1)
 
 
 _NUMBERS = np.random.default_rng(0).normal(size=300)
@@ -279,13 +281,12 @@ _CHILDREN = pd.DataFrame({"pid": np.arange(300) % 97 + 1, "y": _NUMBERS})
 @pytest.mark.parametrize(
     "keys",
     [
-        pd.Series(pd.date_range("2020-01-01", periods=100)),
         pd.Series(pd.date_range("2020-01-01", periods=100, tz="Europe/Berlin")),
         pd.Series(np.arange(100) + 0.5),
         pd.Series(np.arange(100), dtype="Int64"),
         pd.Series([f"α-{i:03}" for i in range(100)]),
     ],
-    ids=["dates", "zone", "fractions", "Int64", "text"],
+    ids=["zone", "fractions", "Int64", "text"],
 )
 def test_keys_of_each_type_are_unique_found_and_of_their_dtype(keys: pd.Series[Any]) -> None:
     children = _CHILDREN.assign(pid=keys.iloc[_CHILDREN["pid"]].reset_index(drop=True))
@@ -299,13 +300,12 @@ def test_keys_of_each_type_are_unique_found_and_of_their_dtype(keys: pd.Series[A
     "children",
     [
         _CHILDREN[["pid"]],
-        _CHILDREN.assign(y=1),
         _CHILDREN.assign(y=np.nan),
         _CHILDREN.assign(pid=_CHILDREN["pid"] % 3 + 1),
         _CHILDREN.head(1),
         _CHILDREN.assign(pid=np.nan),
     ],
-    ids=["keys alone", "constant", "blank", "three parents", "one row", "no parents"],
+    ids=["keys alone", "blank", "three parents", "one row", "no parents"],
 )
 def test_odd_children_are_drawn_in_their_number(children: pd.DataFrame) -> None:
     drawn = _keyed(_PARENTS, children)["children"]
@@ -378,16 +378,15 @@ def test_a_key_of_two_columns_is_whole_or_missing() -> None:
     tables = {"parents": parents.drop(columns="pid"), "children": children}
     with pytest.raises(TableError, match="9 rows of table 'children' refer"):
         DatabaseSynthesizer.fit(tables, schema=schema, **QUICK)
-    quick = {**QUICK, "settings": {"max_steps": 20}}
     drawn = DatabaseSynthesizer.fit(
-        tables, schema=schema, invalid_references="null", **quick
+        tables, schema=schema, invalid_references="null", **QUICK
     ).sample(seed=1)
     are_blank = drawn["children"][["a", "b"]].isna()
     assert (are_blank["a"] == are_blank["b"]).all()
 
 
 @pytest.mark.filterwarnings("ignore:table 'children'")
-@pytest.mark.parametrize("columns", [["y"], ["pid", "kind"], ["pid", "rank"], ["kind", "z"]])
+@pytest.mark.parametrize("columns", [["y"], ["pid", "kind"], ["kind", "z"]])
 def test_columns_that_are_unique_together_stay_so(columns: list[str]) -> None:
     children = _CHILDREN.sort_values("pid").reset_index(drop=True)
     again = children.groupby("pid").cumcount()
@@ -411,8 +410,7 @@ def test_rows_that_would_repeat_unique_values_are_left_out_and_told() -> None:
     }
     y = np.random.default_rng(1).permutation(300) / 4
     tables = {"parents": _PARENTS, "children": _CHILDREN.assign(y=y)}
-    quick = {**QUICK, "settings": {"max_steps": 20}}
-    model = DatabaseSynthesizer.fit(tables, schema=schema, **quick)
+    model = DatabaseSynthesizer.fit(tables, schema=schema, **QUICK)
     with pytest.warns(RepeatedRowsWarning, match="table 'children': .* rows are left out"):
         drawn = model.sample(scale=3.0, seed=1)
     assert drawn["children"]["y"].is_unique
@@ -464,16 +462,18 @@ def test_levels_that_are_withheld_are_not_in_the_file() -> None:
     assert b"Rarename" not in model.to_bytes()
 
 
+@pytest.mark.slow
 def test_the_links_that_a_fit_found_give_the_same_plan_when_they_are_stated() -> None:
     """A catalogue that is found and then stated is no parent; rows are drawn as before."""
-    tables = shop(60)
-    first = DatabaseSynthesizer.fit(tables, seed=0, settings={"max_steps": 20})
+    tables = shop(40)
+    first = DatabaseSynthesizer.fit(tables, seed=0, **QUICK)
     stated = json.loads(json.dumps(first.schema.to_json()))
     assert stated["tables"]["products"]["keep"] is True
-    again = DatabaseSynthesizer.fit(tables, schema=stated, seed=0, settings={"max_steps": 20})
+    again = DatabaseSynthesizer.fit(tables, schema=stated, seed=0, **QUICK)
     assert again.schema == first.schema
+    drawn = again.sample(seed=1)
     for name, frame in first.sample(seed=1).items():
-        pd.testing.assert_frame_equal(again.sample(seed=1)[name], frame)
+        pd.testing.assert_frame_equal(drawn[name], frame)
 
 
 def with_missing_cells(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
@@ -547,8 +547,7 @@ def test_determined_cells_of_an_entity_are_filled_from_its_other_rows() -> None:
 
 def test_a_table_without_a_column_of_its_key_is_refused_by_name() -> None:
     tables = {"parents": _PARENTS, "children": _CHILDREN}
-    quick = {**QUICK, "settings": {"max_steps": 20}}
-    model = DatabaseSynthesizer.fit(tables, invalid_references="null", **quick)
+    model = DatabaseSynthesizer.fit(tables, invalid_references="null", **QUICK)
     key = next(key for key in model.schema["children"].foreign_keys)
     broken = tables | {"children": _CHILDREN.drop(columns=key.columns[0])}
     with pytest.raises(TableError, match="part of a key") as caught:

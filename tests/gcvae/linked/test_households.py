@@ -13,13 +13,15 @@ from gcvae import DatabaseSynthesizer, errors
 from gcvae.linked.database_fit import DatabaseFit, typed_table
 from gcvae.linked.infer_links import infer_database
 from tests.gcvae.linked.shop import shop
+from tests.lengths import first_of
 
 Tables = dict[str, pd.DataFrame]
+QUICK: dict[str, Any] = {"preset": "fast", "settings": {"max_steps": 150}, "progress": False}
 
 
 @pytest.fixture(scope="module")
 def model() -> DatabaseSynthesizer:
-    return DatabaseSynthesizer.fit(shop(), preset="fast", progress=False)
+    return DatabaseSynthesizer.fit(shop(40), **QUICK | {"settings": {"max_steps": 60}})
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +40,11 @@ def pairs() -> Tables:
     }
 
 
+@pytest.fixture(scope="module")
+def of_pairs(pairs: Tables) -> DatabaseSynthesizer:
+    return DatabaseSynthesizer.fit(pairs, **QUICK)
+
+
 def all_households(most: int) -> Tables:
     """Each parent with each set of at most so many children."""
     cells = list(itertools.product("pq", "kl"))
@@ -53,13 +60,12 @@ def all_households(most: int) -> Tables:
 
 
 def test_the_masses_of_all_households_add_up_to_one_and_are_those_that_are_drawn(
-    pairs: Tables,
+    of_pairs: DatabaseSynthesizer,
 ) -> None:
-    fitted = DatabaseSynthesizer.fit(pairs, preset="fast", progress=False)
     households = all_households(3)
-    scores = fitted.log_likelihood(households, draws=64)["parents"]
+    scores = of_pairs.log_likelihood(households, draws=64)["parents"]
     assert np.exp(scores).sum() == pytest.approx(1.0, abs=0.03)  # the error of 64 draws
-    drawn = fitted.sample(parents=10_000, seed=3)
+    drawn = of_pairs.sample(parents=10_000, seed=3)
     assert 0.5 * np.abs(shares(drawn) - shares(households, np.exp(scores))).sum() < 0.06
 
 
@@ -83,14 +89,13 @@ def shares_of(tables: Tables) -> list[str]:
 def distance(fitted: DatabaseSynthesizer, unknown: Tables, of_levels: list[Tables]) -> pd.DataFrame:
     """How far log p of households is from that of the same with each level in their unknown cell,
     and the most that the error of the draws explains."""
-    found, *each = (fitted.score(tables, draws=128)["parents"] for tables in (unknown, *of_levels))
+    found, *each = (fitted.score(tables, draws=64)["parents"] for tables in (unknown, *of_levels))
     apart = found["log_likelihood"] - np.logaddexp(*(one["log_likelihood"] for one in each))
     error = sum(one["standard_error"] for one in (found, *each))
     return pd.DataFrame({"apart": apart.abs(), "most": 4 * error + 0.1})
 
 
-def test_an_unknown_cell_has_the_masses_of_all_its_levels(pairs: Tables) -> None:
-    fitted = DatabaseSynthesizer.fit(pairs, preset="fast", progress=False)
+def test_an_unknown_cell_has_the_masses_of_all_its_levels(of_pairs: DatabaseSynthesizer) -> None:
     households = all_households(2)
     parents, children = households["parents"], households["children"]
     are_first = ~children.duplicated("parent_id")
@@ -103,12 +108,12 @@ def test_an_unknown_cell_has_the_masses_of_all_its_levels(pairs: Tables) -> None
         cells = children[column].mask(are_first, level)
         return households | {"children": children.assign(**{column: cells})}
 
-    far = distance(fitted, with_parent(None), [with_parent("x"), with_parent("y")])
+    far = distance(of_pairs, with_parent(None), [with_parent("x"), with_parent("y")])
     assert (far["apart"] < far["most"]).all(), far
     assert far["apart"].median() < 0.1
     for column, levels in (("c", "pq"), ("d", "kl")):
         each = [with_child(column, level) for level in levels]
-        far = distance(fitted, with_child(column, None), each)[has_rows]
+        far = distance(of_pairs, with_child(column, None), each)[has_rows]
         assert (far["apart"] < far["most"]).all(), far
         assert far["apart"].median() < 0.15
 
@@ -172,13 +177,13 @@ def test_p_values_of_households_with_unknown_cells_are_calibrated() -> None:
 
 
 def test_an_unknown_cell_breaks_no_relation(model: DatabaseSynthesizer) -> None:
-    tables, whole = shop(), model.score(shop(), draws=8)["customers"]
+    tables, whole = shop(40), model.score(shop(40), draws=4)["customers"]
     of_ninth, of_seventh = (tables["orders"].index % n == 0 for n in (9, 7))
     orders = tables["orders"].assign(
         country=tables["orders"]["country"].mask(of_ninth),
         total=tables["orders"]["total"].mask(of_seventh),
     )
-    found = model.score(tables | {"orders": orders}, draws=8)["customers"]
+    found = model.score(tables | {"orders": orders}, draws=4)["customers"]
     apart = found["log_likelihood"] - whole["log_likelihood"]
     assert apart.min() > np.log(0.01)  # a wrong total costs more, and a wrong copy
     assert (found["anomaly"] > 0.01).all()
@@ -189,7 +194,7 @@ def test_households_of_three_tables_have_scores_after_save_and_load(
 ) -> None:
     path = tmp_path / "shop.gcvae"
     model.save(path)
-    tables = shop()
+    tables = shop(40)
     scores = model.log_likelihood(tables)["customers"]
     assert np.isfinite(scores).all()
     assert len(scores) == len(tables["customers"])
@@ -207,7 +212,7 @@ def shuffled(tables: Tables) -> Tables:
 
 
 def test_a_customer_with_the_orders_of_others_is_less_likely(model: DatabaseSynthesizer) -> None:
-    tables = shop()
+    tables = shop(40)
     own = model.log_likelihood(tables)["customers"]
     ids = tables["customers"]["customer_id"]
     swapped = dict(zip(ids, np.roll(ids, 1), strict=True))
@@ -217,7 +222,7 @@ def test_a_customer_with_the_orders_of_others_is_less_likely(model: DatabaseSynt
 
 
 def test_a_planted_order_is_the_oddest_of_all(model: DatabaseSynthesizer) -> None:
-    tables = shop()
+    tables = shop(40)
     orders, is_late = tables["orders"], np.arange(len(tables["orders"])) == 10
     days = pd.Series(pd.to_timedelta(np.where(is_late, 400, 0), unit="D"))
     orders = orders.assign(shipped=orders["shipped"] + days)
@@ -231,14 +236,14 @@ def test_a_planted_order_is_the_oddest_of_all(model: DatabaseSynthesizer) -> Non
 
 
 def test_a_total_that_is_none_is_named(model: DatabaseSynthesizer) -> None:
-    tables = shop()
+    tables = shop(40)
     more = np.where(np.arange(len(tables["orders"])) == 3, 5.0, 0.0)
     tables["orders"] = tables["orders"].assign(total=tables["orders"]["total"] + more)
     found = model.anomalies(tables)["customers"]
     row = found[(found["odd_cell"] == "total") & (found["odd_row"] == 3)]
     assert len(row) == 1
     scores = model.log_likelihood(tables)["customers"]
-    assert scores.loc[row.index[0]] < model.log_likelihood(shop())["customers"][row.index[0]] - 3
+    assert scores.loc[row.index[0]] < model.log_likelihood(shop(40))["customers"][row.index[0]] - 3
 
 
 def test_an_entity_with_two_countries_is_impossible() -> None:
@@ -252,7 +257,7 @@ def test_an_entity_with_two_countries_is_impossible() -> None:
             "pages": rng.integers(1, 9, len(of)),
         }
     )
-    fitted = DatabaseSynthesizer.fit({"visits": visits}, preset="fast", progress=False)
+    fitted = DatabaseSynthesizer.fit({"visits": visits}, **QUICK | {"settings": {"max_steps": 20}})
     other = visits["country"].map({"DE": "FR", "FR": "DE"})
     is_wrong = np.arange(len(visits)) == 41
     wrong = visits.assign(country=np.where(is_wrong, other, visits["country"]))
@@ -281,7 +286,7 @@ def test_an_entity_with_two_countries_is_impossible() -> None:
 def test_what_is_no_such_database_is_refused(
     model: DatabaseSynthesizer, change: Any, message: str
 ) -> None:
-    tables = shop()
+    tables = shop(40)
     change(tables)
     with pytest.raises(errors.TableError, match=message):
         model.log_likelihood(tables)
@@ -292,7 +297,7 @@ def test_what_is_no_such_database_is_refused(
 def test_a_column_that_the_model_does_not_know_is_refused_by_table_and_name(
     model: DatabaseSynthesizer, method: str, table: str
 ) -> None:
-    tables = shop()
+    tables = shop(40)
     tables[table] = tables[table].assign(colours=1)
     with pytest.raises(errors.UnknownColumnError) as caught:
         getattr(model, method)(tables)
@@ -306,15 +311,15 @@ def test_a_column_that_the_model_does_not_know_is_refused_by_table_and_name(
 def test_differential_privacy_by_row_is_refused() -> None:
     settings = {"differential_privacy": {"epsilon": 3, "delta": 1e-6}}
     with pytest.raises(errors.SettingError, match="a person counts with all rows"):
-        DatabaseSynthesizer.fit(shop(), preset="fast", progress=False, settings=settings)
+        DatabaseSynthesizer.fit(shop(40), preset="fast", progress=False, settings=settings)
 
 
 def test_sequences_go_on_after_their_last_row(model: DatabaseSynthesizer) -> None:
-    tables = shuffled(shop())
+    tables = shuffled(shop(40))
     found = model.extend(tables, 3, seed=1)
     assert set(found) == {"orders"}
     later, orders = found["orders"], tables["orders"]
-    assert list(later.columns) == list(shop()["orders"].columns)
+    assert list(later.columns) == list(shop(40)["orders"].columns)
     assert (later.groupby("customer_id").size() == 3).all()
     assert set(later["customer_id"]) == set(orders["customer_id"])
     both = pd.concat([orders, later]).sort_values("ordered")
@@ -354,14 +359,14 @@ def clinic() -> Tables:
     }
 
 
-@pytest.mark.parametrize("form", ["frames", "files"])
+@pytest.mark.parametrize("form", first_of("frames", "files"))
 def test_a_reference_is_missing_as_often_as_in_the_table(form: str, tmp_path: Any) -> None:
     tables: dict[str, Any] = dict(clinic())
     if form == "files":
         for name, frame in clinic().items():
             frame.to_csv(tmp_path / f"{name}.csv", index=False)
             tables[name] = tmp_path / f"{name}.csv"
-    fitted = DatabaseSynthesizer.fit(tables, preset="fast", progress=False)
+    fitted = DatabaseSynthesizer.fit(tables, **QUICK | {"settings": {"max_steps": 40}})
     keys = {k.table for k in fitted.schema["visits"].foreign_keys}
     assert keys == {"patients", "doctors"}
     drawn = fitted.sample(scale=4.0, seed=1)
@@ -380,7 +385,7 @@ def test_a_reference_is_missing_as_often_as_in_the_table(form: str, tmp_path: An
 
 
 def test_held_out_households_are_whole_and_the_same_in_every_table() -> None:
-    tables = shop()
+    tables = shop(40)
     links = infer_database(tables)
     typed, schemas = {}, {}
     for name, frame in tables.items():
@@ -388,7 +393,7 @@ def test_held_out_households_are_whole_and_the_same_in_every_table() -> None:
     fit = DatabaseFit(links, schemas, typed, "fast", {}, 0, "cpu", False, {})
     customers, orders, lines = (fit.held_out[name] for name in ("customers", "orders", "lines"))
     assert customers is not None
-    assert customers.sum() == 12
+    assert customers.sum() == 4
     ids = set(tables["customers"]["customer_id"][customers])
     assert orders is not None
     assert (tables["orders"]["customer_id"].isin(ids) == orders).all()
@@ -397,6 +402,7 @@ def test_held_out_households_are_whole_and_the_same_in_every_table() -> None:
     assert (tables["lines"]["order_id"].isin(numbers) == lines).all()
 
 
+@pytest.mark.slow
 def test_unseen_households_with_new_levels_are_as_odd_as_held_out_ones() -> None:
     """Every other household has a level that no other has."""
     rng = np.random.default_rng(0)
@@ -429,7 +435,7 @@ def test_unseen_households_with_new_levels_are_as_odd_as_held_out_ones() -> None
 
 @pytest.mark.slow
 def test_scores_have_errors_that_fall_with_the_draws(model: DatabaseSynthesizer) -> None:
-    tables = shop()
+    tables = shop(40)
     few, many = (model.score(tables, draws=n)["customers"] for n in (4, 64))
     assert list(few.columns[:2]) == ["log_likelihood", "standard_error"]
     pd.testing.assert_series_equal(

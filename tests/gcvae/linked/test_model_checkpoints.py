@@ -10,6 +10,7 @@ from gcvae import DatabaseSynthesizer
 from gcvae.artifact.file import unpack_tensors
 from gcvae.artifact.versions import DATABASE_FORMAT
 from tests.gcvae.linked.shop import shop
+from tests.lengths import AT_LENGTH
 
 
 class InterruptedFitError(Exception):
@@ -43,10 +44,10 @@ def fitted(store: Kept | None, told: dict[str, float], **more: Any) -> Any:
     gets the progress of its tables."""
     how: dict[str, Any] = {
         "preset": "fast",
-        "settings": {"max_steps": 12, "evaluate_every_steps": 4},
+        "settings": {"max_steps": 8, "evaluate_every_steps": 4},
     }
     model = DatabaseSynthesizer.fit(
-        shop(40), **(how | more), progress=told.__setitem__, checkpoints=store
+        shop(25), **(how | more), progress=told.__setitem__, checkpoints=store
     )
     return content(model.to_bytes())
 
@@ -73,7 +74,7 @@ def test_a_fit_that_ends_at_any_checkpoint_continues_to_the_same_bytes(undisturb
     assert fitted(whole, {}) == undisturbed
     n_saved = 1_000 - whole.most
     assert n_saved > 6  # several of each model
-    for most in (n_saved // 2, n_saved - 1):
+    for most in [n_saved // 2] + [n_saved - 1] * AT_LENGTH:
         store = Kept(most=most)
         with pytest.raises(InterruptedFitError):
             fitted(store, {})

@@ -75,7 +75,7 @@ def test_a_far_date_has_a_bar_of_its_own_in_the_profile() -> None:
 
 def test_drawn_rows_end_in_time_or_never_also_of_a_saved_model(tmp_path: Path) -> None:
     table = contracts("9999-12-31", "%Y-%m-%d")
-    Synthesizer.fit(table, seed=0, settings={"max_steps": 40}).save(tmp_path / "m.gcvae")
+    Synthesizer.fit(table, seed=0, settings={"max_steps": 10}).save(tmp_path / "m.gcvae")
     synthesizer = Synthesizer.load(tmp_path / "m.gcvae")
     drawn = format_table(synthesizer.sample(2000, 1), synthesizer.schema)
     has_end = drawn["gültig bis"] != "9999-12-31"

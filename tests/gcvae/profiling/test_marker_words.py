@@ -66,7 +66,7 @@ def test_a_number_that_is_censored_is_named() -> None:
 def test_drawn_rows_have_the_word_after_save_and_load(tmp_path: Path) -> None:
     cells = [x if i % 10 else "unknown" for i, x in enumerate(numbers())]
     table = pd.DataFrame({"x": cells, "y": np.arange(N) / 7})
-    Synthesizer.fit(table, preset="fast", settings={"max_steps": 20}).save(tmp_path / "m.gcvae")
+    Synthesizer.fit(table, preset="fast", settings={"max_steps": 5}).save(tmp_path / "m.gcvae")
     model = Synthesizer.load(tmp_path / "m.gcvae")
     drawn = model.sample(500, seed=1)
     texts = format_table(drawn, model.schema)["x"]

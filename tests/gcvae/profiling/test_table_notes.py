@@ -58,7 +58,7 @@ def test_a_fitted_synthesizer_has_the_notes_of_its_table_and_its_file_has_none(
     text = csv(with_column("code", [f"K{i}" for i in range(N_ROWS - 1)] + ["K7"])[:60], "total,9,,")
     (tmp_path / "t.csv").write_text(text)
     table = TableReader(tmp_path / "t.csv") if is_file else read_table(text.encode())
-    fitted = Synthesizer.fit(table, settings={"max_steps": 2})
+    fitted = Synthesizer.fit(table, preset="paper-vae", settings={"max_steps": 2})
     assert fitted.table_notes == notes(text) != ()
     assert f"notes on the table: {len(fitted.table_notes)} (table_notes)" in repr(fitted)
     data = fitted.to_bytes()
@@ -250,9 +250,6 @@ def test_lines_above_the_header_are_pointed_out(above: str) -> None:
         (RNG.normal(10.0, 8.0, N_ROWS).round(1), "-9999.0"),
         (RNG.integers(18, 90, N_ROWS), "999"),
         (RNG.integers(0, 60, N_ROWS), "-1"),
-        (RNG.integers(0, 20_000, N_ROWS), "99999"),
-        (RNG.integers(1, 6, N_ROWS), "-99"),
-        (pd.date_range("2015-01-01", periods=N_ROWS).strftime("%Y-%m-%d"), "1900-01-01"),
         (pd.date_range("2015-01-01", periods=N_ROWS).strftime("%d.%m.%Y"), "31.12.2099"),
     ],
 )

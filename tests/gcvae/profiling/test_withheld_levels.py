@@ -54,7 +54,7 @@ def prepared(rows: Any, *columns: dict[str, Any], **more: Any) -> PreparedTable:
         return found
 
 
-@pytest.mark.parametrize("n", [8, 12, 19, 24])
+@pytest.mark.parametrize("n", [8, 24])
 def test_numbers_of_a_small_table_do_not_come_out_as_they_are(n: int, tmp_path: Path) -> None:
     random = np.random.default_rng(n)
     rows = pd.DataFrame(
@@ -228,8 +228,7 @@ def test_a_rare_level_that_is_known_says_nothing_and_is_no_condition(model: Synt
     assert set(model.sample(3, given={"note": OTHER})["note"]) == {OTHER}
 
 
-@pytest.mark.parametrize("n_codes", [5, 120])
-@pytest.mark.parametrize("form", ["{:05d}", "{:d}"])
+@pytest.mark.parametrize(("form", "n_codes"), [("{:05d}", 120), ("{:d}", 5)])
 def test_digits_with_leading_zeros_keep_the_levels_that_words_keep(
     form: str, n_codes: int, tmp_path: Path
 ) -> None:

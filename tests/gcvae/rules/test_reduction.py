@@ -25,7 +25,7 @@ RULES: list[dict[str, Any]] = [
     {"rule": "gross == net + tax"},
     {"rule": "month == month(ordered)"},
 ]
-_SETTINGS = {"max_steps": 150, "patience_steps": 150}
+_SETTINGS = {"max_steps": 60, "patience_steps": 60}
 
 
 def orders(n: int = 600) -> pd.DataFrame:
@@ -77,6 +77,12 @@ def fitted() -> Synthesizer:
         read, schema={"columns": [], "rules": RULES}, preset="fast", settings=_SETTINGS
     )
     return Synthesizer.from_bytes(model.to_bytes())
+
+
+@pytest.fixture(scope="module")
+def free(fitted: Synthesizer) -> pd.DataFrame:
+    """Rows without a condition."""
+    return fitted.sample(20_000, seed=11)
 
 
 def keeps(rows: pd.DataFrame) -> dict[str, float]:
@@ -247,10 +253,9 @@ CONDITIONS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_a_condition_on_a_column_that_a_rule_gives_has_the_models_probability(
-    fitted: Synthesizer, name: str
+    fitted: Synthesizer, free: pd.DataFrame, name: str
 ) -> None:
     given = CONDITIONS[name]
-    free = fitted.sample(20_000, seed=11)
     drawn = fitted.sample(300, seed=4, given=given)
 
     def meets(rows: pd.DataFrame) -> Any:
@@ -340,7 +345,7 @@ def test_masses_of_a_text_that_a_formula_gives_with_exceptions_add_up_to_one() -
         random.random(1_500) < 0.06, random.choice(names, 1_500), names[days.dt.dayofweek]
     )
     table = pd.DataFrame({"day": days.dt.strftime("%Y-%m-%d"), "name": said})
-    model = Synthesizer.fit(table, preset="fast", seed=0, device="cpu")
+    model = Synthesizer.fit(table, preset="fast", settings={"max_steps": 200}, seed=0, device="cpu")
     assert [str(rule) for rule in model.schema.rules or ()] == ["name == name[weekday(day)]"]
     rows = pd.DataFrame({"day": ["2024-02-07"] * 7, "name": names})
     log_joint = model.log_likelihood(rows, draws=200)["log_likelihood"]
@@ -373,7 +378,7 @@ def points(n: int, seed: int) -> pd.DataFrame:
 )
 def test_an_inequality_of_a_column_leaves_an_exact_dependency_alone(rules: dict[str, Any]) -> None:
     model = Synthesizer.fit(
-        points(1_200, 0), schema=rules, preset="fast", settings={"max_steps": 40}, seed=0
+        points(1_200, 0), schema=rules, preset="fast", settings={"max_steps": 10}, seed=0
     )
     assert "course determines points" in map(str, model.schema.rules or ())
     drawn = model.sample(600, seed=1)

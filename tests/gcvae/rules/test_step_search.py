@@ -182,6 +182,7 @@ def test_few_values_and_few_rows_have_none() -> None:
     assert number(np.array([], dtype=np.int64)).steps is None
 
 
+@pytest.mark.slow
 def test_flights_and_adult(data_dir: Path) -> None:
     table = read_table(data_dir / "flights.csv")
     schema = infer_schema(table).schema

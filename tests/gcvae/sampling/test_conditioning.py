@@ -66,10 +66,10 @@ def pool(preset: str) -> pd.DataFrame:
 def test_rows_under_a_condition_are_those_that_rejection_leaves(
     preset: str, given: dict[str, Any]
 ) -> None:
-    rows = fitted(preset).sample(5000, seed=3, given=given)
-    assert len(rows) == 5000
+    rows = fitted(preset).sample(3000, seed=3, given=given)
+    assert len(rows) == 3000
     assert meets(rows, given).all()
-    accepted = pool(preset)[meets(pool(preset), given)].head(5000)
+    accepted = pool(preset)[meets(pool(preset), given)].head(3000)
     assert len(accepted) > 500
     assert max(excess_variation(rows[c], accepted[c]) for c in rows) < 0.03
 
@@ -253,7 +253,7 @@ def test_missing_numbers_and_dates_can_be_asked_for(preset: str) -> None:
         }
     )
     blank = frame.mask(random.random(frame.shape) < [0.3, 0.3, 0.0])
-    model = Synthesizer.fit(blank, preset=preset, settings={"max_steps": 40}, device="cpu")
+    model = Synthesizer.fit(blank, preset=preset, settings={"max_steps": 10}, device="cpu")
     rows = model.sample(50, given={"size": None, "group": "a"})
     assert rows["size"].isna().all()
     assert (rows["group"] == "a").all()
@@ -310,7 +310,7 @@ _TYPED = pd.DataFrame(
 @pytest.fixture(scope="module")
 def of_typed_columns() -> Synthesizer:
     """A model of columns that were no text."""
-    return Synthesizer.fit(_TYPED, preset="fast", seed=1, settings={"max_steps": 20})
+    return Synthesizer.fit(_TYPED, preset="fast", seed=1, settings={"max_steps": 5})
 
 
 @pytest.mark.parametrize(
@@ -318,20 +318,15 @@ def of_typed_columns() -> Synthesizer:
     [
         ({"n": _TYPED["n"].max()}, {"n": 6}),
         ({"product": _TYPED["product"].unique()[:2]}, {"product": ["Lamp", "Pen"]}),
-        ({"product": ("Lamp", "Pen")}, {"product": ["Lamp", "Pen"]}),
         ({"part": np.float64(0.25)}, {"part": 0.25}),
-        ({"day": _TYPED["day"].max()}, {"day": "2024-02-29"}),
         ({"day": _TYPED["day"].to_numpy()[3]}, {"day": "2024-01-04"}),
         ({"day": {"min": pd.Timestamp("2024-02-01")}}, {"day": {"min": "2024-02-01"}}),
         ({"day": _TYPED["day"][:2]}, {"day": ["2024-01-01", "2024-01-02"]}),
         ({"size": np.nan}, {"size": None}),
-        ({"size": pd.NA}, {"size": None}),
         ({"size": [pd.NaT, 2]}, {"size": [None, 2]}),
         ({"day": pd.Period("2024-02")}, {"day": {"min": "2024-02-01", "max": "2024-02-29"}}),
-        ({"day": "2024-02"}, {"day": {"min": "2024-02-01", "max": "2024-02-29"}}),
         ({"day": "2024Q1"}, {"day": {"min": "2024-01-01", "max": "2024-03-31"}}),
         ({"day": {"max": "2024-01"}}, {"day": {"max": "2024-01-31"}}),
-        ({"day": {"min": pd.Period("2024-02")}}, {"day": {"min": "2024-02-01"}}),
         (
             {"at": date(2024, 1, 3)},
             {"at": {"min": "2024-01-03 00:00:00", "max": "2024-01-03 23:59:59"}},
@@ -347,8 +342,8 @@ def of_typed_columns() -> Synthesizer:
 def test_a_condition_takes_the_values_of_a_frame_as_they_are(
     of_typed_columns: Synthesizer, given: Any, document: Any
 ) -> None:
-    rows = of_typed_columns.sample(20, seed=3, given=given)
-    pd.testing.assert_frame_equal(rows, of_typed_columns.sample(20, seed=3, given=document))
+    one, other = (of_typed_columns.sample(20, seed=3, given=each) for each in (given, document))
+    pd.testing.assert_frame_equal(one, other)
 
 
 def test_a_time_that_the_column_can_not_write_is_refused(of_typed_columns: Synthesizer) -> None:
@@ -384,7 +379,7 @@ def test_a_day_is_the_day_of_the_columns_clock_and_a_moment_of_any_zone_itself(z
     moments = pd.date_range("2024-05-01 00:30", periods=400, freq="53min", tz="Europe/Berlin")
     at = pd.Series(moments.astype(str) if zone == "+02:00" else moments)
     table = pd.DataFrame({"at": at, "n": np.arange(400) % 7})
-    model = Synthesizer.fit(table, preset="fast", seed=0, settings={"max_steps": 20})
+    model = Synthesizer.fit(table, preset="fast", seed=0, settings={"max_steps": 5})
     drawn = model.sample(50, seed=1, given={"at": "2024-05-04"})["at"].astype(str)
     assert set(drawn.str[:10]) == {"2024-05-04"}
     moment = moments[77].tz_convert("America/New_York")
@@ -403,7 +398,7 @@ def test_times_of_day_decimals_and_naive_moments_are_read_as_the_column_has_them
             "count": random.integers(1, 50, 300),
         }
     )
-    model = Synthesizer.fit(frame, preset="fast", settings={"max_steps": 20}, seed=0)
+    model = Synthesizer.fit(frame, preset="fast", settings={"max_steps": 5}, seed=0)
     model = Synthesizer.from_bytes(model.to_bytes())
 
     def drawn(**given: Any) -> pd.DataFrame:

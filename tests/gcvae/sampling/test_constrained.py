@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,12 @@ def breaches(rows: pd.DataFrame, table: pd.DataFrame) -> int:
 @pytest.fixture(scope="module")
 def fitted() -> Synthesizer:
     return fit(stays())
+
+
+@cache
+def rejecting_and_free() -> tuple[Synthesizer, Synthesizer]:
+    """Models of one network with hard rules that rejection keeps, and without any."""
+    return fit(stays(), hard_rules=REJECTING), fit(stays(), hard_rules=[])
 
 
 # Laws
@@ -156,7 +163,7 @@ def test_rows_as_they_are_written_satisfy_the_hard_rules(fitted: Synthesizer) ->
 
 
 def test_without_hard_rules_the_rows_are_those_of_the_model_itself() -> None:
-    free, bound = fit(stays(), hard_rules=[]), fit(stays(), hard_rules=REJECTING)
+    bound, free = rejecting_and_free()
     assert "hard_rule_acceptance" not in free.training_record
     rows, pool = bound.sample(1000, seed=2), free.sample(SAMPLE_BLOCK_ROWS, seed=2)
     schema = bound.schema
@@ -234,8 +241,7 @@ def test_a_row_that_breaks_a_hard_rule_has_probability_zero(fitted: Synthesizer)
 def test_what_is_left_is_renormalised_by_the_acceptance() -> None:
     """The scores of the same network without hard rules differ by -log(acceptance)."""
     table = stays()
-    fitted = fit(table, hard_rules=REJECTING)
-    free = fit(table, hard_rules=[])
+    fitted, free = rejecting_and_free()
     share = fitted.training_record["hard_rule_acceptance"]["share"]
     scores = [each.log_likelihood(table, draws=10) for each in (fitted, free)]
     difference = scores[0]["log_likelihood"] - scores[1]["log_likelihood"]

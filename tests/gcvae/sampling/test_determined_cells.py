@@ -13,7 +13,7 @@ from gcvae import Synthesizer
 from tests.gcvae.rules.test_search_forms import payslips
 from tests.lengths import first_of
 
-SHORT: dict[str, Any] = {"preset": "fast", "settings": {"max_steps": 40}, "seed": 0}
+SHORT: dict[str, Any] = {"preset": "fast", "settings": {"max_steps": 5}, "seed": 0}
 NOTICE = pd.Timedelta(days=14)
 
 
@@ -58,7 +58,7 @@ UNKNOWN = (["end"], ["start"], ["start", "end"], ["end", "due"], ["start", "due"
 def test_dates_that_others_determine_are_those_dates_in_any_year(
     unknown: list[str], later: int
 ) -> None:
-    rows = bills(120, 1, later=later)
+    rows = bills(40, 1, later=later)
     known = rows.assign(**dict.fromkeys(unknown))
     filled = of_bills().impute(known, seed=1)
     for name in unknown:
@@ -68,7 +68,7 @@ def test_dates_that_others_determine_are_those_dates_in_any_year(
 
 
 def test_numbers_that_others_determine_lie_beyond_the_table_if_the_others_do() -> None:
-    rows = bills(120, 2, more=100)
+    rows = bills(40, 2, more=100)
     known = rows.assign(kWh=np.nan)
     filled = of_bills().impute(known, seed=1)
     assert (filled["kWh"] > bills(1_200, 0)["kWh"].max()).mean() > 0.9
@@ -159,7 +159,7 @@ def test_an_unknown_level_is_one_that_keeps_the_hard_rules(share: float) -> None
     ]
     model = Synthesizer.fit(
         returns(1_200, 0, share), schema={"rules": rules}, preset="fast", seed=0,
-        settings={"max_steps": 60},
+        settings={"max_steps": 20},
     )  # fmt: skip
     rows = returns(300, 1, 0.3)
     filled = model.impute(rows.assign(lost=None), seed=1)
@@ -176,7 +176,7 @@ def test_an_unknown_level_is_one_that_keeps_the_hard_rules(share: float) -> None
 @pytest.mark.parametrize("ties", ["binary", "away"])
 def test_ties_are_rounded_as_in_the_table(ties: str) -> None:
     random = np.random.default_rng(0)
-    a, b = random.integers(1, 4_000, 1_500) / 10, random.choice([1.35, 2.05, 4.75], 1_500)
+    a, b = random.integers(1, 4_000, 600) / 10, random.choice([1.35, 2.05, 4.75], 600)
     exact = np.floor(np.round(a * b * 100, 6) + 0.5) / 100
     table = pd.DataFrame({"a": a, "b": b, "c": np.round(a * b, 2) if ties == "binary" else exact})
     for text in ("c == a * b", "c == round(a * b, 2)"):
@@ -196,7 +196,7 @@ def test_an_exact_dependency_outweighs_an_unlikely_number() -> None:
             "size": np.round(level + 0.25 * random.normal(size=1_500), 3),
         }
     )
-    model = Synthesizer.fit(table, preset="fast", seed=0)
+    model = Synthesizer.fit(table, **SHORT)
     assert "level determines class" in map(str, model.schema.rules or ())
     rows = pd.DataFrame({"level": None, "class": ["class 0"] * 200, "size": [1.95] * 200})
     filled = model.impute(rows, seed=1)

@@ -40,7 +40,7 @@ def loans(n: int = 900) -> pd.DataFrame:
 def fitted(is_value: bool = False) -> Synthesizer:
     """A model of the loans, as it is after saving and loading."""
     given = {"columns": [{"name": CHINESE, "missing": {"is_value": is_value}}]}
-    settings = {"max_steps": 400}
+    settings = {"max_steps": 20}
     table = loans()
     made = Synthesizer.fit(table, schema=given, preset="fast", settings=settings, seed=1)
     return Synthesizer.from_bytes(made.to_bytes())
@@ -144,7 +144,7 @@ def test_blanks_that_stay_are_null_in_typed_formats(kind: str) -> None:
 def test_a_column_that_equals_another_is_filled_with_its_cell_where_it_is_named() -> None:
     numbers = np.random.default_rng(0).normal(50.0, 10.0, 300).round(2)
     table = pd.DataFrame({"b": numbers, "a": numbers, "c": numbers > 50})
-    made = Synthesizer.fit(table, preset="fast", settings={"max_steps": 20})
+    made = Synthesizer.fit(table, preset="fast", settings={"max_steps": 5})
     assert made.codec.copies == {"a": "b"}
     rows = pd.DataFrame({"b": [None, 70.0], "a": [70.0, None], "c": None})
     only_a = made.impute(rows, columns=["a"])

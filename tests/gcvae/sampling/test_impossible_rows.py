@@ -25,7 +25,7 @@ def model() -> Synthesizer:
         {"rule": "quantity < 20", "keep": "hard"},
         {"rule": "price + quantity < 60 or city == 'Rome'", "keep": "hard"},
     ]
-    settings = {"max_steps": 20}
+    settings = {"max_steps": 5}
     return Synthesizer.fit(table, schema={"rules": rules}, preset="fast", settings=settings, seed=0)
 
 
@@ -66,7 +66,7 @@ def test_an_unknown_level_of_a_computed_column_is_named_as_such() -> None:
     table = pd.DataFrame({"points": points, "grade": grade})
     rule = {"rule": "grade == name[bracket(points, 30, 60)]"}
     rule |= {"tables": {"name": {"0": "low", "1": "fair", "2": "good"}}}
-    settings = {"max_steps": 20}
+    settings = {"max_steps": 5}
     model = Synthesizer.fit(
         table, schema={"rules": [rule]}, preset="fast", settings=settings, seed=0
     )

@@ -48,7 +48,7 @@ def test_rows_of_the_model_have_all_percentiles_alike(blank: tuple[str, ...]) ->
 def test_a_percentile_is_that_among_drawn_rows_that_are_blanked_and_scored_alike() -> None:
     rows = pd.DataFrame({"weight": [60.0, 20.0, 66.0], "height": [171.0, 200.0, 160.0]})
     scored = fitted().log_likelihood(rows)
-    others = blanked(fitted().sample(1000, seed=5), "age", "sex")
+    others = blanked(fitted().sample(600, seed=5), "age", "sex")
     among = np.sort(fitted().log_likelihood(others, draws=20)["log_likelihood"].to_numpy())
     expected = mid_ranks(among, scored["log_likelihood"].to_numpy())
     assert scored["percentile"].to_numpy() == pytest.approx(expected, abs=5.0)

@@ -249,5 +249,5 @@ def test_a_row_whose_blank_term_stands_for_none_is_possible_at_any_number_of_dra
     fitted = Synthesizer.fit(
         rows, schema={"rules": rules}, preset="fast", settings={"max_steps": 60}, seed=1
     )
-    scores = Synthesizer.from_bytes(fitted.to_bytes()).log_likelihood(rows, draws=5)
+    scores = Synthesizer.from_bytes(fitted.to_bytes()).log_likelihood(rows.head(200), draws=5)
     assert np.isfinite(scores["log_likelihood"]).all()

@@ -34,7 +34,7 @@ RANGES = {
 MINIMA = {name: limits.least for name, limits in RANGES.items() if not limits.is_open}
 MAXIMA = {name: limits.most for name, limits in RANGES.items() if limits.most is not None}
 CHOICES = {name: get_args(hint) for name, hint in TYPES.items() if get_origin(hint) is Literal}
-SIZES = (1, 9, 10, 294, 999, 1000, 2999, 3000, 29_999, 30_000, 99_999, 100_000, 2_000_000)
+SIZES = (1, 10, 999, 3000, 30_000, 2_000_000)
 
 
 def settled(
@@ -87,7 +87,7 @@ def test_a_settled_configuration_has_a_type_without_open_settings() -> None:
 def test_what_is_settled_is_within_the_limits_and_settled_for_good(
     preset: str, n_rows: int
 ) -> None:
-    for n_columns in (1, 4, 500):
+    for n_columns in (1, 500):
         found = settled(n_rows, n_columns, preset)
         again = settle(configure("paper-vae", found), n_rows=7, n_columns=3)
         assert dataclasses.asdict(again) == found

@@ -133,13 +133,9 @@ def test_what_is_no_database_is_refused_by_its_file_and_leaves_no_trace(
     service: Running, content: bytes
 ) -> None:
     before = service.traces()
-    for answer in (
-        upload(service, content),
-        service.http.post("/v1/datasets", files={"file": ("shop.zip", content)}),
-    ):
-        problem = assert_problem(answer, 422, "invalid-table")
-        same_wording(problem["detail"])
-        assert all(error["message"] for error in problem["errors"])
+    problem = assert_problem(upload(service, content), 422, "invalid-table")
+    same_wording(problem["detail"])
+    assert all(error["message"] for error in problem["errors"])
     assert service.traces() == before
 
 

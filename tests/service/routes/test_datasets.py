@@ -110,11 +110,10 @@ def test_what_is_no_table_is_refused_by_its_place_and_leaves_no_trace(
     service: Running, content: bytes
 ) -> None:
     before = service.traces()
-    for request in ({"content": content, "headers": CSV}, form(content)):
-        answer = service.http.post("/v1/datasets", **request)
-        problem = assert_problem(answer, 422, "invalid-table")
-        same_wording(problem["detail"])
-        assert all(error["message"] for error in problem["errors"])
+    answer = service.http.post("/v1/datasets", content=content, headers=CSV)
+    problem = assert_problem(answer, 422, "invalid-table")
+    same_wording(problem["detail"])
+    assert all(error["message"] for error in problem["errors"])
     assert service.traces() == before
 
 

@@ -277,12 +277,6 @@ def test_a_service_that_is_killed_at_it_leaves_bytes_that_are_swept(
     assert service.traces() == before
 
 
-def test_the_service_itself_never_loads_torch_for_it() -> None:
-    code = "import sys, service.routes.imports, service.app; print('torch' in sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert found.stdout.strip() == b"False"
-
-
 def test_the_service_starts_without_what_reads_tables() -> None:
     """They come with the first table, or the first page of a report."""
     heavy = "{'torch', 'pandas', 'numpy', 'pyarrow'} & set(sys.modules)"

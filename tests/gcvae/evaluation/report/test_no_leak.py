@@ -65,6 +65,7 @@ def test_uncorrected_intervals_cover_chance(found: list[list[dict[str, Any]]]) -
         assert min(shares.values()) >= 0.90, shares
 
 
+@pytest.mark.slow
 def test_alarms_are_as_rare_as_the_corrected_level_says(
     found: list[list[dict[str, Any]]],
 ) -> None:
