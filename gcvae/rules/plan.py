@@ -59,6 +59,10 @@ class Plan:
         """Returns whether column `name` is `on`, or a rule of the plan computes it from `on`."""
         return depends_on([name], on, parents_of(self.rules))
 
+    def relates(self, a: str, b: str) -> bool:
+        """Returns whether rules of the plan compute or limit one of two columns by the other."""
+        return self.depends(a, b) or self.depends(b, a)
+
     def add(self, sides: Sequence[Side], *, turns: bool = True) -> bool:
         """Adds a relation by one of its sides; returns whether the plan allows one.
 

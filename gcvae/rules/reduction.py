@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from gcvae.files.typed_columns import TypedTable, rows_at
@@ -27,6 +28,7 @@ from gcvae.rules.lookups import lookup_rule
 from gcvae.rules.predictions import Prediction
 from gcvae.rules.residuals import Residual
 from gcvae.rules.rewritings import Rewriting
+from gcvae.rules.search_orders import LEAST_COVERAGE
 from gcvae.rules.splits import Split, splits_of
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.rule_documents import depends_on
@@ -95,6 +97,8 @@ class Reduction:
             # than an inequality.
             for side in sorted(rule.sides, key=lambda side: side.column in functional):
                 if form.is_inequality and side.column in functional:
+                    continue
+                if form.is_inequality and _is_sparse(side, table):
                     continue
                 if side.column in constant and not set(side.parents) <= set(constant):
                     continue
@@ -284,6 +288,17 @@ class Reduction:
 
 _LEAST_OF_DIFFERENCES = 0.5
 """Minimum share of rows that satisfy an equality, if its exceptions are coded as differences."""
+
+
+def _is_sparse(rule: Rule, table: TypedTable) -> bool:
+    """Returns whether the bound of an inequality of two columns is often missing where its column
+    has a value, but not the column where the bound has one."""
+    if len(rule.parents) != 1:
+        return False
+    of_each = [table[name].notna().to_numpy() for name in (rule.column, *rule.parents)]
+    both = np.logical_and(*of_each).sum()
+    of_column, of_bound = (both / max(known.sum(), 1) for known in of_each)
+    return bool(of_column < LEAST_COVERAGE <= of_bound)
 
 
 def _yields(rule: Rule) -> bool:

@@ -148,6 +148,7 @@ class Candidate:
         cost: How unnatural it is that the rule computes its column; 0 for most rules. See
             `gcvae.rules.plan`.
         others: The same relation solved for other columns, each with its cost.
+        turns: Whether a rule that relates two columns directly may be solved for the other one.
     """
 
     rule: Rule
@@ -155,11 +156,13 @@ class Candidate:
     share: float
     cost: float = 0.0
     others: tuple[tuple[float, Rule], ...] = ()
+    turns: bool = True
 
     @property
     def sides(self) -> tuple[tuple[float, Rule], ...]:
         """The rule, followed by the same relation solved for other columns, each with its cost."""
-        return (*((self.cost, side) for side in self.rule.sides), *self.others)
+        sides = self.rule.sides if self.turns else [self.rule]
+        return (*((self.cost, side) for side in sides), *self.others)
 
 
 @dataclass(frozen=True)

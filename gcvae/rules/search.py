@@ -37,7 +37,7 @@ from gcvae.rules.search_functions import (
     joint_codes,
     most_frequent_codes,
 )
-from gcvae.rules.search_orders import find_orders
+from gcvae.rules.search_orders import find_orders, inequality
 from gcvae.rules.search_sums import find_sums
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.kinds import Outcomes
@@ -56,8 +56,9 @@ _LEAST_SHARE = 0.85
 """Minimum share of all rows that satisfy an accepted rule ..."""
 _MOST_OF_SAMPLE = 0.8
 """... or, if less, this fraction of its share in the sample."""
-
-
+_MOST_STRICT = 3
+"""Maximum number of inequalities that no column can be computed from, which every row of the table
+satisfies: generated rows that violate them are rejected."""
 _SURE_SHARE = 0.999
 """Minimum share of sampled rows that satisfy a rule for which another one is solved for a different
 column."""
@@ -117,6 +118,7 @@ def find_rules(
         ]
     )
     shares: dict[int, float] = {}
+    strict: dict[str, Rule] = {}
     with np.errstate(all="ignore"):  # terms may be undefined in some rows
         for i, candidate in enumerate(_candidates(sample, plan, implied)):
             if candidate.rule.text in known:
@@ -127,13 +129,27 @@ def find_rules(
                     _MOST_OF_SAMPLE * candidate.share, _LEAST_SHARE
                 )
                 report(1 - 1 / (i + 2) - 0.5)
+            elif candidate.rule.is_inequality and candidate.share == 1.0:
+                strict[candidate.rule.text] = replace(candidate.rule, keep="hard")
     found = measured([plan.rules[i] for i in shares], table, schema)
     kept = [
         finding
         for finding, least in zip(found, shares.values(), strict=True)
         if (finding.rule.share or 0.0) >= least
     ]
+    news = [
+        rule
+        for rule in strict.values()
+        if not plan.relates(*rule.columns) and _opposite(rule) not in strict
+    ]
+    kept += [f for f in measured(news[:_MOST_STRICT], table, schema) if f.kept == f.rows]
     return [*measured(given, table, schema), *kept, *_of_entities(table, schema)]
+
+
+def _opposite(rule: Rule) -> str:
+    """Returns the text of the inequality y <= x for one that is y >= x, and vice versa."""
+    [bound] = rule.parents
+    return inequality(rule.column, bound, ()).text
 
 
 def _of_entities(table: TypedTable, schema: TableSchema) -> list[RuleFinding]:

@@ -47,6 +47,8 @@ _LEAST_OF_SIDES = 0.98
 _MOST_BRACKETS, _LEAST_OF_BRACKET = 20, 3
 """Maximum number of levels with separate ranges of a number, and minimum number of distinct numbers
 for each; with fewer, a functional dependency describes them as well."""
+_NEIGHBOURS, _LEAST_OF_GAP = 10, 1e-4
+"""Distinct numbers on either side of a gap, and minimum chance of a gap within a cluster."""
 _MOST_DIGITS = 4
 """Maximum number of digits of a factor between limits; more would fit any smooth curve."""
 _MOST_COLUMNS = 40
@@ -265,10 +267,27 @@ def _ranges(codes: Codes, x: Numbers, n_levels: int) -> tuple[list[int], list[st
         return None
     order = sorted(range(n_levels), key=lambda code: float(of_levels[code].min()))
     ends = [(of_levels[a].max(), of_levels[b].min()) for a, b in pairwise(order)]
-    if any(high >= low for high, low in ends):
+    if any(high >= low for high, low in ends) or _are_clusters(x, ends):
         return None
     limits = [plainest(np.nextafter(high, low), low, slack=0.0) for high, low in ends]
     return order, [f"{limit:.12g}" for limit in limits]
+
+
+def _are_clusters(x: Numbers, ends: Sequence[tuple[float, float]]) -> bool:
+    """Returns whether numbers lie in clusters apart, such as the latitudes of cities: the number
+    then follows from the level, not the level from the number.
+
+    A gap between neighbouring numbers is a gap between clusters if it has a larger part of the
+    interval of the 10 distinct numbers on either side than 1 of 10,000 gaps at random.
+    """
+    values = np.unique(x[~np.isnan(x)])
+    for high, low in ends:
+        at = int(np.searchsorted(values, low))
+        around = values[max(at - _NEIGHBOURS, 0) : at + _NEIGHBOURS]
+        chance = (1 - (low - high) / (around[-1] - around[0])) ** (len(around) - 1)
+        if chance < _LEAST_OF_GAP:
+            return True
+    return False
 
 
 # Completed spans

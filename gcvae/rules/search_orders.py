@@ -29,6 +29,9 @@ from gcvae.spelling.date_text import write_dates
 
 LEAST_SHARE = 0.98
 """Minimum share of rows in which an inequality holds."""
+LEAST_COVERAGE = 0.9
+"""A column with a value in fewer than this share of the rows that have a value in the other column
+of an inequality is no bound of the other one, if that is a bound of it."""
 _MOST_CHANCE = 0.95  # maximum share of rows in which it would hold for independent columns
 _LEAST_NATS = 0.4
 """Minimum mean gain of a row in nats. Histograms are coarser than a network: with a smaller gain, a
@@ -124,12 +127,13 @@ def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> Ca
     exempt = tuple(as_written(value, high) for value in isolated.tolist())
     rule = inequality(low.name, high.name, exempt)
     unit = grid_unit(high)
-    halves, n_high = [], 0
+    halves, n_low, n_high = [], 0, 0
     for half in sample.halves:
         predicted = quantities(Prediction.of(rule, sample.schema).predicted(half.frame))
         values = half.numbers[high.name]
         known = ~(np.isnan(predicted) | np.isnan(values) | np.isin(values, isolated))
         halves.append((predicted[known], values[known]))
+        n_low += int((~np.isnan(predicted)).sum())
         n_high += int((~np.isnan(values) & ~np.isin(values, isolated)).sum())
     n_known = [len(predicted) for predicted, _ in halves]
     if sum(n_known) < 2 * LEAST_ROWS or min(n_known) < _LEAST_SIEVED:
@@ -151,8 +155,10 @@ def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> Ca
         ruled_out = _LEAST_RULED_OUT if low.has_times else _LEAST_OF_NUMBERS
         least = max(ruled_out, (_LEAST_SUM + math.log(n_tried)) / len(gained))
     # Weighted by coverage, so that of two inequalities of a column the more general one wins.
+    of_high, of_low = (sum(n_known) / n for n in (n_high, n_low))
+    turns = not of_low < LEAST_COVERAGE <= of_high
     if nats >= least:
-        return Candidate(rule, nats * sum(n_known) / n_high, share)
+        return Candidate(rule, nats * of_high, share, turns=turns)
     is_few = low.has_times and sum(n_known) < _FEW_ROWS
     return _kept_by_all(rule, halves, n_tried) if is_few else None
 
