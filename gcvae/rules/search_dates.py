@@ -10,7 +10,7 @@ from itertools import permutations, product
 import numpy as np
 import pandas as pd
 
-from gcvae.arrays import Numbers
+from gcvae.arrays import TIMES, Numbers
 from gcvae.cells.grid_units import grid_unit
 from gcvae.expressions.functions import check_part
 from gcvae.expressions.terms import Rows, column_values, compile_term, key_texts, type_of
@@ -237,7 +237,8 @@ def find_months(sample: RowSample) -> Iterator[Candidate]:
     n_tried = max(2 * len(sample.columns) * len(dates) ** 2, 1)
     for (start, end), days in product(permutations(dates, 2), (0, 1)):
         first = pd.DatetimeIndex(half.frame[start.name])
-        last = pd.DatetimeIndex(half.frame[end.name]) + pd.Timedelta(days=days)
+        ends = half.frame[end.name].to_numpy(dtype=TIMES)
+        last = pd.DatetimeIndex(ends + np.timedelta64(days, "D"))
         months = np.asarray(12.0 * (last.year - first.year) + last.month - first.month)
         known = ~np.isnan(months)
         is_due = (last.day == first.day) | ((last.day < first.day) & last.is_month_end)

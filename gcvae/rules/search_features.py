@@ -394,6 +394,8 @@ def _factors(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
         unit = grid_unit(y)
         if unit is None or np.nanstd(numbers[y.name]) < 4 * unit:
             continue
+        if y.has_times and any({y.name, x.name} <= {*rule.columns} for rule in plan.rules):
+            continue  # a column has the days between them
         for form in ("summand",) if y.has_times else ("factor", "summand"):
             if not _are_few(form, *(_in_days(sample.training, c) for c in (y, x))):
                 continue

@@ -84,14 +84,16 @@ def find_flags(sample: RowSample, column: Column) -> Iterator[Candidate]:
             continue
         seen = np.stack(left)[:, :n].astype(np.float32)
         pairs = np.argwhere(np.triu(seen @ seen.T == 0, 1)).tolist()
-        chosen = [(i,) for i, test in enumerate(tests) if test.is_of_two and not left[i][:n].any()]
+        chosen = [[i] for i, test in enumerate(tests) if test.is_of_two and not left[i][:n].any()]
         chosen += [pair for pair in pairs if min(seen[pair].sum(axis=1)) >= _LEAST_OWN]
         for places in chosen:
             limits = [
-                _limit(tests[i], is_own, is_other if len(places) == 1 else left[sum(places) - i], n)
+                limit
                 for i in places
+                for rest in [is_other if len(places) == 1 else left[sum(places) - i]]
+                if (limit := _limit(tests[i], is_own, rest, n)) is not None
             ]
-            if None not in limits:
+            if len(limits) == len(places):
                 size = sum(
                     tests[i].size + 0.1 * len(limit)
                     for i, limit in zip(places, limits, strict=True)
@@ -121,19 +123,19 @@ def _tests(sample: RowSample, y: str, is_own: Mask) -> Iterator[_Test]:
                 yield _Test(1.0, -v, f"{x} <= {{}}", f"{x} > {{}}", sign=-1, dates=date)
         for a, b in permutations(values, 2):
             x, z, v = quoted_name(a), quoted_name(b), values[a] - values[b]
-            two = {"is_of_two": True}
-            yield _Test(1.2, np.sign(v), f"{x} >= {z}", f"{x} < {z}", 0.0, **two)
-            yield _Test(1.2, np.sign(v), f"{x} > {z}", f"{x} <= {z}", 1.0, **two)
+            yield _Test(1.2, np.sign(v), f"{x} >= {z}", f"{x} < {z}", 0.0, is_of_two=True)
+            yield _Test(1.2, np.sign(v), f"{x} > {z}", f"{x} <= {z}", 1.0, is_of_two=True)
             if columns is not sample.dates and np.nanmin(values[b]) > 0:
                 v = values[a] / values[b]
-                yield _Test(1.6, v, f"{x} >= {{}} * {z}", f"{x} < {{}} * {z}", **two)
-                yield _Test(1.6, -v, f"{x} <= {{}} * {z}", f"{x} > {{}} * {z}", sign=-1, **two)
+                least, most = f"{x} >= {{}} * {z}", f"{x} <= {{}} * {z}"
+                yield _Test(1.6, v, least, f"{x} < {{}} * {z}", is_of_two=True)
+                yield _Test(1.6, -v, most, f"{x} > {{}} * {z}", sign=-1, is_of_two=True)
     for column in others:
         blank, x = frame[column.name].isna().to_numpy(), quoted_name(column.name)
         if blank.any():
-            texts = f"not is_missing({x})", f"is_missing({x})"
-            yield _Test(0.8, 1.0 - blank, *texts, 1.0)
-            yield _Test(0.8, 1.0 * blank, *texts[::-1], 1.0)
+            of_x = f"is_missing({x})"
+            yield _Test(0.8, np.where(blank, 0.0, 1.0), f"not {of_x}", of_x, 1.0)
+            yield _Test(0.8, np.where(blank, 1.0, 0.0), of_x, f"not {of_x}", 1.0)
         levels = pd.unique(frame[column.name].dropna()).tolist()
         if column.kind.has_levels and 2 <= len(levels) <= MOST_LEVELS:
             codes = sample.codes[column.name]
@@ -141,12 +143,12 @@ def _tests(sample: RowSample, y: str, is_own: Mask) -> Iterator[_Test]:
             is_negative = there.sum() > len(levels) / 2
             named = ~there if is_negative else there
             if 0 < named.sum() <= _MOST_NAMED:
-                texts = (
+                text, negated = (
                     one_of(column.name, levels, named, is_negative=is_it)
                     for is_it in (is_negative, not is_negative)
                 )
-                v = np.where(codes < 0, np.nan, there[codes])
-                yield _Test(1.0 + 0.1 * named.sum(), v, *texts, 1.0)
+                v = np.where(codes < 0, np.nan, there[codes].astype(np.float64))
+                yield _Test(1.0 + 0.1 * named.sum(), v, text, negated, 1.0)
 
 
 def _limit(test: _Test, is_own: Mask, needed: Mask, n: int) -> str | None:
