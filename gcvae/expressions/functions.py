@@ -3,6 +3,7 @@
     round(x, 2)  floor(x)  ceil(x)  abs(x)  min(x, y, ...)  max(x, y, ...)        numbers
     year(d)  quarter(d)  month(d)  day(d)  weekday(d)  hour(d)  minute(d)  second(d)  week(d)
     day_of_year(d)  day_of_week(d)                                                parts of a date
+    date(d)  start_of_week(d)  start_of_month(d)  start_of_quarter(d)  start_of_year(d)    midnights
     days(d, e)  months(d, e)  years(d, e)                                completed, from d to e
     add_months(d, n)                       n months later, at most on the last day of the month
     days_in_month(year, month)                              28 to 31, of the Gregorian calendar
@@ -197,6 +198,36 @@ def _weekday(times: Times, *, zone: Any = None) -> Texts:
     return np.asarray(names[days.astype(np.int64)]).reshape(np.shape(times))
 
 
+def _start(period: str) -> Callable[..., Times]:
+    """Returns the function of the midnight at which the day, week, month, quarter or year (D, W, M,
+    Q, Y) of a time begins."""
+
+    def start(times: Times, *, zone: Any = None) -> Times:
+        days = _by_clock(times, zone).to_numpy().astype("datetime64[D]")
+        if period == "W":  # from Monday
+            days = days - (days.astype(np.int64) + 3) % 7
+        elif period == "Q":
+            months = days.astype("datetime64[M]")
+            days = months - months.astype(np.int64) % 3
+        else:
+            days = days.astype(f"datetime64[{period}]")
+        known = ~np.isnat(days)
+        found = np.where(known, days.astype(TIMES).astype(np.int64), NO_DATE)
+        return np.asarray(found.reshape(np.shape(times)))
+
+    return start
+
+
+STARTS = {
+    "date": "D",
+    "start_of_week": "W",
+    "start_of_month": "M",
+    "start_of_quarter": "Q",
+    "start_of_year": "Y",
+}
+"""Functions that return when a period begins, with their periods."""
+
+
 def _days(first: Times, last: Times) -> Amount:
     is_known = (first != NO_DATE) & (last != NO_DATE)
     with np.errstate(over="ignore"):
@@ -350,6 +381,10 @@ FUNCTIONS: dict[str, Function] = {
         )
     },
     "weekday": Function((_D, _T), _T, _weekday, optional=1, by_clock=True),
+    **{
+        name: Function((_D, _T), _D, _start(period), optional=1, by_clock=True)
+        for name, period in STARTS.items()
+    },
     "clock": Function((_N, _N, _N), _N, _clock, optional=1),
     "days": Function((_D, _D), _N, _days),
     "months": Function((_D, _D), _N, _months),

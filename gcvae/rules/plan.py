@@ -47,10 +47,10 @@ class Plan:
         """Returns whether `add` would add a rule."""
         return self._with(((0.0, rule),), turns=turns) is not None
 
-    def computes(self, name: str) -> bool:
-        """Returns whether a rule of the plan computes or limits a column."""
+    def computes(self, name: str, *, exactly: bool = False) -> bool:
+        """Returns whether a rule of the plan computes or, unless `exactly`, limits a column."""
         return any(
-            rule.column == name
+            rule.column == name and not (exactly and rule.is_inequality)
             for rule in self.rules
             if not isinstance(rule.form, Missingness | Condition)
         )

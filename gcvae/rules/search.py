@@ -22,7 +22,13 @@ from gcvae.rules.predictions import Prediction, keeps
 from gcvae.rules.row_sample import Candidate, RowSample
 from gcvae.rules.search_blanks import find_blanks
 from gcvae.rules.search_conditions import find_conditions
-from gcvae.rules.search_dates import find_clocks, find_date_parts, find_months, find_spans
+from gcvae.rules.search_dates import (
+    find_clocks,
+    find_date_parts,
+    find_months,
+    find_spans,
+    find_starts,
+)
 from gcvae.rules.search_equalities import find_equalities
 from gcvae.rules.search_features import find_features
 from gcvae.rules.search_formulas import (
@@ -140,7 +146,9 @@ def find_rules(
     news = [
         rule
         for rule in strict.values()
-        if not plan.relates(*rule.columns) and _opposite(rule) not in strict
+        if not plan.relates(*rule.columns)
+        and _opposite(rule) not in strict
+        and not all(plan.computes(name, exactly=True) for name in rule.columns)
     ]
     kept += [f for f in measured(news[:_MOST_STRICT], table, schema) if f.kept == f.rows]
     return [*measured(given, table, schema), *kept, *_of_entities(table, schema)]
@@ -197,6 +205,7 @@ def _candidates(sample: RowSample, plan: Plan, implied: Sequence[Rule]) -> Itera
     yield from find_date_parts(sample)
     yield from find_clocks(sample)
     yield from find_months(sample)
+    yield from find_starts(sample)
     yield from find_spans(sample)
     terms = FormulaTerms.of(sample)
     yield from find_formulas(sample, terms, plan)

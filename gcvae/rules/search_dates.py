@@ -12,8 +12,10 @@ import pandas as pd
 
 from gcvae.arrays import TIMES, Numbers
 from gcvae.cells.grid_units import grid_unit
-from gcvae.expressions.functions import check_part
+from gcvae.expressions.functions import STARTS, check_part
 from gcvae.expressions.terms import Rows, column_values, compile_term, key_texts, type_of
+from gcvae.rules.grids import Grid
+from gcvae.rules.predictions import Prediction, quantities
 from gcvae.rules.row_sample import (
     LEAST_ROWS,
     Candidate,
@@ -276,6 +278,57 @@ def find_months(sample: RowSample) -> Iterator[Candidate]:
             for text, tables in terms
         ]
         yield from list(validated(rules, sample, n_tried, LEAST_SHARE))[:1]
+
+
+def find_starts(sample: RowSample) -> Iterator[Candidate]:
+    """Yields rules by which a date is the beginning of the day, week, month, quarter or year of
+    another date, such as `day == date(sent, "Europe/Berlin")`."""
+    dates, half = sample.dates[:_MOST_COLUMNS], sample.training
+    n_tried = max(len(STARTS) * len(dates) ** 2, 1)
+    few = half.frame[:_ZONE_ROWS]
+    for time, start in permutations(dates, 2):
+        values = half.numbers[start.name]
+        gaps = half.numbers[time.name] - values
+        if Grid.of(start) is None or not (values[~np.isnan(values)] % _DAY == 0).all():
+            continue  # months and years have different lengths
+        if not _are_within_a_year(gaps):
+            continue
+        zones = (None, *ZONES) if has_offset(time.date_format) else (None,)
+        texts = [
+            f"{function}({quoted_name(time.name)}" + (f', "{zone}")' if zone else ")")
+            for zone in zones
+            for function in STARTS
+            if has_part(function, time)
+        ]
+        likely = [
+            text
+            for text in texts
+            if share_equal(values[:_ZONE_ROWS], _predicted(start, text, few, sample.schema))
+            >= LEAST_SHARE
+        ]
+        shares = {
+            text: share_equal(values, _predicted(start, text, half.frame, sample.schema))
+            for text in likely
+        }
+        best = max(shares, key=shares.__getitem__, default="")
+        if best and shares[best] >= LEAST_SHARE:
+            rule = Rule(f"{quoted_name(start.name)} == {best}", source="found")
+            yield from validated([rule], sample, n_tried, LEAST_SHARE)
+
+
+def _predicted(date: Column, text: str, frame: pd.DataFrame, schema: TableSchema) -> Numbers:
+    """Evaluates the formula of a date column in each of n rows, in seconds since 1970. Shape:
+    (n,)."""
+    rule = Rule(f"{quoted_name(date.name)} == {text}", source="found")
+    return quantities(Prediction.of(rule, schema).predicted(frame))
+
+
+def _are_within_a_year(gaps: Numbers) -> bool:
+    """Returns whether most of the gaps between two dates, in seconds, are positive and less than a
+    year, and not all the same."""
+    known = gaps[~np.isnan(gaps)]
+    inside = (known >= -_DAY) & (known < 367 * _DAY)
+    return len(known) > 0 and float(inside.mean()) >= LEAST_SHARE and np.ptp(known) > 0
 
 
 def _is_clock(values: Numbers) -> bool:

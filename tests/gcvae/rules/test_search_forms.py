@@ -403,3 +403,18 @@ def test_a_fee_between_a_least_and_a_most_is_found() -> None:
         pd.DataFrame({"loan": loan, "fee": fee, "rate": random.normal(5, 1, N).round(2)})
     )
     assert found["fee == min(600, max(75, 0.015 * loan))"].rule.share == 1.0
+
+
+def test_levels_by_clusters_of_a_number_are_no_limits_of_it() -> None:
+    random = random_of(4)
+    cities = {"Milano": 45.46, "Roma": 41.9, "Napoli": 40.85, "Torino": 45.07}
+    city = random.choice([*cities], N)
+    lat = pd.Series(city).map(cities) + random.normal(0, 0.05, N)
+    found = found_in(pd.DataFrame({"city": city, "lat": lat.clip(40.6).round(5).astype(str)}))
+    assert not any("bracket" in words and words.startswith("city") for words in found)
+    weight = random.gamma(2, 6, N).round(2)
+    tier = pd.Series(np.searchsorted([5, 12, 20], weight, side="right")).map(
+        dict(enumerate("abcd"))
+    )
+    found = found_in(pd.DataFrame({"tier": tier, "weight": weight.astype(str)}))
+    assert "tier == name[bracket(weight, 5, 12, 20)]" in found

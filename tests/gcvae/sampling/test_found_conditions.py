@@ -49,6 +49,10 @@ def contracts(n: int = 1_500, seed: int = 0) -> pd.DataFrame:
     rows["ended"] = (start + pd.to_timedelta(random.integers(0, 99, n), "D")).where(
         pd.Series(status).isin(["closed", "ended"])
     )
+    rows["week"] = start - pd.to_timedelta(start.dt.dayofweek, "D")
+    share = pd.Series(random.random(n))
+    viewed = start + ((rows["expiry"] - start).dt.days * share).astype(int) * pd.Timedelta(days=1)
+    rows["viewed"] = viewed.where(random.random(n) < 0.2)
     rows["grade"] = np.where((rows["score"] >= 40) & (rows["amount"] < 4_000), "good", "bad")
     return rows
 
@@ -72,6 +76,11 @@ KEPT: dict[str, Callable[[pd.DataFrame], Any]] = {
     "discount == rate[bracket(amount, 1000, 2500)] * amount": lambda t: (
         np.abs(t["discount"] - rate_of(t["amount"]) * t["amount"]) < 0.0051
     ),
+    "week == start_of_week(start)": lambda t: (
+        t["week"] == t["start"] - pd.to_timedelta(t["start"].dt.dayofweek, "D")
+    ),
+    "viewed >= start": lambda t: t["viewed"].isna() | (t["viewed"] >= t["start"]),
+    "expiry >= viewed": lambda t: t["viewed"].isna() | (t["expiry"] >= t["viewed"]),
     "grade": lambda t: (t["grade"] == "good") == ((t["score"] >= 40) & (t["amount"] < 4_000)),
 }
 
@@ -93,6 +102,7 @@ def test_the_rules_are_found_and_hold_in_drawn_rows() -> None:
     assert found >= KEPT.keys() - {"grade"}
     rows = fitted().sample(2_000, seed=1)
     check(rows)
+    assert 0.1 < rows["viewed"].notna().mean() < 0.3
     assert np.isfinite(fitted().log_likelihood(rows)["log_likelihood"]).all()
 
 
