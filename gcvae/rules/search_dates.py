@@ -328,7 +328,7 @@ def _are_within_a_year(gaps: Numbers) -> bool:
     year, and not all the same."""
     known = gaps[~np.isnan(gaps)]
     inside = (known >= -_DAY) & (known < 367 * _DAY)
-    return len(known) > 0 and float(inside.mean()) >= LEAST_SHARE and np.ptp(known) > 0
+    return bool(len(known) and inside.mean() >= LEAST_SHARE and np.ptp(known) > 0)
 
 
 def _is_clock(values: Numbers) -> bool:
