@@ -164,7 +164,7 @@ def _judged(
         if draft.get("drop"):  # cells of dropped columns are not read
             columns.append(Column(name, ColumnKind.IDENTIFIER, drop=True))
             continue
-        judged = judge_column(source[name], draft, pointer, source.lines)
+        judged = judge_column(source[name], draft, pointer, source)
         if judged.is_numbering:
             columns.append(Column(name, ColumnKind.IDENTIFIER, drop=True))
             warnings.append(f"column {name!r}: {NUMBERING_WARNING}")
@@ -204,7 +204,7 @@ class Judged(NamedTuple):
 
 
 def judge_column(
-    series: pd.Series[Any] | TextColumn, draft: Draft, pointer: str, lines: Any
+    series: pd.Series[Any] | TextColumn, draft: Draft, pointer: str, source: SourceColumns
 ) -> Judged:
     """Infers the properties of a column that the user did not specify, and checks the specified
     ones.
@@ -212,11 +212,11 @@ def judge_column(
     Args:
         draft: Properties that the user specified; at least the name.
         pointer: JSON pointer of these properties in the user's schema; "" if there are none.
-        lines: Line number of each row in the table's file; None without a file.
+        source: The table.
     """
     if not isinstance(series, TextColumn):
         draft = _with_categories(draft, plain_series(series))
-    cells = cells_of(series, lines, draft.get("datetime_format"))
+    cells = cells_of(series, source.lines, draft.get("datetime_format"))
     warnings: list[str] = []
     missing = _missing_cells(cells, draft)
     problems = _forbidden_missing(cells, missing, draft, pointer)
@@ -226,7 +226,7 @@ def judge_column(
     if words.any() and "markers" not in draft.get("missing", {}):
         warnings.append(words_warning(cells, words))
     present = cells.select(~missing)
-    personal = find_personal(present, draft)
+    personal = find_personal(present, draft, source.names)
     if personal is not None and personal.kind.is_made_up:
         draft = {"kind": ColumnKind.IDENTIFIER} | draft
         warnings.append(personal_warning(personal))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -33,6 +33,8 @@ _MOSTLY = 0.8
 """Minimum share if the column's name suggests the kind, and for full names."""
 _LISTED = 0.3
 """Minimum share of names in the lists if the column's name suggests names; lists are incomplete."""
+_LIKELY = 0.6
+"""Minimum share if the column's name may suggest names, or other columns name people."""
 _FEWEST = 10
 """Minimum number of distinct texts if cells alone decide."""
 _FEWEST_NAMED = 3
@@ -55,21 +57,27 @@ _B = r"(?<![^\W\d_])"  # no letter before
 _SAYS: dict[PersonalKind, re.Pattern[str]] = {
     PersonalKind.FIRST_NAME: _name(
         r"first.?name|given.?name|fore.?name|middle.?name|vorname|rufname|pr[ée]nom|primer.?nombre"
-        r"|nombre.?de.?pila|nome.?proprio|voornaam|f[öo]rnamn|fornavn|etunimi|imi[eę]$|\bfname"
+        r"|nombre.?de.?pila|nome.?(proprio|di.?battesimo)|primeiro.?nome|voornaam|roepnaam|f[öo]rnamn"
+        r"|fornavn|etunimi|imi(ę|e|ona)$|křestní|prenume|keresztn[ée]v|ut[óo]n[ée]v|nama.?depan|\bfname"
         rf"|{_B}имя$|имя.?(клиент|сотрудн|пользов)|отчество|^名$|名前.?名|^名字$|الاسم.?الأول|^όνομα$"
+        r"|पहला.?नाम|^ім.?я$"
     ),
     PersonalKind.LAST_NAME: _name(
-        r"last.?name|sur.?name|family.?name|nachname|familienname|nom.?de.?famille|^nom$|apellido"
-        r"|cognome|sobrenome|achternaam|efternamn|etternavn|efternavn|sukunimi|nazwisko|\blname"
-        r"|фамилия|^姓$|^姓氏$|苗字|名字.?姓|اسم.?العائلة|اللقب|^επώνυμο|επίθετο"
+        r"last.?name|sur.?name|family.?name|nachname|familienname|nom.?de.?famille|apellido"
+        r"|cognome|sobrenome|apelido|achternaam|efternamn|etternavn|efternavn|sukunimi|nazwisko"
+        r"|p[řr][íi]jmen[íi]|vezet[ée]kn[ée]v|soyad|soyisim|nama.?belakang|\blname"
+        r"|фамилия|прізвище|^姓$|^姓氏$|苗字|名字.?姓|^성$|اسم.?العائلة|اللقب|^επώνυμο|επίθετο|उपनाम"
     ),
     PersonalKind.NAME: _name(
         r"full.?name|(customer|client|patient|employee|person|contact|user|member|owner|author|student"
         r"|teacher|doctor|driver|passenger|guest|buyer|seller|agent|manager|recipient|sender|holder"
-        r"|signer|subscriber|applicant|insured|tenant).?name|^names?$|card.?holder|inhaber"
-        r"|(kunden|mitarbeiter|patienten|ansprech).{0,8}name|^name|nom.?(complet|et.?pr)|nombre.?completo"
-        r"|nome.?completo|ф\.?и\.?о\.?$|полное.?имя|имя.?и.?фамилия|姓名|氏名|お?名前|الاسم.?الكامل|^الاسم$"
-        r"|ονοματεπώνυμο"
+        r"|signer|subscriber|applicant|insured|tenant).?name|card.?holder|inhaber"
+        r"|(kunden|mitarbeiter|patienten|ansprech).{0,8}name|^name|nom.?complet|nom.?(et.?)?pr[ée]nom"
+        r"|pr[ée]noms?.?(et.?)?nom$"
+        r"|nombres?.?(completo|y.?ap)|apellidos?.?(y.?)?nombre|nome.?(complet|e.?(cog|sobre))|nominativo"
+        r"|cognome.?(e.?)?nome|imi[eę].?i?.?nazwisko|nazwisko.?i?.?imi|volledige.?naam|nama.?lengkap"
+        r"|ad.?soyad|ф\.?и\.?о\.?$|полное.?имя|имя.?и.?фамилия|姓名|氏名|お?名前|성명|성함|الاسم.?الكامل"
+        r"|^الاسم$|ονοματεπώνυμο|पूरा.?नाम|họ.?(và.?)?tên"
     ),
     PersonalKind.EMAIL: _name(r"e.?mail|courriel|correo|почта|邮箱|电子邮件|メール|بريد"),
     PersonalKind.PHONE: _name(
@@ -96,6 +104,11 @@ _SAYS: dict[PersonalKind, re.Pattern[str]] = {
         r"|誕生日?|生日|ميلاد|γέννησ"
     ),
 }  # fmt: skip
+_SAYS_NAME = _name(
+    rf"{_B}(nom(bre|e)?s?|name|naam|na[mv]n|nama|nimi|ad[ıi]?|isim|jm[ée]no|meno|nume|n[ée]v|이름|नाम|নাম"
+    rf"|tên){_E}"
+)
+"""Words that name people, products or places alike."""
 _SAYS_OTHERWISE = _name(
     r"city|town|village|place|stadt|ort$|ville|commune|ciudad|citt[àa]|cidade|город|населенн|城市|市区"
     r"|都市|市町村|مدينة|πόλη|country|land$|pays|pa[íi]s|paese|страна|国|国家|بلد|χώρα|state|region|province|county"
@@ -110,7 +123,8 @@ _SAYS_OTHERWISE = _name(
 _SAYS_PERSON = _name(
     r"manager|agent|sales.?(rep|person)|doctor|author|owner|customer|client|patient|employee|teacher"
     r"|student|driver|person|contact|kunde|mitarbeiter|verk[äa]ufer|клиент|сотрудник|менеджер|客户|顧客|担当"
-    r"|عميل|موظف|πελάτης|υπάλληλος|assignee|reporter|supervisor|officer|nurse|passenger"
+    r"|عميل|موظف|πελάτης|υπάλληλος|assignee|reporter|supervisor|officer|nurse|passenger|pa[cz]ient|emplead|dipendent|funcion[áa]ri"
+    r"|alumn|aluno|studente|titular|klient|pracownik|klant|medewerk|müşteri|pelanggan|고객|ग्राहक"
 )
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]+")
 _URL = re.compile(r"(https?://|www\.)[^\s/]+\.[^\s]+|https?://\S+", re.IGNORECASE)
@@ -135,11 +149,12 @@ class DetectedPersonal(NamedTuple):
     reason: str
 
 
-def find_personal(cells: Cells, draft: Draft) -> DetectedPersonal | None:
+def find_personal(cells: Cells, draft: Draft, names: Iterable[str] = ()) -> DetectedPersonal | None:
     """Returns the kind of personal data in the cells that are not missing; None if there is none.
 
-    If the user's `draft` of the column has the property `personal`, its value is returned, whatever
-    the cells are; other properties of the draft have no influence.
+    `names` are those of the table's columns: beside a column of last names, another one is likely
+    to contain first names. If the user's `draft` of the column has the property `personal`, its
+    value is returned, whatever the cells are; other properties of the draft have no influence.
     """
     said = draft.get("personal")
     if said is not None:
@@ -152,7 +167,7 @@ def find_personal(cells: Cells, draft: Draft) -> DetectedPersonal | None:
         return None
     if cells.source == "text" and cells.inferred_date_format is not None:
         return None
-    found = next(_found(_Column(cells)), None)
+    found = next(_found(_Column(cells, names)), None)
     return found and DetectedPersonal(*found)
 
 
@@ -164,8 +179,10 @@ def names_birth(name: str) -> bool:
 class _Column:
     """Name and a sample of the distinct texts of a column."""
 
-    def __init__(self, cells: Cells) -> None:
-        self.name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cells.name)
+    def __init__(self, cells: Cells, names: Iterable[str] = ()) -> None:
+        self.name = _split(cells.name)
+        others = [_split(name) for name in names if name != cells.name]
+        self.missing_part = _part_missing_beside(others)
         self.is_text = cells.source == "text"
         self.texts: list[str] = [
             text for text in cells.stripped.slice(0, _LOOKED_AT).to_pylist() if text
@@ -182,6 +199,18 @@ class _Column:
         if sum(bool(is_so(text)) for text in few) < 0.2 * len(few):
             return 0.0
         return sum(bool(is_so(text)) for text in self.texts) / max(len(self.texts), 1)
+
+
+def _split(name: str) -> str:
+    """Returns a column's name with an underscore between the words of camelCase."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+
+
+def _part_missing_beside(names: Sequence[str]) -> PersonalKind | None:
+    """Returns whether first or last names are missing among columns: None for none or both."""
+    parts = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME
+    missing = [kind for kind in parts if not any(map(_SAYS[kind].search, names))]
+    return missing[0] if len(missing) == 1 else None
 
 
 def _found(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
@@ -340,9 +369,13 @@ def _names(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
         return
     if column.share(_is_like_name) < _MOSTLY:
         return
+    of_person = _SAYS_PERSON.search(column.name) is not None
+    word = _SAYS_NAME.search(column.name)
+    may_say = word is not None and (of_person or word[0] == column.name)
+    if may_say and not says and column.missing_part is not None:
+        says = [column.missing_part]
     ranked = best_locales(column.texts[:300])[:_MOST_LOCALES]
     shares = {kind: _best(ranked, kind, column) for kind in _OF_NAMES}
-    first, last, full = (shares[kind] for kind in _OF_NAMES)
     are_short = column.share(lambda text: text.count(" ") < 2) >= _MOSTLY
     for kind in says:
         share, locale = shares[kind]
@@ -351,19 +384,25 @@ def _names(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
             listed = f", and {_percent(share)} of its texts are in the lists of {locale}"
             yield kind, f"its name says so ({column.name})" + (listed if share >= _LISTED else "")
             return
-    says_person = bool(says) or _SAYS_PERSON.search(column.name) is not None
+    says_person = bool(says) or may_say or of_person
     least = _FEWEST_NAMED if says_person else _FEWEST
-    if full[0] >= _MOSTLY and len(column.texts) >= least:
-        reason = f"{_percent(full[0])} of its texts are names in the lists of {full[1]}"
-        yield PersonalKind.NAME, reason
+    is_likely = may_say or column.missing_part is not None
+    share, locale = shares[PersonalKind.NAME]
+    if share >= (_LIKELY if is_likely else _MOSTLY) and len(column.texts) >= least:
+        yield (
+            PersonalKind.NAME,
+            f"{_percent(share)} of its texts are names in the lists of {locale}",
+        )
         return
-    single = max((first, PersonalKind.FIRST_NAME), (last, PersonalKind.LAST_NAME))
-    (share, locale), kind = single
-    if share >= _NEARLY_ALL and len(column.texts) >= (least if says_person else _FEWEST_SINGLE):
+    least = least if says_person else _FEWEST if is_likely else _FEWEST_SINGLE
+    kind = max(_OF_NAMES[1:], key=lambda kind: shares[kind])
+    share, locale = shares[kind]
+    likely = _LIKELY if kind is PersonalKind.FIRST_NAME else _MOSTLY  # towns are last names
+    if share >= (likely if is_likely else _NEARLY_ALL) and len(column.texts) >= least:
         yield kind, f"{_percent(share)} of its texts are in the lists of {locale}"
 
 
-_OF_NAMES = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME, PersonalKind.NAME
+_OF_NAMES = PersonalKind.NAME, PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME
 
 
 def _is_like_name(text: str) -> bool:

@@ -15,6 +15,22 @@ from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.personal import PersonalKind
 from tests.lengths import first_of
 
+PORTUGUESE = ["José", "João", "Antônio", "Luiz", "Maria", "Ana", "Márcia", "Letícia", "Aline"]
+SPANISH = [
+    "Carmen",
+    "José",
+    "María",
+    "Ana",
+    "Pilar",
+    "Luis",
+    "Pedro",
+    "Marta",
+    "Rosa",
+    "Iván",
+    "Xiomara",
+    "Yurena",
+    "Txomin",
+]
 MAILS = [f"anna.meier{i % 40}@web.de" for i in range(200)]
 
 
@@ -116,6 +132,10 @@ def test_a_date_of_birth_is_a_date(name: str) -> None:
         ("invoice", [f"{i:05d}/24" for i in range(990, 1090)]),
         ("Rechnung", [f"0{i:04d}/2024" for i in range(990, 1090)]),
         ("ticket", [f"00{i:08d}" for i in range(99)]),
+        ("nom", ["Paris", "Lyon", "Laval", "Nancy", "Tours", "Dijon", "Brest", "Nice", "Lille"]),
+        ("nombre", ["León", "Toledo", "Córdoba", "Sevilla", "Granada", "Burgos", "Soria", "Lugo"]),
+        ("nombre", ["Rosa", "Clavel", "Margarita", "Violeta", "Tomate", "Miel", "Queso", "Pan"]),
+        ("nombre_producto", PORTUGUESE),
         ("epoch", [str(1_600_000_000 + 7919 * i) for i in range(99)]),
     ],
 )
@@ -130,12 +150,35 @@ def test_what_is_like_a_personal_column_is_none(name: str, cells: list[str]) -> 
         ("x", [f"+49 30 {i:06d}" for i in range(99)], PersonalKind.PHONE),
         ("telefono", [f"{600_000_000 + i * 7919}" for i in range(99)], PersonalKind.PHONE),
         ("x", [f"10.0.{i}.7" for i in range(99)], PersonalKind.IP),
+        ("nombre", PORTUGUESE, PersonalKind.FIRST_NAME),
+        ("nome_cliente", PORTUGUESE, PersonalKind.FIRST_NAME),
+        ("adı", ["Mehmet", "Ayşe", "Hüseyin", "Zeynep", "Elif"], PersonalKind.FIRST_NAME),
+        ("nom_prenom", ["Martin Claire", "Durand Paul", "Petit Anne"], PersonalKind.NAME),
+        ("příjmení", ["Novák", "Svoboda", "Dvořák"], PersonalKind.LAST_NAME),
         ("surname", [f"Xyrq{chr(97 + i % 26)}" for i in range(99)], PersonalKind.LAST_NAME),
         ("x", [f"https://a{i % 20}.org/b" for i in range(99)], PersonalKind.URL),
     ],
 )
 def test_by_cells_or_by_name(name: str, cells: list[str], kind: PersonalKind) -> None:
     assert inferred((cells * 40)[:300], name)[name].personal is kind
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "beside", "kind"),
+    [
+        ("nombre", ["Nezahual", "Yolotzin", "Ximhuic"], "apellidos", PersonalKind.FIRST_NAME),
+        ("nom", ["Xyrqa", "Xyrqb", "Xyrqc"], "prénom", PersonalKind.LAST_NAME),
+        ("x", SPANISH, "cognome", PersonalKind.FIRST_NAME),
+    ],
+)
+def test_the_other_part_of_a_name_is_found_beside_a_part(
+    name: str, cells: list[str], beside: str, kind: PersonalKind
+) -> None:
+    cells = (cells * 100)[:300]
+    lasts = [f"Yq{chr(97 + i % 26)}" for i in range(300)]
+    frame = pd.DataFrame({name: cells, beside: lasts, "n": [i % 7 for i in range(300)]})
+    assert inferred(cells, name)[name].personal is None
+    assert infer_schema(frame, rules=False).schema[name].personal is kind
 
 
 def test_the_schema_of_a_personal_column_is_shown() -> None:
