@@ -1,7 +1,8 @@
 """Forms of personal names: the parts of a name, and their order.
 
 A form is a text such as "{last}, {first}". Its parts are `first`, `last`, `second` (a second last
-name), `middle`, `initial` (of the first name) and `prefix` (a title).
+name), `middle`, and `initial` (of the first name). {LAST} and {SECOND} are in capitals. Titles are
+written as in the table: "Mme {LAST} {first}".
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import re
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 import numpy as np
 
 from gcvae.arrays import Mask, Texts
-from gcvae.codec.name_lists import NameList
+from gcvae.codec.name_lists import NameList, SexNames, title_key
 from gcvae.numerics.permutations import Numbers
 
 _MOST_FORMS = 8
@@ -43,14 +45,50 @@ class NameRead:
 def read_name(text: str, names: NameList) -> NameRead | None:
     """Parses a person's full name by a locale's lists; returns None if its parts are not listed."""
     words = text.split()
-    prefix = ""
-    while len(words) > 1 and words[0].casefold() in names.prefixes:
-        prefix = "{prefix} "
-        words = words[1:]
-    while len(words) > 2 and words[-1].casefold().replace(".", "") in _SUFFIXES:
-        words = words[:-1]
-    found = next(_readings(" ".join(words).casefold(), names), None)
-    return found and NameRead(prefix + found.form, found.first, found.last)
+    start = 0
+    while start < len(words) - 1 and title_key(words[start]) in names.titles:
+        start += 1
+    for title, own in ((words[:start], words[start:]), ([], words)):
+        while len(own) > 2 and title_key(own[-1]) in _SUFFIXES:
+            own = own[:-1]
+        whole = " ".join(own)
+        readings = _readings(whole.casefold(), names), _beside_unlisted(own, bool(title), names)
+        loud = [word for word in own if word.isupper() and not _INITIAL.fullmatch(word)]
+        capitals = {word.strip(",").casefold() for word in loud}
+        if whole.isupper() or not capitals:
+            found, part = next(chain(*readings), None), "{last}"
+        else:
+            own_last = (each for each in chain(*readings) if {*each.last.split()} <= capitals)
+            found, part = next(own_last, None), "{LAST}"
+        if found is not None:
+            form = found.form.replace("{last}", part)
+            form = form.replace(
+                "{second}", part.replace("last", "second").replace("LAST", "SECOND")
+            )
+            return NameRead(" ".join([*title, form]), found.first, found.last)
+    return None
+
+
+def of_sex(forms: Forms, sex: SexNames) -> Forms:
+    """Returns the forms whose titles the names of a sex may have; all forms if there are none."""
+    titles = [form.partition("{")[0].split() for form, _ in forms]
+    own = zip(forms, titles, strict=True)
+    return tuple(form for form, title in own if {*map(title_key, title)} <= sex.titles) or forms
+
+
+def _beside_unlisted(words: list[str], has_title: bool, names: NameList) -> Iterator[NameRead]:
+    """Yields readings of a name whose title or capitals say which part is an unlisted last name."""
+    for i in range(1, len(words)):
+        before, after = " ".join(words[:i]), " ".join(words[i:])
+        comma = "," if before.endswith(",") else ""
+        orders = (
+            (f"{{last}}{comma} {{first}}", before.strip(","), after),
+            ("{first} {last}", after, before),
+        )
+        for form, last, first in orders:
+            has_capitals = last.isupper() and len(last) > 2 and not first.isupper()
+            if (has_title or has_capitals) and names_in(first.casefold(), names.first_names):
+                yield NameRead(form, first.casefold(), last.casefold())
 
 
 def _readings(text: str, names: NameList) -> Iterator[NameRead]:
@@ -151,5 +189,10 @@ def texts_of(form: str, parts: Mapping[str, Texts]) -> Texts:
     texts: Texts = np.full(len(next(iter(parts.values()))), "", dtype=object)
     for literal, part in re.findall(r"([^{]*)(?:\{(\w+)\})?", form):
         texts = texts + literal
-        texts = texts + parts[part] if part else texts
+        if part:
+            texts = texts + (_upper(parts[part.lower()]) if part.isupper() else parts[part])
     return texts
+
+
+def _upper(texts: Texts) -> Texts:
+    return np.array([text.upper() for text in texts], dtype=object)

@@ -30,15 +30,48 @@ _WITHOUT_SPACE = re.compile("ko_|zh_")
 UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "aa", "ø": "oe"})
 
 
+_DEGREES = "Dr", "Prof", "Ing", "Mag"
+_TITLES = {
+    language: {"male": male, "female": female}
+    for language, male, female in (
+        ("en", "Mr Sir Mister Lord", "Mrs Ms Miss Madam Lady"),
+        ("de", "Herr Herrn Hr", "Frau Fr Fräulein"),
+        ("fr", "M Monsieur Me", "Mme Mlle Madame Mademoiselle Me"),
+        ("es", "Sr D Don Señor Lic", "Sra Srta Dª Dña Da Doña Señora Dra Dª. Lic Licda"),
+        ("it", "Sig Signor Dott Avv", "Sig.ra Sig.na Signora Dott.ssa Avv"),
+        ("pt", "Sr Senhor Exmo", "Sra Srta Senhora Dra Dona Exma"),
+        ("nl", "Dhr Heer Mijnheer", "Mevr Mw Mevrouw"),
+        ("pl", "Pan", "Pani"),
+        ("cs", "Pan", "Paní Slečna"),
+        ("sk", "Pan Pán", "Pani Slečna"),
+        ("sv", "Herr Hr", "Fru Fröken"),
+        ("da", "Hr", "Fru Frk Fr"),
+        ("no", "Hr Herr", "Fru Frk"),
+        ("fi", "Herra", "Rouva Neiti"),
+        ("ro", "Dl Domnul", "Dna Doamna"),
+        ("tr", "Bay Sayın", "Bayan Sayın"),
+        ("ru", "г-н господин", "г-жа госпожа"),
+        ("uk", "пан", "пані"),
+        ("el", "κ κος", "κα κυρία"),
+    )
+}
+"""Titles by language and sex; those in English and degrees are common to all."""
+
+
+def title_key(title: str) -> str:
+    """Returns a title, such as "Mr." or "MR", in the form in which titles are compared: "mr"."""
+    return title.casefold().replace(".", "")
+
+
 @dataclass(frozen=True)
 class SexNames:
     """Sorted names of one sex, or of all people if the locale does not distinguish sexes.
-    Patronymics are middle names, and titles prefixes."""
+    Patronymics are middle names. Titles are as `title_key` returns them."""
 
     first: Texts
     last: Texts
     middle: Texts
-    prefixes: Texts
+    titles: frozenset[str]
 
     @property
     def n_pairs(self) -> int:
@@ -90,8 +123,8 @@ class NameList:
     """Case-folded last names of all sexes."""
     middle_names = _folded("middle")
     """Case-folded middle names of all sexes."""
-    prefixes = _folded("prefixes")
-    """Case-folded titles of all sexes."""
+    titles = _folded("titles")
+    """Titles of all sexes, as `title_key` returns them."""
 
     @cached_property
     def ascii_names(self) -> tuple[frozenset[str], frozenset[str]]:
@@ -175,9 +208,14 @@ def names_of(locale: str) -> NameList:
         own_last = last_by_sex[number] if sex else []
         last = own_last if len(own_last) >= _FEWEST_NAMES else every_last
         middle = _listed(provider, f"middle_names_{sex}") if sex else []
-        prefixes = _listed(provider, f"prefixes_{sex}" if sex else "prefixes")
-        parts = (first, last, middle, prefixes)
-        tables.append(SexNames(*(np.array(part, dtype=object) for part in parts)))
+        listed = _listed(provider, f"prefixes_{sex}" if sex else "prefixes")
+        own = [word for title in listed for word in title.split()]
+        for titles in (_TITLES["en"], _TITLES.get(locale[:2], _TITLES["en"])):
+            own += titles.get(sex, titles["male"] + " " + titles["female"]).split()
+        parts = [np.array(part, dtype=object) for part in (first, last, middle)]
+        tables.append(
+            SexNames(parts[0], parts[1], parts[2], frozenset(map(title_key, [*own, *_DEGREES])))
+        )
     return NameList(locale, tuple(tables), _romanized(provider))
 
 

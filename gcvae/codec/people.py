@@ -58,7 +58,6 @@ class Identities:
     last: Texts
     second: Texts
     middle: Texts
-    prefix: Texts
 
 
 @dataclass(frozen=True)
@@ -133,18 +132,16 @@ class PersonRows:
         origin = str(self.seed), "people", str(self.person)
         turns, index = np.divmod(rows, np.uint64(counter.room))
         pairs = counter.numbers(index, derived_seed(*origin, "pairs"))
-        found = Identities(pairs, turns, *(np.full(len(rows), "", dtype=object) for _ in range(5)))
+        found = Identities(pairs, turns, *(np.full(len(rows), "", dtype=object) for _ in range(4)))
         names = self.people.names
         for sex, own, at_first, at_last in names.split(pairs):
             drawn = [
                 _drawn(listed, rows[own], derived_seed(*origin, part))
-                for part, listed in (
-                    ("second", sex.last), ("middle", sex.middle), ("prefix", sex.prefixes)
-                )
-            ]  # fmt: skip
+                for part, listed in (("second", sex.last), ("middle", sex.middle))
+            ]
             found.first[own] = sex.first[at_first]
             found.last[own] = sex.last[at_last]
-            found.second[own], found.middle[own], found.prefix[own] = drawn
+            found.second[own], found.middle[own] = drawn
         if self.people.double[self.person]:
             joint = "-" if names.separator else ""
             found.last[:] = found.last + joint + found.second

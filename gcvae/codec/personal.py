@@ -34,7 +34,7 @@ from gcvae.cells.values import placed_values
 from gcvae.codec.accounts import RESERVED_ENDINGS, AccountPatterns, free_domains
 from gcvae.codec.column_codec import ColumnPart
 from gcvae.codec.identifiers import CYCLE_ROWS
-from gcvae.codec.name_forms import Forms, case_of, formed, forms_of, read_name
+from gcvae.codec.name_forms import Forms, case_of, formed, forms_of, of_sex, read_name
 from gcvae.codec.people import People, PersonRows, columns_of_persons, some_rows
 from gcvae.errors import TableError
 from gcvae.files.typed_columns import TypedTable, row_chunks
@@ -156,10 +156,13 @@ class NameCodec(PersonalCodec):
         of = rows.identities
         initial = np.array([text[0] for text in of.first], dtype=object)
         parts = {"first": of.first, "last": of.last, "second": of.second, "middle": of.middle,
-                 "prefix": of.prefix, "initial": initial}  # fmt: skip
-        found = np.empty(len(rows.numbers), dtype=object)
-        for _, own, texts in formed(self.forms, parts, rows.mixed("form")):
-            found[own] = texts
+                 "initial": initial}  # fmt: skip
+        found, u = np.empty(len(rows.numbers), dtype=object), rows.mixed("form")
+        for sex, are_own, _, _ in rows.people.names.split(of.pairs):
+            forms, own = of_sex(self.forms, sex), np.flatnonzero(are_own)
+            of_own = {name: texts[own] for name, texts in parts.items()}
+            for _, chosen, texts in formed(forms, of_own, u[own]):
+                found[own[chosen]] = texts
         series = pd.Series(found, dtype=object).str.strip()
         if self.case != "title":
             series = series.str.upper() if self.case == "upper" else series.str.lower()
