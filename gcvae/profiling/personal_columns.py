@@ -126,12 +126,20 @@ _SAYS_PERSON = _name(
     r"|عميل|موظف|πελάτης|υπάλληλος|assignee|reporter|supervisor|officer|nurse|passenger|pa[cz]ient|emplead|dipendent|funcion[áa]ri"
     r"|alumn|aluno|studente|titular|klient|pracownik|klant|medewerk|müşteri|pelanggan|고객|ग्राहक"
 )
+_SAYS_NUMBER = _name(
+    r"account|konto|compte|cuenta|conto|conta|rekening|konta|contract|vertrag|contrat|policy|police|polic"
+    r"|p[óo]liza|polizza|order|auftrag|bestell|commande|pedido|ordine|invoice|rechnung|facture|factura"
+    r"|fattura|fatura|faktur|article|artikel|art[íi]culo|articolo|product|produ[kc]t|item|sku|serial|batch"
+    rf"|charge|booking|buchung|ticket|claim|case|akten|customer.?(no|num|id)|kunden.?(nr|nummer)|{_B}(ref"
+    rf"|iban|ean|isbn|zip|plz|po|code|id){_E}|reference|referenz|договор|счет|заказ|артикул|订单|合同|账户|注文"
+)
+"""Words for numbers that have the form of phone numbers by chance."""
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]+")
 _URL = re.compile(r"(https?://|www\.)[^\s/]+\.[^\s]+|https?://\S+", re.IGNORECASE)
 _PHONE = re.compile(r"\(?\+?\d[\d\s().\-/]*(\s*(x|ext\.?)\s*\d+)?", re.IGNORECASE)
 _PHONE_FORM = re.compile(
     r"\+\d[\d\s().\-/x]{7,}|00[1-9]\d*[\s().\-/][\d\s().\-/x]{6,}|\(\+?\d{1,5}\)[\d\s.\-/x]{5,}|\d{3}[-.]\d{3}[-.]\d{4}(x\d+)?"
-    r"|(?!.*/(19|20)\d\d$)(?=(\D*\d){8})0[1-9]\d{0,3}([\s/-]\d{2,}){1,5}|8[\s(-]+\d{3}[\s)-]+\d{3}[\s-]?\d\d[\s-]?\d\d|1[3-9]\d{9}"
+    r"|(?!.*/(19|20)\d\d$)(?=(\D*\d){9})0[1-9]\d{0,3}([\s/-]\d{2,}){1,5}|8[\s(-]+\d{3}[\s)-]+\d{3}[\s-]?\d\d[\s-]?\d\d|1[3-9]\d{9}"
 )
 _PLACE_WITHOUT_SIGN = re.compile(r"[都道府県省市区郡县區縣].*(\d{6}$|[都道府県市区郡町村].*\d)|^〒")
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
@@ -259,7 +267,8 @@ def _numbers(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
             yield kind, f"{named}, and its cells have digits like them"
     if not enough:
         return
-    share = column.share(_is_phone)
+    is_number_of_else = _SAYS_NUMBER.search(column.name) and not column.says(PersonalKind.PHONE)
+    share = 0.0 if is_number_of_else else column.share(_is_phone)
     if share >= _NEARLY_ALL and column.share(_PHONE_FORM.fullmatch) >= _LISTED:
         yield PersonalKind.PHONE, f"{_percent(share)} of its texts have the form of phone numbers"
     country = _country_of_tax_ids(column) if len(column.texts) >= _FEWEST_SINGLE else None
