@@ -28,12 +28,12 @@ from gcvae.spelling.number_text import Texts, are_numbers
 from gcvae.spelling.written_numbers import (
     APOSTROPHES,
     DECIMALS,
+    MEASURES,
     PER_CENT,
     SIGNS,
     SPACES,
     Side,
     Split,
-    is_known,
     mask_of,
     side_of,
     symbol_of,
@@ -43,6 +43,7 @@ NEARLY = 0.95  # minimum share of numbers for a warning on the other cells
 _MOST_SIDES = 1_000  # maximum number of distinct texts around digits; more are not units
 _LOOKED_AT_TEXTS = 1 << 12  # texts that are checked first
 _Sides = dict[tuple[str, str], float]
+_RATIOS_AND_MEASURES = PER_CENT | MEASURES
 _CODE_DIGITS = 6  # length of digit groups in every cell of a code
 
 
@@ -112,7 +113,7 @@ def _are_no_numbers(texts: Texts, counts: Codes) -> bool:
     for start in range(0, max(len(texts) // 8, _LOOKED_AT_TEXTS), _LOOKED_AT_TEXTS):
         split = Split.of(texts.slice(start, _LOOKED_AT_TEXTS))
         sides = [side_of(*side) for side in split.sides]
-        known = [side is not None and all(map(is_known, side.unit)) for side in sides]
+        known = [side is not None and side.is_known for side in sides]
         are_known = np.array([*known, False], dtype=bool)[split.codes]
         may_be -= counts[start : start + _LOOKED_AT_TEXTS][~are_known].sum()
         if may_be < NEARLY * counts.sum():
@@ -141,7 +142,7 @@ class _Evidence:
         self._are_bodies: dict[NumberFormat, Mask] = {}
         self._sides = [side_of(*side) for side in split.sides]
         self.unit = self._most_frequent_unit()
-        self.is_money = bool(self.unit) and not self.unit & PER_CENT
+        self.is_money = bool(self.unit) and not self.unit & _RATIOS_AND_MEASURES
         self.separators = [
             sign
             for sign in (*DECIMALS, *SPACES, *APOSTROPHES)
@@ -155,17 +156,17 @@ class _Evidence:
         units = defaultdict[frozenset[str], float](float)
         for (left, right), weight in self._weights(self.split.codes >= 0).items():
             side = side_of(left, right)
-            if side is not None and side.unit and all(map(is_known, side.unit)):
+            if side is not None and side.unit and side.is_known:
                 units[side.unit] += weight
         return max(units, key=units.__getitem__, default=frozenset())
 
     def _has_unit(self, side: Side | None) -> bool:
         """Returns whether a cell has the column's unit. A currency may be absent. A percent sign
-        may not: 12 % and 0.12 could differ by a factor of 100."""
+        or a measure may not: 12 % and 0.12 could differ by a factor of 100."""
         if side is None:
             return False
         is_said = bool({"prefix", "suffix"} & set(self.members))
-        may_be_absent = is_said or not self.unit & PER_CENT
+        may_be_absent = is_said or not self.unit & _RATIOS_AND_MEASURES
         return side.unit == self.unit or (may_be_absent and side.unit <= self.unit)
 
     def reads(self, number_format: NumberFormat) -> Mask:
@@ -175,7 +176,7 @@ class _Evidence:
     def looks(self, number_format: NumberFormat) -> Mask:
         """Returns a mask of the distinct cells that are numbers in a format, with any known
         unit."""
-        known = [side is not None and all(map(is_known, side.unit)) for side in self._sides]
+        known = [side is not None and side.is_known for side in self._sides]
         return self._of_sides(known, number_format)
 
     def _of_sides(self, allowed: list[bool], number_format: NumberFormat) -> Mask:
@@ -192,7 +193,10 @@ class _Evidence:
 
     def are_codes(self, found: NumberFormat, fits: Mask) -> bool:
         """Returns whether the cells that the format reads are codes instead of numbers, such as
-        footnotes (1), grades 2-, phones 555 123 456."""
+        footnotes (1), grades 2-, phones 555 123 456, parts 012m."""
+        if self.unit & MEASURES:
+            starts = mask_of(pc.match_substring_regex(self.split.bodies, "^0[0-9]"))
+            return bool((starts & fits).any())
         if self.unit:
             return False
         sides = {self._sides[code] for code in np.unique(self.split.codes[fits])}

@@ -23,6 +23,13 @@ _BODY = rf"[0-9](?:[0-9.,{SPACES}{APOSTROPHES}]*[0-9])?(?:[eE][+-]?[0-9]{{1,3}})
 _PARTS = rf"^(?P<left>[^0-9]*)(?P<body>{_BODY})(?P<right>[^0-9]*)$"
 
 PER_CENT = frozenset(["%", "‰", "％"])
+_MEASURES = """
+mg g kg t mm cm m km ml cl dl l hl m² km² cm² ha m³ ms s sec min h hr hrs kB KB MB GB TB W kW MW
+Wh kWh MWh V mA Hz kHz MHz GHz bar Pa hPa kPa kJ kcal °C °F km/h m/s mph kt ° in ft yd mi lb lbs
+oz pcs pc Stk Stk. Stück pz ud uds szt szt. шт шт. кг г км м мм см л ч мин
+"""
+MEASURES = frozenset(_MEASURES.split())
+"""Units of measurement, which follow the digits."""
 # Currency signs have the Unicode category Sc. These are the codes of ISO 4217, and abbreviations of
 # currencies without a sign.
 _CURRENCIES = """
@@ -53,6 +60,12 @@ class Side(NamedTuple):
     suffix: str
     is_negative: bool
     has_late_sign: bool
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the number has no unit, or one that is known."""
+        is_measure = not self.prefix and self.suffix in MEASURES
+        return is_measure or all(map(is_known, self.unit))
 
     @property
     def unit(self) -> frozenset[str]:

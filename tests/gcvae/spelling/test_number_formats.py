@@ -59,7 +59,7 @@ def written_back(texts: list[str], schema: TableSchema) -> list[Any]:
 
 # Laws
 
-UNITS = ["", "$", "€", "CHF ", "kr ", "Rs.", "%", " €", " EUR", " zł", "\u00a0€", " %"]
+UNITS = ["", "$", "€", "CHF ", "kr ", "Rs.", "%", " €", " EUR", " kg", "°C", " zł", "\u00a0€", " %"]
 PREFIXES, SUFFIXES = UNITS[:6], ["", *UNITS[6:]]
 
 
@@ -166,6 +166,17 @@ def test_numbers_are_read_as_people_write_them_and_come_back_so(
     assert written_back(texts, found.schema) == texts
 
 
+@pytest.mark.parametrize(
+    "unit", [" kg", " km", " l", "h", " min", " kWh", "MB", " °C", " Stk", " m²"]
+)
+def test_numbers_with_a_unit_are_numbers(unit: str) -> None:
+    texts = [f"{n / 100:.2f}{unit}" for n in range(132, 3000, 7)]
+    found = inferred(texts)
+    assert found.schema["n"].kind is ColumnKind.CONTINUOUS
+    assert found.schema["n"].number_format == NumberFormat(suffix=unit)
+    assert written_back(texts, found.schema) == texts
+
+
 def test_a_point_behind_letters_is_no_decimal_point() -> None:
     assert numbers_in(["Rs.50", "Rs.1,000"]) == [50, 1000]
     assert numbers_in(["$.50", "-$.75", "$2"]) == [0.5, -0.75, 2]
@@ -177,7 +188,9 @@ def test_a_point_behind_letters_is_no_decimal_point() -> None:
         ["(1)", "(2)", "3"],  # footnotes
         ["1", "2-", "3"],  # marks
         ["555 123 456", "555 987 321"],
-        ["12 kg", "3 kg"],
+        ["12 rue", "3 rue"],
+        ["012m", "013m"],
+        ["m12", "m13"],
         ["5,-", "7,-"],
         ["12/5", "3/7"],
         ["10.1.2.3", "10.1.2.4"],
@@ -244,6 +257,7 @@ def test_numbers_written_in_two_ways_are_all_read_and_written_like_most(
     ("texts", "first"),
     [
         (["$12", "€5"], "€5"),  # two currencies
+        (["12 kg", "500 g"], "500 g"),
         (["12 %", "0.12"], "0.12"),  # nobody knows whether that is 12 % too
         (["12,5", "13.5"], "12,5"),
     ],
@@ -253,7 +267,7 @@ def test_numbers_of_two_kinds_stay_text_with_a_reason(texts: list[str], first: s
     assert found.schema["n"].kind is ColumnKind.CATEGORICAL
     (warning,) = told_of_columns(found)
     assert repr(first) in warning
-    assert "use one format" in warning
+    assert "use one format, prefix and suffix" in warning
 
 
 def test_a_word_among_formatted_numbers_is_named_with_its_line() -> None:
