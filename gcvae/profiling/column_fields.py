@@ -4,6 +4,7 @@ specified.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -229,6 +230,12 @@ def _detected_format(work: Completion) -> str | None:
         work.warnings.append(
             f"is read as {found[0]}, though {other} fits every cell too: no day is beyond 12, so"
             " the order of day and month is assumed; if it is the other, give that datetime_format"
+        )
+    if century := re.search("%([0-9]{4})y", found[0]):
+        first = int(century[1])
+        work.warnings.append(
+            f"has years of two digits, which are read as {first} to {first + 99}; if others are"
+            f" meant, give the datetime_format {found[0]!r} with another first year"
         )
     if not are_uniform(texts, found[0]):
         written = write_dates(work.cells.times(found[0])[:1], *found)[0]

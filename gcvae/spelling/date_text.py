@@ -4,6 +4,8 @@ A format is like that of strptime, with `%-d`, `%-m`, `%-H`, `%-I` for numbers w
 zeros. Fractions of a second (`%f`) are written with the column's number of decimals. A format may
 end in an offset from UTC, such as `%Y-%m-%d %H:%M:%S+02:00`: it reads times with any offset, stores
 them in UTC, and writes all of them with its own offset.
+
+Years of two digits (`%y`) stand for 1969 to 2068; `%1940y` stands for those from 1940 to 2039.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import pyarrow.compute as pc
 from gcvae.arrays import FIRST_TIME, LAST_TIME, TIMES, Mask
 from gcvae.spelling.number_text import chunks
 
-_TOKEN = re.compile(r"%-?[a-zA-Z%]")
+_TOKEN = re.compile(r"%(?:-|[0-9]{4}(?=y))?[a-zA-Z%]")
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
     "October", "November", "December",
@@ -122,6 +124,8 @@ DAY_OF_TIMES = np.datetime64("1900-01-01", "us")
 MOST_DIGITS = 6
 """Maximum number of decimals of a second; times are stored in microseconds."""
 _FINER = rf"(:[0-9]{{2}}\.[0-9]{{{MOST_DIGITS}}})[0-9]+"
+LAST_SHORT_YEAR = 2049
+"""Last year that two digits are inferred to stand for, if they may be of the century before."""
 FIRST_YEAR, LAST_YEAR = 1900, 2099  # plausible years of eight-digit dates, beside 99991231
 
 Dates = npt.NDArray[np.datetime64]
@@ -151,7 +155,7 @@ def check_format(text: str) -> str:
     Raises:
         ValueError: The format cannot represent a date or time; the message describes a valid one.
     """
-    tokens = set(_TOKEN.findall(text)) - {"%%"}
+    tokens = {re.sub("[0-9]{4}", "", token) for token in _TOKEN.findall(text)} - {"%%"}
     if not {"%Y", "%y"} & tokens and not is_time_of_day(text):
         raise ValueError("a format with a year, such as %Y-%m-%d, or for a time of day, as %H:%M")
     if unknown := tokens - _KNOWN_TOKENS:
@@ -206,7 +210,27 @@ def infer_format(texts: pa.Array) -> tuple[str, int] | None:
     for sample in (texts.slice(0, 1), texts.slice(0, 200), texts):
         fitting = [f for f in fitting if _restores(sample, f)]
     found = fitting[0] if fitting else _format_of_uneven(texts)
-    return None if found is None else (found, second_digits(texts, found))
+    if found is None:
+        return None
+    return _with_century(texts, found), second_digits(texts, found)
+
+
+def _with_century(texts: pa.Array, date_format: str) -> str:
+    """Returns the format with the first of the 100 years for which two digits stand.
+
+    If `%y` reads dates after LAST_SHORT_YEAR, it is the year after the most unused ones, counted
+    circularly, in the latest century in which no date is after LAST_SHORT_YEAR.
+    """
+    if "%y" not in date_format:
+        return date_format
+    years = read_dates(texts, date_format).astype("datetime64[Y]").astype(int) + 1970
+    if years.max() <= LAST_SHORT_YEAR:
+        return date_format
+    used = np.unique(years % 100)
+    unused = np.diff(used, prepend=used[-1] - 100)
+    start, span = int(used[unused.argmax()]), 100 - int(unused.max())
+    century = 2000 if 2000 + start + span <= LAST_SHORT_YEAR else 1900
+    return date_format if span == 99 else date_format.replace("%y", f"%{century + start}y")
 
 
 def _format_of_uneven(texts: pa.Array) -> str | None:
@@ -278,16 +302,19 @@ def _pattern(date_format: str) -> str:
     """Returns a regular expression with a named group for each token; decimals of a second at the
     end of a text are optional."""
     words = [re.sub(r"\\? +", r"\\s+", re.escape(text)) for text in _TOKEN.split(date_format)]
-    tokens = [_group(token[-1]) for token in _TOKEN.findall(date_format)]
+    tokens = [_group(token) for token in _TOKEN.findall(date_format)]
     if date_format.endswith("%S.%f"):
         words[-2], tokens[-1] = "", rf"(?:\.{tokens[-1]})?"
     both = zip(words, [*tokens, ""], strict=True)
     return "(?i)^" + "".join(part for pair in both for part in pair) + "$"
 
 
-def _group(letter: str) -> str:
-    """Returns the named group of a token; a percent sign for %%."""
-    return f"(?P<{letter}>{_TOKENS[letter].pattern})" if letter in _TOKENS else "%"
+def _group(token: str) -> str:
+    """Returns the group of a token, which its letter names, or y1940 for %1940y; a percent sign for
+    %%."""
+    letter = token[-1]
+    name = letter + re.sub("[^0-9]", "", token)
+    return f"(?P<{name}>{_TOKENS[letter].pattern})" if letter in _TOKENS else "%"
 
 
 def _times_of(found: Any) -> Dates:
@@ -300,9 +327,9 @@ def _times_of(found: Any) -> Dates:
         return np.asarray(fields[letter].fill_null("0").cast(pa.int64()))
 
     year, month = number("Y", 1900), number("m", 1)
-    if "y" in fields:
-        year = number("y")
-        year = year + np.where(year < _FIRST_SHORT_YEAR, 2000, 1900)
+    for name in (name for name in fields if name.startswith("y")):
+        first = int(name[1:] or _FIRST_SHORT_YEAR)
+        year = first + (number(name) - first) % 100
     for name in {"b", "B"} & fields.keys():
         start = pc.utf8_slice_codeunits(pc.utf8_title(fields[name]), 0, 3)
         month = np.asarray(pc.index_in(start, pa.array(_TOKENS["b"].words)).fill_null(0)) + 1
@@ -323,8 +350,8 @@ def _times_of(found: Any) -> Dates:
     return np.where(exists, times, np.datetime64("NaT", "us"))
 
 
-_FIRST_SHORT_YEAR = 69
-"""First two-digit year of the 20th century: two-digit years stand for 1969 to 2068."""
+_FIRST_SHORT_YEAR = 1969
+"""First of the 100 years that %y stands for."""
 
 
 def _without_offsets(texts: pa.Array) -> tuple[pa.Array, pa.Array]:

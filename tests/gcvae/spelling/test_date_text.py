@@ -12,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcvae import Synthesizer, format_table, infer_schema, parse_table
+from gcvae.schema.columns import TableSchema
 from gcvae.spelling import date_text
+from gcvae.spelling.date_text import check_format, infer_format, read_dates, write_dates
 
 FIRST, LAST = date(1, 1, 1), date(9999, 12, 31)
-CENTURY = date(1970, 1, 1), date(2060, 12, 28)
+CENTURY = date(1970, 1, 1), date(2049, 12, 28)
 DAYS = pd.Series(pd.date_range("2023-01-03", periods=90, freq="3D", unit="us"))
 ORDINALS = [f"{day.day}th of {day:%B} {day.year}" for day in DAYS]
 DATES = st.lists(
@@ -135,3 +137,36 @@ def test_dates_are_those_of_the_slower_reader(cells: list[str], date_format: str
             patch.setattr(date_text, "_iso_times", lambda texts, date_format: None)
             np.testing.assert_array_equal(found, date_text.read_dates(texts, date_format))
             assert forms == date_text.infer_format(texts)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "date_format"),
+    [
+        (1942, 2008, "%d/%m/%1942y"),
+        (1955, 1966, "%d/%m/%1955y"),
+        (1927, 2025, "%d/%m/%1927y"),
+        (2015, 2026, "%d/%m/%y"),
+        (1985, 2024, "%d/%m/%y"),
+        (2020, 2045, "%d/%m/%y"),
+    ],
+)
+def test_years_of_two_digits_are_of_the_century_that_leaves_most_years_unused(
+    first: int, last: int, date_format: str
+) -> None:
+    times = np.array(
+        [f"{first + i % (last - first + 1)}-0{1 + i % 9}-{13 + i % 9}" for i in range(400)]
+    )
+    texts = write_dates(times.astype("datetime64[us]"), "%d/%m/%y")
+    assert infer_format(texts) == (date_format, 0)
+    read = read_dates(texts, date_format)
+    assert (read == times.astype("datetime64[us]")).all()
+    assert write_dates(read, date_format).equals(texts)
+    assert check_format(date_format) == date_format
+
+
+def test_a_window_of_years_is_a_warning_of_the_schema() -> None:
+    born = [f"{1 + i % 28:02d}/{1 + i % 12:02d}/{(42 + i % 67) % 100:02d}" for i in range(400)]
+    found = infer_schema(pd.DataFrame({"born": born, "n": [i % 7 for i in range(400)]}))
+    assert found.schema["born"].datetime_format == "%d/%m/%1942y"
+    assert any("which are read as 1942 to 2041" in warning for warning in found.warnings)
+    assert TableSchema.from_json(found.schema.to_json()) == found.schema
