@@ -27,6 +27,7 @@ from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.schema.suggestions import listed, unknown_names
 from gcvae.spelling.date_text import has_offset, read_dates, write_dates
+from gcvae.spelling.durations import are_durations
 from gcvae.spelling.number_formats import example, number_text, read_number, written_in
 from gcvae.spelling.number_text import spelling_of, write_numbers, write_whole
 
@@ -367,12 +368,16 @@ def _read_number_end(value: Any, column: Column) -> float:
     written = column.number_format
     if isinstance(value, str) and written is not None:
         value = read_number(value, written)
+    elif isinstance(value, str) and column.duration_unit and are_durations(pa.array([value])).all():
+        value = np.timedelta64(pd.Timedelta(value)) / np.timedelta64(1, column.duration_unit)  # type: ignore[call-overload]
     try:
         number = math.nan if isinstance(value, bool) or value is None else float(value)
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number):
         such = "" if written is None else f", or a text such as {example(written)}"
+        if written is None and column.duration_unit:
+            such = f" of {column.duration_unit}, or a duration such as 01:30:00"
         raise ValueError(f"a number{such}")
     return number
 

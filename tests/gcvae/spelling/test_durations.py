@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcvae import Synthesizer, TableReader, format_table, infer_schema, parse_table
+from gcvae.cells.values import END_READERS
 from gcvae.errors import SchemaError
 from gcvae.sampling.imputation_stream import stream_completed
 from gcvae.spelling.durations import DURATIONS, duration_texts
@@ -128,3 +129,15 @@ def test_durations_of_a_parquet_file_stay_what_they_are(tmp_path: Path) -> None:
         known = rows["took"].notna()
         assert (filled[known] == rows["took"][known]).all()
         assert filled.notna().all()
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "ns"])
+def test_the_end_of_a_range_of_durations_may_be_written_as_a_duration(unit: str) -> None:
+    took = pd.Series(pd.to_timedelta(np.arange(0, 61 * N, 61), unit="s")).dt.as_unit(unit)
+    column = infer_schema(pd.DataFrame({"took": took, "n": range(N)}), rules=False).schema["took"]
+    read = END_READERS[column.kind]
+    expected = pd.Timedelta(minutes=20) / pd.Timedelta(1, unit)
+    assert read("00:20:00", column) == read("0 days 00:20:00", column) == expected
+    assert read(5, column) == 5
+    with pytest.raises(ValueError, match=f"a number of {unit}, or a duration such as 01:30:00"):
+        read("soon", column)
