@@ -23,6 +23,8 @@ from gcvae.spelling.date_text import is_time_of_day, read_dates
 
 LARGEST_PLACE = 1 << 52
 """Largest index; the sum of two such indices is exact in float64."""
+NO_PLACE = LARGEST_PLACE
+"""Index of a cell between two multiples or of text, in a column whose levels are numbers."""
 _MOST_DECIMALS = 9
 _COUNTED_WIDTH = 1 << 18
 """Maximum range of whole numbers that are counted in an array; else they are sorted."""
@@ -113,15 +115,19 @@ class Grid:
         return -math.log(self.per_unit)
 
     def indices(self, present: pd.Series[Any]) -> Indices:
-        """Converts n cells, none missing, to integer multiples of the column's resolution. Shape:
-        (n,) -> (n,)."""
+        """Converts n cells, none missing, to integer multiples of the column's resolution, and
+        levels that are no such multiple, such as text, to NO_PLACE. Shape: (n,) -> (n,)."""
         if self.step is not None:
             return np.asarray(present, dtype=TIMES).astype(np.int64) // self.step
-        if not self.has_decimals:
+        if pd.api.types.is_integer_dtype(present.dtype) and not self.has_decimals:
             whole: Indices = present.to_numpy(dtype=np.int64)
             return whole
-        numbers = present.to_numpy(dtype=np.float64) * self.per_unit
-        nearest: Indices = np.rint(np.clip(numbers, -LARGEST_PLACE, LARGEST_PLACE)).astype(np.int64)
+        cells = pd.to_numeric(present, errors="coerce")  # a word among numbers is an unseen level
+        numbers = cells.to_numpy(dtype=np.float64, na_value=np.nan) * self.per_unit
+        numbers = np.nan_to_num(numbers, nan=NO_PLACE).clip(-LARGEST_PLACE, LARGEST_PLACE)
+        nearest: Indices = np.rint(numbers).astype(np.int64)
+        if self.column.levels:
+            nearest[np.round(numbers, 6) != nearest] = NO_PLACE
         return nearest
 
     def contains(self, present: pd.Series[Any]) -> Mask:

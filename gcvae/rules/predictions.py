@@ -230,10 +230,11 @@ def keeps(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> tuple[Mask, M
 
 
 def quantities(series: pd.Series[Any]) -> Numbers:
-    """Converts n cells to float64, dates to seconds since 1970; NaN for missing cells. Shape:
-    (n,)."""
+    """Converts n cells to float64, dates to seconds since 1970; NaN for missing cells and for text
+    among numbers. Shape: (n,)."""
     if series.dtype.kind != "M":
-        return series.to_numpy(dtype=np.float64, na_value=np.nan)
+        numbers = pd.to_numeric(series, errors="coerce")  # a word is an unseen level
+        return numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     return np.where(series.isna(), np.nan, series.to_numpy(TIMES).view("i8") / 1e6)
 
 

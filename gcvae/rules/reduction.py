@@ -227,9 +227,12 @@ class Reduction:
 
         def with_known(name: str, cells: pd.Series[Any]) -> pd.Series[Any]:
             if known is not None and name in known:
-                is_known = known[name].notna()
+                own = known[name]
+                is_known = own.notna()
+                if own.dtype.kind in "Of" and is_known.any():  # holds levels unknown to the schema
+                    cells = cells.astype(own.dtype)
                 cells = cells.copy()
-                cells[is_known] = known[name][is_known].astype(cells.dtype)
+                cells[is_known] = own[is_known].astype(cells.dtype)
             return cells
 
         columns = {

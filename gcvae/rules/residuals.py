@@ -29,7 +29,7 @@ from gcvae.cells.values import placed_values
 from gcvae.errors import Problem, SchemaError
 from gcvae.files.typed_columns import TypedTable, row_chunks
 from gcvae.numerics.outward import plain_limits
-from gcvae.rules.grids import LARGEST_PLACE, Grid, Indices
+from gcvae.rules.grids import LARGEST_PLACE, NO_PLACE, Grid, Indices
 from gcvae.rules.predictions import TIES, Prediction, quantities
 from gcvae.rules.rewritings import Rewriting
 from gcvae.rules.solutions import can_solve, solutions
@@ -245,7 +245,7 @@ class Residual(Computed):
         steps = steps * self._sides(frame)[known]
         # Cells between two steps have no residual, and cells so far below f that their residual
         # would be that of an exempt value have none either.
-        is_nowhere = (rest != 0) | (steps < self._bottom)
+        is_nowhere = (places == NO_PLACE) | (rest != 0) | (steps < self._bottom)
         residuals[known] = np.where(is_nowhere, self.lowest - 1, steps)
         if self.is_exact and self.prediction.is_lookup:
             # A level that the table lacks, such as a new product, determines an unknown value.

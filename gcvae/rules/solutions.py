@@ -13,7 +13,7 @@ import pandas as pd
 
 from gcvae.arrays import Mask, Numbers
 from gcvae.rules.grids import LARGEST_PLACE, Grid, Indices
-from gcvae.rules.predictions import Prediction
+from gcvae.rules.predictions import Prediction, quantities
 from gcvae.schema.columns import Column
 from gcvae.schema.expressions import names_in
 from gcvae.schema.rules import Formula
@@ -240,7 +240,9 @@ def _of_clock(
     end = _minutes(target[:, 0])
     begin, gone = clock
     known = others[gone if parent == begin else begin]
-    cells: Any = known.fillna(0).to_numpy(dtype=np.int64)
+    cells: Any = (
+        np.nan_to_num(quantities(known)).clip(-LARGEST_PLACE, LARGEST_PLACE).astype(np.int64)
+    )
     if parent == begin:
         start = (end - cells) % _MINUTES
         places = (start // 60 * 100 + start % 60)[:, None]

@@ -367,19 +367,23 @@ class KnownRows:
         are_hidden = codec.hidden_cells(self.rows)
         are_unseen = are_hidden | (self.rows.observed & (self.rows.codes < 0))
         for j, column in enumerate(codec.columns):
-            rows = are_unseen[:, j].nonzero()[:, 0].tolist()
+            rewriting = codec.reduction.rewritten.get(column.name)
+            original = codec.schema[column.name] if rewriting is not None else column.column
+            is_unseen = are_unseen[:, j].numpy().copy()
+            if rewriting is not None and original.levels and column.name in self.typed:
+                cells = self.typed[column.name]
+                is_unseen |= (cells.notna() & ~cells.isin(original.typed_levels)).to_numpy()
+            rows = np.flatnonzero(is_unseen).tolist()
             sources = [column.name, *(c for c, s in codec.copies.items() if s == column.name)]
             rows_of: dict[str, list[int]] = {}
             for row in rows:
                 own = next(n for n in sources if pd.notna(self.typed[n].iloc[row]))
                 rows_of.setdefault(str(written[own].iloc[row]), []).append(row)
-            rewriting = codec.reduction.rewritten.get(column.name)
-            original = codec.schema[column.name] if rewriting is not None else column.column
             for cell, same in list(rows_of.items())[:_MOST_SHOWN]:
                 message = f"{shortened(cell)} is no level of the column"
                 place: dict[str, Any] = {}
                 value = self.typed[column.name].iloc[same[0]]
-                is_new = isinstance(value, str) and value not in original.typed_levels
+                is_new = bool(original.levels) and value not in original.typed_levels
                 if rewriting is not None and not is_new:
                     rule = f"a rule that every row of the training table keeps: {rewriting}"
                     message = f"{shortened(cell)} breaks {rule}"

@@ -385,3 +385,35 @@ def test_an_inequality_of_a_column_leaves_an_exact_dependency_alone(rules: dict[
     known = points(1_200, 0).groupby("course")["points"].first()
     assert (drawn["course"].map(known) == drawn["points"]).all()
     assert (drawn["points"] >= drawn["earned"]).mean() >= 0.99
+
+
+def test_a_cell_that_is_no_level_of_a_computed_column_is_an_unknown_level() -> None:
+    random = np.random.default_rng(0)
+    day = pd.to_datetime("2024-01-01") + pd.to_timedelta(random.integers(0, 360, 400), "D")
+    table = pd.DataFrame({"day": day, "month": day.month, "x": random.normal(size=400)})
+    settings = {"max_steps": 60}
+    model = Synthesizer.fit(table, preset="fast", settings=settings, seed=1, progress=False)
+    assert [str(rule) for rule in model.schema.rules or ()] == ["month == month(day)"]
+    for known in ({}, {"day": ["2024-01-05"] * 5}):
+        for unknown in (1.9, "January", 13):
+            cells = pd.DataFrame({"month": [1, unknown, 2, 1, 1], **known})
+            scores = model.log_likelihood(cells)["log_likelihood"]
+            assert scores[1] == -np.inf
+            assert np.isfinite(scores[0])
+            assert model.impute(cells)["month"].tolist() == [1, unknown, 2, 1, 1]
+            with refuses(ConditionError, column="month"):
+                model.sample(given_rows=cells)
+
+
+def test_text_in_a_column_of_a_sum_is_an_unknown_level() -> None:
+    random = np.random.default_rng(0)
+    grades = random.integers(1, 6, (400, 2))
+    table = pd.DataFrame({"oral": grades[:, 0], "written": grades[:, 1], "sum": grades.sum(axis=1)})
+    rules = {"rules": [{"rule": "sum == oral + written"}]}
+    settings = {"max_steps": 40}
+    model = Synthesizer.fit(table, schema=rules, preset="fast", settings=settings, progress=False)
+    cells = pd.DataFrame({"oral": ["1", "good", "2.5"], "written": 2, "sum": ["3", "4", "4"]})
+    scores = model.log_likelihood(cells)["log_likelihood"]
+    assert np.isfinite(scores).tolist() == [True, False, False]
+    blank = cells.assign(sum=None)
+    assert model.impute(blank)["oral"].tolist() == ["1", "good", "2.5"]
