@@ -22,8 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gcvae.arrays import Numbers
 from gcvae.cells.data_frames import FrameKind, data_frame, kind_of, of_kind
-from gcvae.sampling.imputation_stream import DRAW_COLUMN
-from gcvae.schema.columns import TableSchema
+from gcvae.schema.columns import DRAW_COLUMN, TableSchema
 from gcvae.synthesizer import Synthesizer
 
 AUTO_P_VALUE = 0.01

@@ -23,7 +23,7 @@ from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS, Cells, cells_of, p
 from gcvae.cells.from_arrow import plain_series
 from gcvae.cells.levels import are_numeric, level_texts, read_levels
 from gcvae.errors import Problem, TableError, UnknownColumnError
-from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.columns import Column, TableSchema, with_draws
 from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.schema.suggestions import listed, unknown_names
 from gcvae.spelling.date_text import has_offset, read_dates, write_dates
@@ -113,12 +113,14 @@ def in_column_zones(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
 
 def format_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     """Converts typed values, or those of a part of a table, to cells as strings, in the formats of
-    the schema; missing becomes the column's most frequent marker of missing cells.
+    the schema; missing becomes the column's most frequent marker of missing cells. The frame may
+    have the column `draw` of `Synthesizer.impute`.
 
     Raises:
         UnknownColumnError: The schema does not have a column of the frame.
         TableError: A cell cannot be of its column's kind.
     """
+    schema = with_draws(schema)
     frame = values_of(frame, schema)
     written = {name: _written(frame[name], schema[name]) for name in frame.columns}
     columns = {

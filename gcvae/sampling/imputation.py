@@ -28,9 +28,8 @@ from gcvae.numerics.generators import generator_for
 from gcvae.numerics.whole_numbers import whole_number
 from gcvae.sampling.constrained import ConstrainedModel
 from gcvae.sampling.filled_columns import FilledColumns, filled_columns
-from gcvae.sampling.imputation_stream import DRAW_COLUMN
 from gcvae.sampling.known_cells import BLOCK_ROWS, KnownRows
-from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.columns import DRAW_COLUMN, Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 
 assert CHUNK_ROWS % BLOCK_ROWS == 0, "a chunk ends with a block"

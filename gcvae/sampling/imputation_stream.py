@@ -11,13 +11,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from gcvae.files.shards import WHOLE, FileShard
-from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.columns import DRAW_COLUMN, Column, TableSchema, with_draws
 from gcvae.schema.kinds import ColumnKind, Outcomes
 
 if TYPE_CHECKING:
     import pandas as pd
-
-DRAW_COLUMN = "draw"
 
 
 def stream_completed(
@@ -40,8 +38,6 @@ def stream_completed(
 
     if format == "csv":
         return _csv(blocks, schema, shard)
-    number = Column(DRAW_COLUMN, ColumnKind.INTEGER)
-    has_draws = DRAW_COLUMN not in schema
     # The completed table may have other types than the training table.
     first = next(rest := iter(blocks))
     types = first.attrs.get("parquet_types", {})
@@ -49,7 +45,7 @@ def stream_completed(
     columns = [
         replace(own.get(c.name, c), parquet_type=types.get(c.name, c.parquet_type)) for c in schema
     ]
-    whole = replace(schema, columns=(*([number] if has_draws else []), *columns))
+    whole = with_draws(replace(schema, columns=tuple(columns)))
     return stream_table(_typed(chain([first], rest), schema, [*own]), whole, format, shard)
 
 
@@ -82,9 +78,7 @@ def _csv(blocks: Iterable[pd.DataFrame], schema: TableSchema, shard: FileShard) 
         written = block.copy()
         for name in block.columns:
             is_text = infer_dtype(block[name], skipna=True) in ("string", "empty")
-            if name == DRAW_COLUMN and name not in schema:
-                written[name] = block[name].astype(str)
-            elif not is_text:
+            if not is_text:
                 values = with_columns(block[[name]], _dropped_cells(block[[name]], schema))
                 written[name] = format_table(values, schema)[name]
         header = shard.is_first and number == 0

@@ -31,6 +31,8 @@ from gcvae.schema.suggestions import NO_SUCH_COLUMN, unknown_name, unknown_names
 from gcvae.spelling.forms import Notation, NumberFormat, changed_fields
 
 SCHEMA_VERSION = 1
+DRAW_COLUMN = "draw"
+"""Name of the column in which `impute` numbers the draws of each row."""
 SEPARATORS = (",", ";", "\t", "|")
 """Characters that may separate the cells of a text file."""
 
@@ -309,6 +311,13 @@ class TableSchema:
         if misfits := rule_problems(rules or (), schema):
             raise SchemaError(*misfits)
         return schema
+
+
+def with_draws(schema: TableSchema) -> TableSchema:
+    """Returns the schema of completed rows, whose first column may number the draws."""
+    if DRAW_COLUMN in schema:
+        return schema
+    return replace(schema, columns=(Column(DRAW_COLUMN, ColumnKind.INTEGER), *schema.columns))
 
 
 def _described(column: Column) -> tuple[str, str, str]:

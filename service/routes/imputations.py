@@ -16,8 +16,7 @@ from catalog.records import DataKind
 from gcvae.errors import InputError, Problem, UnknownColumnError
 from gcvae.numerics.seeds import MAX_SEED
 from gcvae.sampling.filled_columns import filled_columns, read_names
-from gcvae.sampling.imputation_stream import DRAW_COLUMN
-from gcvae.schema.columns import TableSchema
+from gcvae.schema.columns import DRAW_COLUMN, TableSchema
 from service.bodies import ResultBody, RowsBody, Seed, Whole
 from service.errors import RequestError, TableLimitError
 from service.http.negotiation import TABLE_CONTENT

@@ -16,6 +16,7 @@ import pytest
 from pyarrow import parquet
 
 from gcvae import Synthesizer, TableReader, read_table
+from gcvae.cells.values import format_table
 from gcvae.errors import SettingError, TableError, UnknownColumnError
 from gcvae.sampling.imputation_stream import stream_completed
 from tests.gcvae.conditioned_tables import excess_variation, fitted, table
@@ -88,6 +89,9 @@ def test_draws_are_numbered_row_by_row() -> None:
         one = filled[filled["draw"] == draw].drop(columns="draw").reset_index(drop=True)
         assert one.where(~blank, "").equals(cells)
     assert filled.groupby(np.arange(120) // 3)["height"].nunique().max() == 3
+    written = format_table(filled, fitted("paper-gcvae").schema)
+    assert written["draw"].tolist() == ["1", "2", "3"] * 40
+    assert list(written.columns) == list(filled.columns)
 
 
 def test_a_blank_is_drawn_from_what_is_known_of_its_row() -> None:
