@@ -105,6 +105,7 @@ def selected_rows(
     batch_rows: int,
     note: Callable[[str], None],
     connect_args: Mapping[str, Any] = MappingProxyType({}),
+    title: str | None = None,
 ) -> Iterator[pa.Table]:
     """Yields the rows of a table or a SELECT statement, in batches of one transaction.
 
@@ -114,6 +115,7 @@ def selected_rows(
         query: SELECT statement; None for a table.
         note: Called with a sentence about columns that are left out.
         connect_args: Arguments of the driver.
+        title: What errors call the database; None for its URL without the password.
 
     Raises:
         SourceError: The database cannot be opened, or it refuses the query.
@@ -123,8 +125,8 @@ def selected_rows(
             Problem("the query is not a SELECT statement", "/query", expected="SELECT …")
         )
     with (
-        _read_errors(url),
-        closing_engine(_engine(url, connect_args)) as engine,
+        _read_errors(url, title),
+        closing_engine(_engine(url, connect_args, title)) as engine,
         engine.connect().execution_options(stream_results=True) as opened,
     ):
         connection = _reading_only(opened)
@@ -147,14 +149,22 @@ def selected_rows(
 
 
 def table_names(
-    url: str | sa.URL, connect_args: Mapping[str, Any] = MappingProxyType({})
+    url: str | sa.URL,
+    connect_args: Mapping[str, Any] = MappingProxyType({}),
+    title: str | None = None,
 ) -> list[str]:
     """Returns the names of the tables and views in the default schema of a database.
+
+    Args:
+        title: What errors call the database; None for its URL without the password.
 
     Raises:
         SourceError: The database cannot be opened.
     """
-    with _read_errors(url), closing_engine(_engine(url, connect_args)) as engine:
+    with (
+        _read_errors(url, title),
+        closing_engine(_engine(url, connect_args, title)) as engine,
+    ):
         return _names(sa.inspect(engine), None)
 
 
@@ -171,15 +181,15 @@ def closing_engine(engine: sa.Engine) -> Iterator[sa.Engine]:
 
 
 @contextmanager
-def _read_errors(url: str | sa.URL) -> Iterator[None]:
-    """Context manager that converts errors of a database to a SourceError with its URL."""
+def _read_errors(url: str | sa.URL, title: str | None) -> Iterator[None]:
+    """Context manager that converts errors of a database to a SourceError with its title or URL."""
     try:
         yield
     except (
         SQLAlchemyError, pa.ArrowException, ModuleNotFoundError, ValueError, TypeError,
         ArithmeticError, sqlite3.Error,
     ) as error:  # fmt: skip
-        raise SourceError(f"{_shown(url)}: {_reason(error)}") from error
+        raise SourceError(f"{title or _shown(url)}: {_reason(error)}") from error
 
 
 def _reading_only(connection: sa.Connection) -> sa.Connection:
@@ -275,17 +285,19 @@ def insert_rows(
     tables: Mapping[str, Path],
     if_exists: str,
     connect_args: Mapping[str, Any] = MappingProxyType({}),
+    title: str | None = None,
 ) -> None:
     """Writes the rows of Parquet files into tables, all or none.
 
     Args:
         tables: Files by name of the table, optionally after its schema and a point.
         if_exists: `fail`, `append` or `replace`, for tables that exist.
+        title: What errors call the database; None for its URL without the password.
 
     Raises:
         TargetError: The database refuses a table or a row.
     """
-    with _written_database(url, connect_args) as engine:
+    with _written_database(url, connect_args, title) as engine:
         file = Path(engine.url.database or "") if engine.dialect.name == "sqlite" else None
         is_new = file is not None and not file.exists()
         try:
@@ -328,7 +340,9 @@ def _sql_types(path: Path, dialect: str) -> dict[str, sa.types.TypeEngine[Any]]:
 
 
 @contextmanager
-def _written_database(url: str | sa.URL, connect_args: Mapping[str, Any]) -> Iterator[sa.Engine]:
+def _written_database(
+    url: str | sa.URL, connect_args: Mapping[str, Any], title: str | None = None
+) -> Iterator[sa.Engine]:
     """Context manager that opens a database to write to, and converts its errors to a
     TargetError."""
     try:
@@ -337,7 +351,7 @@ def _written_database(url: str | sa.URL, connect_args: Mapping[str, Any]) -> Ite
         ) as engine:
             yield engine
     except (SQLAlchemyError, ValueError, ModuleNotFoundError, sqlite3.Error) as error:
-        raise TargetError(f"{_shown(url)}: {_reason(error)}") from error
+        raise TargetError(f"{title or _shown(url)}: {_reason(error)}") from error
 
 
 def _parsed(url: str | sa.URL) -> sa.URL:
@@ -350,10 +364,14 @@ def _parsed(url: str | sa.URL) -> sa.URL:
     return parsed.set(drivername="postgresql+psycopg") if is_bare else parsed
 
 
-def _engine(url: str | sa.URL, connect_args: Mapping[str, Any] = MappingProxyType({})) -> sa.Engine:
+def _engine(
+    url: str | sa.URL,
+    connect_args: Mapping[str, Any] = MappingProxyType({}),
+    title: str | None = None,
+) -> sa.Engine:
     parsed = _parsed(url)
     if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
-        raise SourceError(f"{parsed.database}: there is no such file")
+        raise SourceError(f"{title or parsed.database}: there is no such file")
     return sa.create_engine(parsed, connect_args={**connect_args})
 
 

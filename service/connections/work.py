@@ -72,7 +72,7 @@ def fetch(file: BinaryIO, opened: Opened, wanted: Wanted, settings: ServiceSetti
         if isinstance(place, DatabasePlace):
             url, arguments = _driven(place, opened, address, outside, settings)
             rows = selected_rows(
-                url, wanted.table, wanted.query, BATCH_ROWS, notes.append, arguments
+                url, wanted.table, wanted.query, BATCH_ROWS, notes.append, arguments, opened.name
             )
             path = joined(folder, _within_limits(rows, settings))
         else:
@@ -108,7 +108,8 @@ def store(
     with _reached(opened, settings, TargetError) as (place, address, outside):
         if isinstance(place, DatabasePlace):
             url, arguments = _driven(place, opened, address, outside, settings)
-            insert_rows(url, _parquet_files(file, wanted.table or ""), if_exists, arguments)
+            files = _parquet_files(file, wanted.table or "")
+            insert_rows(url, files, if_exists, arguments, opened.name)
         elif isinstance(place, BucketPlace):
             n_bytes = file.seek(0, 2)
             file.seek(0)
@@ -127,7 +128,7 @@ def examine(file: BinaryIO, opened: Opened, settings: ServiceSettings) -> list[s
 
     with _reached(opened, settings, SourceError) as (place, address, outside):
         if isinstance(place, DatabasePlace):
-            return table_names(*_driven(place, opened, address, outside, settings))
+            return table_names(*_driven(place, opened, address, outside, settings), opened.name)
         _files(place, opened, settings).examine()
         return None
 

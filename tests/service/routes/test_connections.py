@@ -272,6 +272,7 @@ def test_a_table_of_a_connection_is_checked_as_an_upload_is(
             422, None, "syntax error",
         ),
         ({"connection": "lite", "query": "ATTACH 'x' AS y"}, 422, "/query", "not a SELECT"),
+        ({"connection": "lite", "query": "SELECT 1; SELECT 2"}, 422, None, "lite: You can only"),
         ({"connection": "lake", "query": "SELECT 1"}, 422, "/query", "query is for databases"),
         ({"connection": "lake"}, 422, "/key", "key is missing"),
         ({"connection": "lake", "key": "none.csv"}, 422, "/key", "there is no such file"),
@@ -302,6 +303,7 @@ def test_what_cannot_be_read_is_named_and_leaves_nothing(
         refused = places.read(**body)
         assert refused.status_code == status, refused.text
         assert told in refused.text
+        assert str(places.folder) not in refused.text
         if pointer is not None:
             assert refused.json()["errors"][0]["pointer"] == pointer
         assert other.asked == []
@@ -381,6 +383,7 @@ def test_the_test_of_a_connection_names_tables_or_the_reason(places: Places) -> 
         places.connect(name, url, "pw")
         problem = assert_problem(test(name), 422, "unreadable-source")
         assert told in problem["detail"]
+        assert str(places.folder) not in problem["detail"]
         places.http.delete(f"/v1/connections/{name}")
 
 
