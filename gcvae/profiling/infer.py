@@ -526,7 +526,8 @@ def _text_kind(cells: Cells, found: InferredFormat | None, warnings: list[str]) 
         return ColumnKind.IDENTIFIER
     if n_levels > MANY_LEVELS or (n_levels > FEW_VALUES and n_levels > LEVEL_SHARE * n_rows):
         warnings.append(
-            f"has {n_levels} categories in {n_rows} rows; declare it an identifier or drop it"
-            " if its values must not appear in synthetic rows"
+            f"has {n_levels} categories in {n_rows} rows; those of few rows come out as frequent"
+            ' ones or, if they fill most cells, as "(other)"; for new values, declare it an'
+            " identifier"
         )
     return ColumnKind.CATEGORICAL

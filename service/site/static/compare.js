@@ -8,6 +8,8 @@ import { count, figure, many, shareText, written, writtenLevels } from "./words.
 
 const ROWS = 2000;
 const MOST_LEVELS = 12;
+const OTHER = "(other)";
+const WHY_OTHER = "“(other)” stands for categories that too few rows have: the model suppresses them, so that synthetic rows cannot reveal them.";
 
 export async function show({ place, model, signal }) {
   fill(place, h("p.soft", { role: "status" }, `Generating ${count(ROWS)} synthetic rows …`));
@@ -34,21 +36,24 @@ function figureOf(column, real, drawn) {
   if (!sides) return null;
   const blank = 1 - known.length / drawn.length;
   const blanks = blank || real?.missing_share ? `missing ${real ? `${shareText(real.missing_share)} → ` : ""}${shareText(blank)}` : "";
-  return h("figure.card", {}, h("figcaption", {}, h("strong", {}, column.name), h("span.soft.tiny", {}, blanks)), twoSides({ name: column.name, ...sides }, isLine));
+  return h("figure.card", {}, h("figcaption", {}, h("strong", {}, column.name), h("span.soft.tiny", {}, blanks)), twoSides({ name: column.name, ...sides }, isLine),
+    sides.labels.includes(OTHER) ? h("p.soft.tiny", {}, WHY_OTHER) : null);
 }
 
 function levelShares(column, real, known) {
   const counts = new Map();
   for (const value of known) counts.set(String(value), (counts.get(String(value)) ?? 0) + 1);
   const ofReal = new Map((real?.levels ?? []).map((found) => [String(found.level), found.count]));
-  const labels = [...(real ? ofReal : new Map([...counts].sort((a, b) => b[1] - a[1]))).keys()].slice(0, MOST_LEVELS);
+  const ofDrawn = [...counts.keys()].sort((a, b) => counts.get(b) - counts.get(a));
+  const labels = [...(real ? ofReal.keys() : ofDrawn)].slice(0, MOST_LEVELS);
+  if (counts.has(OTHER) && !labels.includes(OTHER)) labels.splice(MOST_LEVELS - 1, 1, OTHER);
   if (!labels.length) return null;
   if (column.kind === "ordinal") {
     const place = new Map((column.levels ?? []).map((level, i) => [String(level), i]));
     labels.sort((a, b) => (place.get(a) ?? 0) - (place.get(b) ?? 0));
   }
   const total = real ? real.levels.reduce((sum, found) => sum + found.count, real.other_count ?? 0) : 1;
-  return { labels, real: real ? labels.map((label) => ofReal.get(label) / total) : null,
+  return { labels, real: real ? labels.map((label) => (ofReal.get(label) ?? 0) / total) : null,
     drawn: labels.map((label) => (counts.get(label) ?? 0) / (known.length || 1)) };
 }
 

@@ -274,3 +274,41 @@ def test_dates_are_dates_and_yes_is_yes_without_the_dataset(
     expect(dates).to_contain_text(re.compile(r"2025-\d\d-\d\d"))
     expect(dates).not_to_contain_text("e+")
     expect(page.get_by_role("img", name="Shares of paid")).to_contain_text("yes")
+
+
+@pytest.fixture(scope="module")
+def flown(site: Running) -> tuple[str, str]:
+    """(Dataset, model) of 800 flights, most of which few flights share the plane with."""
+    lines = [
+        f"N{10_000 + i * 7919 % 261 if i % 20 else 7}AA,{DAYS[i % 300]} {i % 24:02}:00:00,{i % 97}"
+        for i in range(800)
+    ]
+    content = "\n".join(["tail_number,scheduled_departure_time,minutes", *lines, ""]).encode()
+    csv = {"Content-Type": "text/csv"}
+    dataset = site.http.post("/v1/datasets?name=flights", content=content, headers=csv, timeout=120)
+    dataset_id = dataset.json()["id"]
+    return dataset_id, train(site, dataset_id, preset="fast", max_steps=20, report_share=0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_shows_all_of_the_columns_of_a_dataset(
+    site: Running, flown: tuple[str, str], watch: Watch, scheme: str
+) -> None:
+    watched = watch(site, viewport=PHONE, color_scheme=scheme)
+    watched.go(f"/datasets/{flown[0]}")
+    drop = watched.page.get_by_label("Drop tail_number from the model")
+    drop.scroll_into_view_if_needed()
+    expect(drop).to_be_in_viewport(ratio=1)
+    expect(watched.page.get_by_text("come out as frequent ones or, if they fill")).to_be_visible()
+    watched.assert_accessible()
+
+
+def test_suppressed_categories_are_shown_with_their_share_and_the_reason(
+    site: Running, flown: tuple[str, str], watch: Watch
+) -> None:
+    watched = watch(site)
+    watched.go(f"/models/{flown[1]}/compare")
+    card = watched.page.get_by_role("figure").filter(has_text="tail_number")
+    expect(card.get_by_role("img")).to_contain_text("(other)")
+    expect(card).to_contain_text("too few rows have")
+    watched.assert_accessible()
