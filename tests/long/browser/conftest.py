@@ -23,6 +23,10 @@ WAIT_MILLISECONDS = 120_000  # of a busy machine
 expect.set_options(timeout=WAIT_MILLISECONDS)
 
 PHONE = {"width": 390, "height": 844}
+_CUT = """[...document.querySelectorAll('table.cards')].map((table) => {
+  const ends = [table, ...table.querySelectorAll('*')].map((e) => e.getBoundingClientRect().right);
+  return Math.max(...ends) - table.parentElement.getBoundingClientRect().right;
+}).filter((pixels) => pixels > 1)"""
 SCREENSHOTS = Path(__file__).parents[3] / "screenshots"
 """Every page that is checked for accessibility is kept here to be looked at; no part of git."""
 
@@ -55,6 +59,8 @@ class Watched:
         assert not self.wrong
         wide = self.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         assert wide <= 0, f"{self.page.url} is {wide} pixels wider than the screen"
+        cut = self.page.evaluate(_CUT) if self.page.viewport_size == PHONE else []
+        assert not cut, f"tables of {self.page.url} are cut off by so many pixels: {cut}"
 
     def assert_accessible(self) -> None:
         """No finding of axe-core that it calls serious or critical. The page is kept as seen."""
