@@ -31,10 +31,21 @@ export async function ask(path, { method = "GET", json, body, headers = {}, sign
   return response;
 }
 
+/** Returns the whole body of a response as "text" or "blob"; throws a Problem if it breaks off. */
+export async function bodyOf(response, form = "text") {
+  try {
+    return await response[form]();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    const detail = "The service ended its answer early, or the connection was lost. Try again; if it happens again, tell the operator.";
+    throw new Problem({ title: "The answer broke off", detail, status: 0, request_id: response.headers.get("X-Request-Id") });
+  }
+}
+
 /** Returns the parsed JSON of a response, or null if it is empty. Infinite numbers, which JSON lacks, are supported. */
 export async function read(path, options) {
   const response = await ask(path, options);
-  return response.status === 204 ? null : parsed(await response.text());
+  return response.status === 204 ? null : parsed(await bodyOf(response));
 }
 
 export function parsed(text) {

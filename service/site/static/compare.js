@@ -1,6 +1,6 @@
 // Comparison of real and synthetic data by column: the dataset's profile, and rows generated for this page.
 
-import { ask, parsed, read } from "./api.js";
+import { ask, bodyOf, parsed, read } from "./api.js";
 import { twoSides } from "./charts.js";
 import { fill, h } from "./elements.js";
 import { momentOf, momentText } from "./moments.js";
@@ -15,7 +15,7 @@ export async function show({ place, model, signal }) {
   fill(place, h("p.soft", { role: "status" }, `Generating ${count(ROWS)} synthetic rows …`));
   const [profile, rows] = await Promise.all([
     model.dataset_id ? read(`/v1/datasets/${model.dataset_id}/profile`, { signal }).catch(() => null) : null,
-    ask(`/v1/models/${model.id}/samples`, { method: "POST", json: { rows: ROWS, seed: 1, format: "json" }, signal }).then((answer) => answer.text()).then(parsed),
+    ask(`/v1/models/${model.id}/samples`, { method: "POST", json: { rows: ROWS, seed: 1, format: "json" }, signal }).then((answer) => bodyOf(answer)).then(parsed),
   ]);
   const ofReal = new Map((profile?.columns ?? []).map((column) => [column.name, column]));
   const columns = model.schema.columns.filter((column) => !column.drop && column.kind !== "identifier");

@@ -114,6 +114,15 @@ export function dropPlace({ title, hint, take, extra = [], small = false, many =
   return place;
 }
 
+/** Returns the field for the text encoding of CSV files: its element, and the query parameter that it stands for. */
+export function encodingField() {
+  const list = freshId("encodings");
+  const input = h("input", { list, placeholder: "UTF-8", size: 14 });
+  const names = ["cp1252", "iso-8859-1", "iso-8859-15", "cp1250", "cp1251", "utf-16", "shift_jis", "gb18030"];
+  const element = h("label.row.soft", {}, "Text encoding of CSV files", input, h("datalist", { id: list }, names.map((value) => h("option", { value }))));
+  return { element, query: () => (input.value.trim() ? { encoding: input.value.trim() } : {}), clear: () => { input.value = ""; } };
+}
+
 /** Uploads one or several tables and shows the progress in `place`; resolves to the response, or to null after showing the error. */
 export async function uploadInto(place, path, files, again, fields = {}) {
   const [first, ...others] = [files].flat();

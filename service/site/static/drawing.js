@@ -1,6 +1,6 @@
 // The form that generates a synthetic database: its size, and whether to download all tables or one.
 
-import { ask, rowsOf, save } from "./api.js";
+import { ask, bodyOf, rowsOf, save } from "./api.js";
 import { pressed, segments } from "./components.js";
 import { fill, h, say } from "./elements.js";
 import { many, percent } from "./words.js";
@@ -32,13 +32,13 @@ export function show({ place, model, signal }) {
   const preview = (event) => pressed(event.target, told, async () => {
     const name = table.value || names[0];
     const [used, done] = await draw({ format: "csv" }, name);
-    const rows = csvObjects(await done.text());
+    const rows = csvObjects(await bodyOf(done));
     fill(told, h("h3", {}, `${name}: first ${Math.min(rows.length, PREVIEW_ROWS)} of ${many(rows.length, "row")}`), rowTable(`Synthetic rows of ${name}`, rows, PREVIEW_ROWS), seedLine(used));
   });
   const download = (event) => pressed(event.target, told, async () => {
     const [used, done] = await draw({ format: format.value }, table.value);
     const name = table.value ? `${table.value}.${format.value}` : `${model.name}-synthetic.zip`;
-    save(await done.blob(), name);
+    save(await bodyOf(done, "blob"), name);
     fill(told, h("p.note.calm", { role: "status" }, `${name} was downloaded.`), seedLine(used));
     say(`${name} was downloaded.`);
   });

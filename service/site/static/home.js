@@ -1,7 +1,7 @@
 // The start page: running jobs, recent datasets and models, failed jobs, and the upload of a table.
 
 import { pause, read } from "./api.js";
-import { dropPlace, meter, problemBox, status, uploadInto, when } from "./components.js";
+import { dropPlace, encodingField, meter, problemBox, status, uploadInto, when } from "./components.js";
 import { sourceForm } from "./connections.js";
 import { fill, h, say } from "./elements.js";
 import { exampleTable } from "./example.js";
@@ -34,11 +34,11 @@ export async function show({ place, signal, go }) {
 /** Returns the upload area for a table, with the button that uploads the example. */
 function entrance(go) {
   const place = h("div.stack");
-  const encoding = h("input", { list: "encodings", placeholder: "UTF-8", size: 14 });
+  const encoding = encodingField();
   let last = [];
   const take = async (files, invalid_references) => {
     last = files;
-    const said = { ...(encoding.value.trim() ? { encoding: encoding.value.trim() } : {}), ...(invalid_references ? { schema: JSON.stringify({ invalid_references }) } : {}) };
+    const said = { ...encoding.query(), ...(invalid_references ? { schema: JSON.stringify({ invalid_references }) } : {}) };
     const name = files.length > 1 ? "" : files[0].name.replace(/(\.(csv|tsv|txt|parquet|gz|zip))+$/i, "").slice(0, 200) || "table";
     const query = new URLSearchParams(name ? { name, ...said } : {});
     const dataset = await uploadInto(place, `/v1/datasets?${query}`, files, entry, name ? {} : said);
@@ -46,7 +46,7 @@ function entrance(go) {
     else if (dataset) say(`${dataset.name} is uploaded.`);
   };
   const example = () => {
-    encoding.value = "";
+    encoding.clear();
     return take([new File([exampleTable()], "café orders.csv")]);
   };
   const drop = () => dropPlace({
@@ -57,8 +57,7 @@ function entrance(go) {
   });
   const cleaned = (error) => (error?.document?.errors?.some((found) => /^\/tables\/[^/]+\/foreign_keys\/\d+$/.test(found.pointer)) ? h("div.row", {}, "Upload again and",
     h("button", { type: "button", onclick: () => take(last, "drop") }, "remove these rows"), h("button", { type: "button", onclick: () => take(last, "null") }, "set these keys to missing")) : null);
-  const entry = (error) => [cleaned(error), drop(), h("label.row.soft", {}, "Text encoding of CSV files", encoding,
-    h("datalist", { id: "encodings" }, ["cp1252", "iso-8859-1", "iso-8859-15", "cp1250", "cp1251", "utf-16", "shift_jis", "gb18030"].map((value) => h("option", { value }))))];
+  const entry = (error) => [cleaned(error), drop(), encoding.element];
   fill(place, entry());
   return place;
 }

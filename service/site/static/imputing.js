@@ -1,7 +1,7 @@
 // The section of a model's page that imputes the missing values of an uploaded table.
 
-import { ask, rowsOf, save, tableType } from "./api.js";
-import { dropPlace, problemBox } from "./components.js";
+import { ask, bodyOf, rowsOf, save, tableType } from "./api.js";
+import { dropPlace, encodingField, problemBox } from "./components.js";
 import { fill, h, say } from "./elements.js";
 import { cellsOf, csvObjects, rowsIn, rowTable } from "./rows.js";
 import { count, many, percent } from "./words.js";
@@ -10,10 +10,11 @@ export function show({ place, model, signal }) {
   const top = h("div");
   const found = h("div.stack");
   const draws = h("input", { type: "number", min: 1, max: 100, value: 1 });
+  const encoding = encodingField();
   const isDatabase = model.kind === "database";
   const take = async (file) => {
     if (isDatabase) return run(file, {});
-    const blanks = await blanksOf(file, model.schema);
+    const blanks = await blanksOf(file, model.schema, encoding.query().encoding);
     if (blanks?.length === 0) return fill(found, h("p.note.calm", { role: "status" }, `${file.name} has no missing value in a column that the model can impute.`));
     return fill(found, choices(file, blanks ?? fillable(model.schema).map((column) => ({ column })), (query) => run(file, query)));
   };
@@ -21,27 +22,28 @@ export function show({ place, model, signal }) {
     const words = h("p.soft", { role: "status" }, `Imputing ${file.name} …`);
     fill(top, words);
     fill(found);
+    const said = encoding.query();
     try {
-      const path = `/v1/models/${model.id}/imputations?${new URLSearchParams({ format: "csv", ...(isDatabase ? {} : { draws: Number(draws.value) || 1 }), ...query })}`;
+      const path = `/v1/models/${model.id}/imputations?${new URLSearchParams({ format: "csv", ...(isDatabase ? {} : { draws: Number(draws.value) || 1 }), ...said, ...query })}`;
       const response = await ask(path, { method: "POST", body: file, headers: { "Content-Type": tableType(file.name) }, signal });
       const done = await rowsOf(response, "/v1/imputations", signal, (job) => fill(words, `Imputing ${file.name} in a job: ${job.status}, ${percent(job.progress.fraction ?? 0)}`));
-      const blob = await done.blob();
+      const blob = await bodyOf(done, "blob");
       if (isDatabase) fill(found, completedTables(() => save(blob, `${model.name}-completed.zip`)));
       else {
         const rows = csvObjects(await blob.text());
-        fill(found, shown(rows, await cellsOf(file, rows.length), () => save(blob, `${model.name}-completed.csv`)));
+        fill(found, shown(rows, await cellsOf(file, rows.length, said.encoding), () => save(blob, `${model.name}-completed.csv`)));
       }
       say("The missing values have been filled in.");
     } catch (error) {
       if (error.name === "AbortError") return;
       fill(found, problemBox(error));
     }
-    fill(top, drop());
+    fill(top, drop(), encoding.element);
   };
   const drop = () => dropPlace({ title: isDatabase ? "Upload tables with missing values" : "Upload a table with missing values", small: true, take,
     hint: isDatabase ? "A ZIP file of the database's tables. Missing cells are filled table by table, parents first; keys and personal columns stay missing."
       : "The model draws each missing value given the known cells of its row. Known cells are not changed. You choose the columns." });
-  fill(top, drop());
+  fill(top, drop(), encoding.element);
   fill(place, top, isDatabase ? null : h("div.row", {}, h("label.field", {}, "Completed copies of each row", draws)), found);
 }
 
@@ -56,8 +58,8 @@ function fillable(schema) {
 }
 
 /** Returns the columns with missing cells in the file: [{column, count}]; null if the page cannot read the file. */
-async function blanksOf(file, schema) {
-  const rows = await rowsIn(file);
+async function blanksOf(file, schema, encoding) {
+  const rows = await rowsIn(file, encoding);
   if (!rows) return null;
   const isBlank = (text, column) => text === undefined || text.trim() === "" || (column.missing?.markers ?? []).includes(text);
   return fillable(schema).map((column) => ({ column, count: rows.filter((row) => isBlank(row[column.name], column)).length })).filter(({ count: n }) => n);

@@ -50,13 +50,18 @@ export function csvObjects(text) {
 }
 
 /** Returns the rows of a CSV file as objects of texts; null if it is not CSV or larger than 64 MB. */
-export async function rowsIn(file) {
-  return tableType(file.name) !== "text/csv" || file.size > 64e6 ? null : csvObjects(await file.text());
+export async function rowsIn(file, encoding = "utf-8") {
+  if (tableType(file.name) !== "text/csv" || file.size > 64e6) return null;
+  try {
+    return csvObjects(new TextDecoder(encoding).decode(await file.arrayBuffer()));
+  } catch {  // the browser does not know the encoding
+    return null;
+  }
 }
 
 /** Returns the rows of a CSV file, as `rowsIn`, if it has n rows; else null. */
-export async function cellsOf(file, n) {
-  const rows = await rowsIn(file);
+export async function cellsOf(file, n, encoding) {
+  const rows = await rowsIn(file, encoding);
   return rows?.length === n ? rows : null;
 }
 

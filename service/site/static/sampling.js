@@ -1,6 +1,6 @@
 // The section of a model's page that generates rows: their number, conditions and target shares, a preview, and the download.
 
-import { ask, parsed, rowsOf, save } from "./api.js";
+import { ask, bodyOf, parsed, rowsOf, save } from "./api.js";
 import { pressed } from "./components.js";
 import { balanceForm, conditionForm } from "./conditions.js";
 import { fill, h, say } from "./elements.js";
@@ -29,13 +29,13 @@ export function show({ place, model, signal }) {
   };
   const showPreview = (event) => pressed(event.target, preview, async () => {
     const [response, done] = await draw(asked({ rows: PREVIEW, format: "json" }));
-    const drawn = parsed(await done.text());
+    const drawn = parsed(await bodyOf(done));
     fill(preview, h("h3", {}, `Preview of ${many(drawn.length, "synthetic row")}`), rowTable("Synthetic rows", drawn.map((row) => Object.fromEntries(model.schema.columns.filter(({ name }) => name in row).map((column) => [column.name, written(column, row[column.name])])))), h("p.tiny.soft", {}, facts(response)));
     say(`${drawn.length} synthetic rows are shown.`);
   });
   const download = (event) => pressed(event.target, preview, async () => {
     const [response, done] = await draw(asked({ rows: Number(rows.value), format: format.value }));
-    save(await done.blob(), `${model.name}-synthetic.${format.value}`);
+    save(await bodyOf(done, "blob"), `${model.name}-synthetic.${format.value}`);
     fill(preview, h("p.note.calm", { role: "status" }, `${many(Number(rows.value), "synthetic row")} downloaded. ${facts(response)}`));
   });
   fill(place, h("div.grid.two", {},

@@ -1,7 +1,7 @@
 // The section of a model's page that scores rows: how likely each is, and which of its cells make it unlikely.
 
-import { ask, parsed, rowsOf, save, tableType } from "./api.js";
-import { dataTable, dropPlace, empty, problemBox, segments } from "./components.js";
+import { ask, bodyOf, parsed, rowsOf, save, tableType } from "./api.js";
+import { dataTable, dropPlace, empty, encodingField, problemBox, segments } from "./components.js";
 import { histogram } from "./charts.js";
 import { fill, h, say } from "./elements.js";
 import { cellsOf, csvText } from "./rows.js";
@@ -17,29 +17,31 @@ export function show({ place, model, signal }) {
   if (model.scoring === "off") return fill(place, empty("Scoring is off for this model", NO_SCORES));
   const top = h("div");
   const found = h("div.stack.wide");
+  const encoding = encodingField();
   const take = async (file) => {
     const words = h("p.soft", { role: "status" }, `Scoring ${file.name} …`);
     fill(top, words);
     fill(found);
+    const said = encoding.query();
     try {
-      const response = await ask(`/v1/models/${model.id}/scores?format=json`, { method: "POST", body: file, headers: { "Content-Type": tableType(file.name) }, signal });
+      const response = await ask(`/v1/models/${model.id}/scores?${new URLSearchParams({ format: "json", ...said })}`, { method: "POST", body: file, headers: { "Content-Type": tableType(file.name) }, signal });
       const done = await rowsOf(response, "/v1/scores", signal, (job) => fill(words, `Scoring ${file.name} in a job: ${job.status}, ${percent(job.progress.fraction ?? 0)}`));
-      const answer = parsed(await done.text());
+      const answer = parsed(await bodyOf(done));
       if (model.kind === "database") fill(found, households(model, answer));
-      else fill(found, (model.scoring === "flag" ? flagged : shown)(model, answer, await cellsOf(file, answer.scores.length)));
+      else fill(found, (model.scoring === "flag" ? flagged : shown)(model, answer, await cellsOf(file, answer.scores.length, said.encoding)));
       say(`${answer.scores.length} rows scored.`);
     } catch (error) {
       if (error.name === "AbortError") return;
       fill(found, problemBox(error));
     }
-    fill(top, drop());
+    fill(top, drop(), encoding.element);
   };
   const drop = () => dropPlace({ title: "Upload rows to score", small: true, take,
     hint: model.kind === "database" ? "A ZIP file of the database's tables. Each row of a table without a parent is scored with all rows that refer to it, directly or indirectly; the most anomalous come first."
       : model.scoring === "flag"
       ? "A table with the model's columns. This model reports only whether each row is rare."
       : "A table with the model's columns. Missing cells count neither for nor against a row. The most anomalous rows come first." });
-  fill(top, drop());
+  fill(top, drop(), encoding.element);
   fill(place, top, found);
 }
 

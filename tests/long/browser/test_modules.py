@@ -77,6 +77,18 @@ def test_infinite_scores_are_numbers(compute: Callable[[str, str, Any], Any]) ->
     assert compute("api.js", "parsed", ['{"a": "of, Infinity"}']) == {"a": "of, Infinity"}
 
 
+def test_an_answer_that_breaks_off_is_told(site: Running, watch: Callable[..., Watched]) -> None:
+    watched = watch(site)
+    watched.go("/")
+    script = """async () => {
+      const { bodyOf } = await import('/assets/api.js');
+      const lost = new TypeError('Failed to fetch');
+      const broken = new ReadableStream({ start: (sink) => sink.error(lost) });
+      return bodyOf(new Response(broken)).catch((error) => error.document.title);
+    }"""
+    assert watched.page.evaluate(script) == "The answer broke off"
+
+
 def test_the_report_shows_what_its_page_shows(site: Running, watch: Callable[..., Watched]) -> None:
     numbers = np.random.default_rng(0)
     real, unseen, drawn = (

@@ -312,3 +312,22 @@ def test_suppressed_categories_are_shown_with_their_share_and_the_reason(
     expect(card.get_by_role("img")).to_contain_text("(other)")
     expect(card).to_contain_text("too few rows have")
     watched.assert_accessible()
+
+
+@pytest.mark.parametrize(
+    ("place", "label"), [("score", "Upload rows to score"), ("impute", "Upload a table with")]
+)
+def test_rows_in_another_encoding_than_utf8_are_read_when_it_is_named(
+    site: Running, trained: tuple[str, str], watch: Watch, place: str, label: str
+) -> None:
+    watched = watch(site, expected=("/scores?format=json", "draws=1"))
+    page = watched.page
+    watched.go(f"/models/{trained[1]}/{place}")
+    content = "ordered,shipped,paid,customer,product,amount\n2025-01-02,,yes,C001,Ä,\n"
+    file = {"name": "rows.csv", "mimeType": "text/csv", "buffer": content.encode("cp1252")}
+    page.get_by_label("Text encoding of CSV files").fill("cp1252")
+    page.get_by_label(label).set_input_files([file])
+    if place == "impute":
+        page.get_by_role("button", name="Impute missing values").click()
+    expect(page.get_by_role("table").get_by_text("Ä", exact=True)).to_be_visible()
+    watched.assert_accessible()
