@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -24,8 +25,9 @@ from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.suggestions import unknown_name
 from gcvae.training.settings import meant_setting
 
-UNKNOWN_MEMBER = "unknown_member"
-"""Type of the pydantic error about a JSON member that the request body does not support."""
+EXPLAINED = "explained"
+"""Type of the pydantic errors that `RequestBody` explains in its own words."""
+_NO_OBJECT = ("model_type", "model_attributes_type", "dict_type")
 
 
 def _whole(value: object) -> object:
@@ -44,8 +46,13 @@ ItemT = TypeVar("ItemT")
 
 
 class RequestBody(BaseModel):
-    """Base class of request bodies, which refuse unknown members and suggest similar ones."""
+    """Base class of request bodies, which refuse unknown members and suggest similar ones.
 
+    Attributes:
+        needed: What errors about missing members expect; None for the example of the member.
+    """
+
+    needed: ClassVar[str | None] = None
     model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="wrap")
@@ -60,14 +67,27 @@ class RequestBody(BaseModel):
 
     @classmethod
     def _explained(cls, found: InitErrorDetails) -> InitErrorDetails:
-        """Returns a pydantic error, with a suggestion if it is about an unknown member."""
-        if found["type"] == UNKNOWN_MEMBER:  # of an enclosed body, which has explained it
-            return found | {"type": PydanticCustomError(UNKNOWN_MEMBER, "{message}", found["ctx"])}
-        if found["type"] != "extra_forbidden":
+        """Returns a pydantic error, with a message of our own and what is expected if it is about
+        an unknown or missing member, a value that is no object, or a list that is too short."""
+        kind, (*_, name) = found["type"], ("", *found["loc"])
+        if kind == EXPLAINED:  # of an enclosed body, which has explained it
+            return found | {"type": PydanticCustomError(EXPLAINED, "{message}", found["ctx"])}
+        field = cls.model_fields.get(str(name)) if len(found["loc"]) == 1 else None
+        examples = (field and field.examples) or []
+        expected = next((f"an object such as {json.dumps(one)}" for one in examples), None)
+        if kind == "extra_forbidden":
+            problem = cls.unknown_member(str(name))
+        elif kind == "missing":
+            problem = Problem("the member is missing", expected=cls.needed or expected)
+        elif kind in _NO_OBJECT:
+            problem = Problem("the value is not a JSON object", expected=expected)
+        elif kind == "too_short":
+            least, given = found["ctx"]["min_length"], found["ctx"]["actual_length"]
+            problem = Problem(f"the list has {given} items", expected=f"at least {least}")
+        else:
             return found
-        problem = cls.unknown_member(str(found["loc"][-1]))
         details = {name: getattr(problem, name) for name in ("message", "suggestion", "expected")}
-        return found | {"type": PydanticCustomError(UNKNOWN_MEMBER, "{message}", details)}
+        return found | {"type": PydanticCustomError(EXPLAINED, "{message}", details)}
 
     @classmethod
     def unknown_member(cls, name: str) -> Problem:
@@ -462,7 +482,7 @@ class NewModelBody(RequestBody):
     dataset_id: str
     name: Name | None = None
     priority: Priority = Field(0, description=PRIORITY)
-    training: TrainingBody = Field(default_factory=TrainingBody)
+    training: TrainingBody = Field(default_factory=TrainingBody, examples=[{"preset": "fast"}])
     scoring: Scoring = Field(Scoring.FULL, description=SCORING)
 
     @classmethod

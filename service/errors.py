@@ -35,11 +35,9 @@ class MediaTypeError(ServiceError):
     """The endpoint does not accept bodies of this media type; `readable` lists those it accepts."""
 
     def __init__(self, given: str | None, readable: tuple[str, ...]) -> None:
-        stated = "has no Content-Type" if given is None else f"is {given!r}"
+        stated = "has no Content-Type" if given is None else f"has the media type {given!r}"
         way_out = f"; {_SHEET}" if given is not None and "spreadsheet" in given.lower() else ""
-        super().__init__(
-            f"the media type of the body {stated}; this call accepts {', '.join(readable)}{way_out}"
-        )
+        super().__init__(f"the body {stated}; this call accepts {', '.join(readable)}{way_out}")
         self.readable = readable
 
 

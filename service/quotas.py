@@ -22,8 +22,8 @@ def require_storage(resources: Resources, workspace: Workspace, n_bytes: int) ->
         return
     stored = workspace.usage.stored_bytes()
     if stored + n_bytes > limit or stored == limit:
-        what = f"this workspace stores {stored} bytes"
-        more = f", and this request would add {n_bytes}" if n_bytes else ""
+        what = f"this workspace stores {_size(stored)} of {_size(limit)}"
+        more = f", and this request would add {_size(n_bytes)}" if n_bytes else ""
         raise QuotaError(
             f"{what}{more}; delete datasets, models or results that are not needed",
             limit,
@@ -44,3 +44,11 @@ def require_training_time(resources: Resources, workspace: Workspace) -> None:
     if taken >= limit:
         what = f"the trainings of this workspace took {taken:.0f} s in {TRAINING_DAYS} days"
         raise QuotaError(what, limit, "max_training_seconds")
+
+
+def _size(n_bytes: int) -> str:
+    """Returns a number of bytes as text, such as "2.1 MB"."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if n_bytes >= size:
+            return f"{n_bytes / size:.1f} {unit}"
+    return f"{n_bytes} bytes"

@@ -314,6 +314,8 @@ class _TextFile:
             if end > start + 100:
                 message += f"; a quote opened there stays open to line {end}"
             expected = f"{_cells(width)}; a {self.separator!r} within a cell needs quotes around it"
+            if width == 1:
+                expected = f"columns separated by one of {' '.join(map(repr, SEPARATORS))}"
             problems.append(Problem(message, line=start, expected=expected))
         widths = Counter(row.actual_columns for row in ragged)
         usual, n_usual = widths.most_common(1)[0]

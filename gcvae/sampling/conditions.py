@@ -455,7 +455,8 @@ def _written(typed: pd.Series[Any], column: Column) -> pd.Series[Any]:
         is_outside |= (typed > _end(column.maximum, column, "max")).to_numpy(dtype=bool)
     if is_outside.any():
         expected = " ".join(["a value", *_limits(column)])
-        raise _refusal(f"{given[is_outside].iloc[0]} is beyond its limits", expected)
+        message = "is beyond the model's limits, which may be wider than the table's"
+        raise _refusal(f"{given[is_outside].iloc[0]} {message}", expected)
     return typed
 
 

@@ -29,6 +29,8 @@ _QUERY = r"^[^\x00]+$"
 class SourceBody(RequestBody):
     """Request for a new dataset from a table of a connection."""
 
+    needed = "the name of a connection; to send a table, a form or a body of type text/csv"
+
     connection: str = Field(pattern=_TEXT, max_length=200, description="its name or id")
     table: str | None = Field(
         None, pattern=_TEXT, max_length=300, description="of a database; or sheet of a workbook"

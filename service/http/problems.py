@@ -26,7 +26,7 @@ import gcvae_sources.errors as sources
 import models_store.errors as stored
 from gcvae.errors import Problem, json_pointer
 from service import errors
-from service.bodies import UNKNOWN_MEMBER
+from service.bodies import EXPLAINED
 from service.http.query_parameters import methods_at
 from service.http.response_headers import REQUEST_ID, SECURITY
 
@@ -175,7 +175,7 @@ def answer_invalid(request: Request, error: Exception) -> Response:
     kind = KINDS[errors.RequestError]
     first = next(iter(places), {"message": "the request is not valid"})
     members = ("pointer", "parameter", "message")
-    if error.errors()[0]["type"] == UNKNOWN_MEMBER:
+    if error.errors()[0]["type"] == EXPLAINED:
         detail = str(Problem(**first))
     else:
         detail = ": ".join(str(first[key]) for key in members if first.get(key))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -24,6 +25,7 @@ def test_an_upload_beyond_the_storage_of_its_workspace_is_refused_and_leaves_not
     refused = service.http.post("/v1/datasets", content=TABLE, headers=CSV)
     problem = assert_problem(refused, 403, "quota-exceeded")
     assert problem["limit"] == 2 * len(TABLE)
+    assert re.search(r"stores [\d.]+ \w+ of [\d.]+ \w+, and this request would", problem["detail"])
     assert problem["setting"] == "GCVAE_MAX_STORED_BYTES"
     assert service.traces() == before
     training = service.http.post("/v1/models", json={"dataset_id": ids[0]})

@@ -140,7 +140,7 @@ _ASK_ABOUT_ROWS = (
 )
 _ANOTHER = (
     "Other synthetic rows of this model may reveal more than these: judge the very table that you"
-    " share (gcvae report with --synthetic). Scores then play no part in the verdict."
+    " share, by a report on it. Scores then play no part in the verdict."
 )
 _SENTENCES = {
     "distance": "they are closer to training rows than to other rows",

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from gcvae import infer_schema, parse_table, read_table
-from gcvae.errors import SchemaError
+from gcvae.errors import SchemaError, TableError
 from gcvae.files.table_reader import TableReader
 from gcvae.files.table_stream import stream_table
 from gcvae.files.tables import write_table
@@ -50,3 +50,10 @@ def test_a_separator_that_is_none_is_refused() -> None:
     with refuses(SchemaError, "/separator"):
         infer_schema(pd.DataFrame({"n": ["1", "2"]}), {"separator": ":"})
     assert infer_schema(pd.DataFrame({"n": ["1", "2"]}), {"separator": ";"}).schema.separator == ";"
+
+
+def test_rows_of_another_separator_are_refused_with_the_possible_ones(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("a^b\n1^2\n3^4,5\n")
+    with refuses(TableError, line=3):
+        read_table(path)

@@ -114,3 +114,27 @@ def test_a_schema_beside_a_table_is_read_as_strictly(service: Running, cars: byt
         problem = assert_problem(response, 422, "invalid-request")
         assert problem["errors"][0]["pointer"] == place
         same_wording(problem["detail"])
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "pointer"),
+    [
+        ("/v1/datasets", {}, "/connection"),
+        ("/v1/models", {}, "/dataset_id"),
+        ("/v1/models", {"dataset_id": "ds_1", "training": "fast"}, "/training"),
+        ("/v1/models", [], ""),
+    ],
+)
+def test_what_a_body_lacks_is_told_with_an_example(
+    service: Running, path: str, body: Any, pointer: str
+) -> None:
+    refused = service.http.post(path, json=body)
+    problem = assert_problem(refused, 422, "invalid-request")
+    assert problem["errors"][0]["pointer"] == pointer
+    assert "Field" not in problem["detail"]
+    same_wording(problem["detail"])
+
+
+def test_a_body_without_content_type_is_told(service: Running) -> None:
+    refused = service.http.post("/v1/datasets", content=b"")
+    same_wording(assert_problem(refused, 415, "unsupported-media-type")["detail"])
