@@ -100,8 +100,8 @@ def _each_first(sides: Sides) -> Iterator[Sides]:
 
 
 def is_formula(rule: Rule) -> bool:
-    """Returns whether a rule is an exact formula without a lookup by levels or of the whole value;
-    one by limits of a number is."""
+    """Returns whether a rule is an exact formula that computes with numbers or dates: not one that
+    only looks a value up, nor one whose lookup is by levels."""
     form = rule.form
     if (
         not isinstance(form, Formula)

@@ -143,14 +143,14 @@ def find_rules(
         for finding, least in zip(found, shares.values(), strict=True)
         if (finding.rule.share or 0.0) >= least
     ]
-    news = [
+    orders = [
         rule
         for rule in strict.values()
         if not plan.relates(*rule.columns)
         and _opposite(rule) not in strict
         and not all(plan.computes(name, exactly=True) for name in rule.columns)
     ]
-    kept += [f for f in measured(news[:_MOST_STRICT], table, schema) if f.kept == f.rows]
+    kept += [f for f in measured(orders[:_MOST_STRICT], table, schema) if f.kept == f.rows]
     return [*measured(given, table, schema), *kept, *_of_entities(table, schema)]
 
 

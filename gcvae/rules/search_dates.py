@@ -324,8 +324,8 @@ def _predicted(date: Column, text: str, frame: pd.DataFrame, schema: TableSchema
 
 
 def _are_within_a_year(gaps: Numbers) -> bool:
-    """Returns whether most of the gaps between two dates, in seconds, are positive and less than a
-    year, and not all the same."""
+    """Returns whether most of the gaps between two dates, in seconds, are at most a year, and not
+    all the same; a time zone may make a gap negative, by a day at most."""
     known = gaps[~np.isnan(gaps)]
     inside = (known >= -_DAY) & (known < 367 * _DAY)
     return bool(len(known) and inside.mean() >= LEAST_SHARE and np.ptp(known) > 0)

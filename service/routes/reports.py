@@ -193,7 +193,8 @@ def read_dossier(
     model = workspace.models.get(model_id)
     if model.kind is DataKind.DATABASE:
         raise NotOfferedError(
-            Problem("dossiers are of models of single tables", expected="such a model"), ("report",)
+            Problem("the model of a database has no dossier", expected="the model of one table"),
+            ("report",),
         )
     report = newest_report(workspace, model)
     if report is None:
@@ -201,7 +202,9 @@ def read_dossier(
     from gcvae.evaluation.report.dossier import Release, dossier_page  # imports pandas
 
     document = json.loads(resources.store.read(report.object_key, report.sha256))
-    made = {name: of for name, of in workspace.jobs.get(report.job_id).spec.items() if of}
+    made = {
+        name: of for name, of in workspace.jobs.get(report.job_id).spec.items() if of is not None
+    }
     tables = [made[name] for name in ("dataset_id", "holdout_dataset_id") if name in made]
     digests = {f"model {model.id}": str(model.artifact_sha256), "report": report.sha256}
     for dataset_id in tables:
