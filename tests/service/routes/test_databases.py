@@ -416,6 +416,7 @@ def test_models_of_one_table_have_no_scale(service: Running) -> None:
         ("POST", "scores", {"rows": [{"id": 1}]}),
         ("POST", "scores?tolerance=0.5", None),
         ("POST", "report", {"columns": ["plan"]}),
+        ("GET", "dossier?purpose=tests", None),
         ("GET", "artifact?minimal=true", None),
         ("GET", "artifact?scoring=off", None),
         ("PATCH", "", {"scoring": "off"}),
