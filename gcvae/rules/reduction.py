@@ -166,6 +166,12 @@ class Reduction:
             for i, part in enumerate(r.parts)
         }
 
+    def relates(self, a: str, b: str) -> bool:
+        """Returns whether one of two original columns is replaced by a residual that depends on the
+        other."""
+        rewritten = self.rewritten
+        return any(x in rewritten and y in rewritten[x].parents for x, y in ((a, b), (b, a)))
+
     def log_unit(self, part: str) -> float:
         """Returns the log of an original column's resolution for one of the columns that replace
         it, and 0 for the others.

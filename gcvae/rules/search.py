@@ -136,7 +136,7 @@ def find_rules(
                 )
                 report(1 - 1 / (i + 2) - 0.5)
             elif candidate.rule.is_inequality and candidate.share == 1.0:
-                strict[candidate.rule.text] = replace(candidate.rule, keep="hard")
+                strict[candidate.rule.text] = candidate.rule
     found = measured([plan.rules[i] for i in shares], table, schema)
     kept = [
         finding

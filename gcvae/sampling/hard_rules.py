@@ -1,6 +1,7 @@
-"""Hard rules of a schema, and which rows satisfy them.
+"""Rules that every generated row satisfies because rows that violate one are rejected.
 
-A row violates a rule only if the rule is false; a missing cell may make it unknown, which is no
+These are the hard rules of a schema, and soft ones that every row of the table satisfies although
+neither the decoder nor the transformation of the table does by itself. A row violates a rule only if the rule is false; a missing cell may make it unknown, which is no
 violation. In rules on combinations of columns a missing cell counts as a level. Functional
 dependencies are not included, because the model's decoder satisfies them.
 """
@@ -22,6 +23,7 @@ from gcvae.expressions.rounded_numbers import FALSE, TRUE, UNKNOWN, Truths
 from gcvae.expressions.terms import Rows, Term, column_values, compile_condition
 from gcvae.files.typed_columns import TypedTable, rows_at
 from gcvae.rules.predictions import keeps
+from gcvae.rules.reduction import Reduction
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.expressions import parse_expression
 from gcvae.schema.kinds import Outcomes
@@ -90,23 +92,32 @@ def _tuples(matrix: npt.NDArray[np.int64]) -> list[tuple[int, ...]]:
 
 
 class HardRules:
-    """The hard rules of a schema, without functional dependencies.
+    """Rules of a schema by which rows are rejected; functional dependencies are none of them.
 
     Attributes:
         rules: Rules, in the order of the schema.
         pointers: JSON pointer of each rule in the schema document.
     """
 
-    def __init__(self, schema: TableSchema, combinations: Mapping[str, KnownCombinations]) -> None:
+    def __init__(
+        self,
+        schema: TableSchema,
+        combinations: Mapping[str, KnownCombinations],
+        reduction: Reduction | None = None,
+    ) -> None:
         """Compiles the rules. Call `fit` or `from_json` instead.
 
         Args:
             schema: Complete schema.
             combinations: By JSON pointer of a rule on combinations, the combinations that it
                 permits.
+            reduction: Transformation of the table, which satisfies some soft inequalities by
+                construction; None if it satisfies all of them.
         """
         hard = {
-            pointer_of_rule(i): rule for i, rule in enumerate(schema.rules or ()) if _rejects(rule)
+            pointer_of_rule(i): rule
+            for i, rule in enumerate(schema.rules or ())
+            if _rejects(rule, reduction)
         }
         self.rules, self.pointers = tuple(hard.values()), tuple(hard)
         self._schema = schema
@@ -123,15 +134,17 @@ class HardRules:
         ]
 
     @classmethod
-    def fit(cls, table: TypedTable, schema: TableSchema) -> Self:
+    def fit(
+        cls, table: TypedTable, schema: TableSchema, reduction: Reduction | None = None
+    ) -> Self:
         """Compiles the rules of a schema, and collects the combinations that a table contains."""
-        unfitted = cls(schema, {})
+        unfitted = cls(schema, {}, reduction)
         combinations = {
             pointer: KnownCombinations.fit(table, modelled(rule.form, schema))
             for pointer, rule in unfitted._by_pointer()
             if isinstance(rule.form, Combination)
         }
-        return cls(schema, combinations)
+        return cls(schema, combinations, reduction)
 
     def __len__(self) -> int:
         """Returns the number of rules."""
@@ -323,10 +336,13 @@ class HardRules:
         return {"combinations": {at: found.to_json() for at, found in self._combinations.items()}}
 
     @classmethod
-    def from_json(cls, schema: TableSchema, document: Mapping[str, Any]) -> Self:
+    def from_json(
+        cls, schema: TableSchema, document: Mapping[str, Any], reduction: Reduction | None = None
+    ) -> Self:
         """Restores the rules from their schema and a JSON document (`to_json`)."""
         found = document["combinations"].items()
-        return cls(schema, {at: KnownCombinations.from_json(part) for at, part in found})
+        combinations = {at: KnownCombinations.from_json(part) for at, part in found}
+        return cls(schema, combinations, reduction)
 
     def _by_pointer(self) -> Iterator[tuple[str, Rule]]:
         """Returns an iterator over (pointer, rule)."""
@@ -344,13 +360,18 @@ class HardRules:
         return values
 
 
-def _rejects(rule: Rule) -> bool:
-    """Returns whether rows that violate a rule are rejected: it is hard, or a condition that every
-    row of the table satisfies, which the decoder need not."""
-    is_condition = isinstance(rule.form, Condition) and rule.share == 1.0
-    return not rule.is_dependency and (
-        rule.keep == "hard" or (rule.keep == "soft" and is_condition)
-    )
+def _rejects(rule: Rule, reduction: Reduction | None) -> bool:
+    """Returns whether rows that violate a rule are rejected: it is hard, or every row of the table
+    satisfies it and it is a condition or an inequality of two columns that no residual expresses."""
+    form = rule.form
+    if rule.is_dependency or rule.keep == "off":
+        return False
+    if rule.keep == "hard" or rule.share != 1.0:
+        return rule.keep == "hard"
+    if isinstance(form, Condition):
+        return True
+    is_order = isinstance(form, Formula) and form.is_inequality and form.is_of_one
+    return is_order and reduction is not None and not reduction.relates(*rule.columns)
 
 
 def _is_exact(rule: Rule) -> bool:

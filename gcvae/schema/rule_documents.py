@@ -198,7 +198,8 @@ def _needs_no_order(rule: Rule) -> bool:
     reversed, or it is enforced by rejecting rows."""
     if not isinstance(rule.form, Formula):
         return False
-    return rule.reversed_text is not None or (rule.form.is_inequality and rule.keep == "hard")
+    is_rejected = rule.keep == "hard" or rule.form.is_of_one
+    return rule.reversed_text is not None or (rule.form.is_inequality and is_rejected)
 
 
 def parents_of(rules: Sequence[Rule]) -> dict[str, set[str]]:

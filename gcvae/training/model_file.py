@@ -124,7 +124,7 @@ class ModelParts:
             preset=manifest["preset"],
             training_record=record,
             data_map=_data_map(manifest["data_map"], codec, record),
-            hard_rules=HardRules.from_json(schema, manifest["hard_rules"]),
+            hard_rules=HardRules.from_json(schema, manifest["hard_rules"], codec.reduction),
             context=context,
             scoring=checked_scoring(manifest["scoring"]),
         )

@@ -148,7 +148,7 @@ def prepared_table(
         full = with_outer_limits(full, typed, schema, rare_rows, with_atoms=with_atoms)
         has_entities = private is None and context is None
         learned, codec = _learned_table(full, typed, schema, config, has_entities)
-        hard_rules = HardRules.fit(learned.cells, learned.schema)
+        hard_rules = HardRules.fit(learned.cells, learned.schema, codec.reduction)
         in_memory = isinstance(typed, pd.DataFrame)
         folder = None if in_memory else files.enter_context(temporary_files())
         rows = encode_rows(codec, learned.cells, folder, _step_report(progress, _TYPED, 1.0))
