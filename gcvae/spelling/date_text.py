@@ -103,6 +103,9 @@ _DAYS = (
     ),
     *("%b %Y", "%B %Y", "%b-%Y", "%B-%Y", "%b-%y", "%d%b%Y", "%Y%m%d", "%Y-%m"),
 )
+# Most are never compiled: a text that begins with a digit fits none that begins with a word.
+_DAYS_FROM_WORDS = [day for day in _DAYS if day.startswith(("%a", "%A", "%b", "%B"))]
+_DAYS_FROM_NUMBERS = [day for day in _DAYS if day not in _DAYS_FROM_WORDS]
 _CLOCKS = [
     joint + clock
     for joint in (" ", "T", ", ")
@@ -136,7 +139,7 @@ def candidate_formats(text: str) -> Iterator[str]:
     letters and signs; preferred formats come first."""
     if not re.search("[0-9]", text):
         return
-    for day in _DAYS:
+    for day in _DAYS_FROM_WORDS if text[0].isalpha() else _DAYS_FROM_NUMBERS:
         match = _shape(day).match(text)
         if match and match.end() == len(text):
             yield day
