@@ -34,16 +34,15 @@ BY_YEARS = np.concatenate([year * 100_000 + drawn(1, 900, 200) for year in range
 
 
 @pytest.mark.parametrize("as_text", [True, False])
-@pytest.mark.parametrize("name", ["rechnung", "policy", "x", "значение", "値"])
 @pytest.mark.parametrize(
-    "numbers",
+    ("name", "numbers"),
     [
-        drawn(20_000, 20_000 + 8 * N),
-        np.sort(drawn(100_000, 130_000)),
-        BY_YEARS,
-        500_000 + np.cumsum(np.random.default_rng(1).geometric(1 / 6, N)),
-        np.append(drawn(0, 5 * N), [7, 7, 9, 9]),
-        10**15 + drawn(0, 10 * N),
+        ("rechnung", drawn(20_000, 20_000 + 8 * N)),
+        ("policy", np.sort(drawn(100_000, 130_000))),
+        ("x", BY_YEARS),
+        ("значение", 500_000 + np.cumsum(np.random.default_rng(1).geometric(1 / 6, N))),
+        ("値", np.append(drawn(0, 5 * N), [7, 7, 9, 9])),
+        ("x", 10**15 + drawn(0, 10 * N)),
     ],
     ids=["shuffled", "sorted", "years", "gaps", "two copies", "large"],
 )

@@ -29,22 +29,21 @@ def misspelled(name: str) -> str:
     return name[: at - 1] + name[at] + name[at - 1] + name[at + 1 :]
 
 
-@pytest.mark.parametrize("name", [name for name in SETTINGS if misspelled(name) != name])
-def test_a_misspelled_setting_is_answered_with_the_one_that_was_meant(name: str) -> None:
-    with pytest.raises(SettingError) as refused:
-        configure("default", {misspelled(name): 1})
-    text = str(refused.value)
-    assert text.endswith(f"; did you mean {name!r}?")
-    assert sum(other in text for other in SETTINGS if len(other) > 6 and other not in name) <= 1
+def test_a_misspelled_setting_is_answered_with_the_one_that_was_meant() -> None:
+    for name in (name for name in SETTINGS if misspelled(name) != name):
+        with pytest.raises(SettingError) as refused:
+            configure("default", {misspelled(name): 1})
+        text = str(refused.value)
+        assert text.endswith(f"; did you mean {name!r}?")
+        assert sum(o in text for o in SETTINGS if len(o) > 6 and o not in name) <= 1, text
 
 
-@pytest.mark.parametrize("foreign", FOREIGN_NAMES)
-def test_another_tools_name_is_answered_with_a_setting_that_exists(foreign: str) -> None:
-    own = FOREIGN_NAMES[foreign]
-    assert own in (*SETTINGS, *BESIDE_SETTINGS)
-    assert foreign not in (*SETTINGS, *BESIDE_SETTINGS)
-    with refuses(SettingError, names=f"did you mean {own!r}"):
-        configure("fast", {foreign: 1})
+def test_another_tools_name_is_answered_with_a_setting_that_exists() -> None:
+    for foreign, own in FOREIGN_NAMES.items():
+        assert own in (*SETTINGS, *BESIDE_SETTINGS)
+        assert foreign not in (*SETTINGS, *BESIDE_SETTINGS)
+        with refuses(SettingError, names=f"did you mean {own!r}"):
+            configure("fast", {foreign: 1})
 
 
 def test_epochs_are_said_to_be_passes_and_how_they_stand_to_steps() -> None:

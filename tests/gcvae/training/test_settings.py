@@ -67,13 +67,6 @@ def test_every_rule_is_kept_where_a_setting_is_given() -> None:
     assert {name: found[name] for name in given} == given
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("n_rows", SIZES)
-def test_nothing_but_the_gradient_limit_is_open_once_settled(preset: str, n_rows: int) -> None:
-    found = settled(n_rows, preset=preset)
-    assert {name for name, value in found.items() if value is None} <= {"gradient_limit"}
-
-
 def test_a_settled_configuration_has_a_type_without_open_settings() -> None:
     types = get_type_hints(SettledConfig)
     assert [*types] == NAMES
@@ -89,6 +82,7 @@ def test_what_is_settled_is_within_the_limits_and_settled_for_good(
 ) -> None:
     for n_columns in (1, 500):
         found = settled(n_rows, n_columns, preset)
+        assert {name for name, value in found.items() if value is None} <= {"gradient_limit"}
         again = settle(configure("paper-vae", found), n_rows=7, n_columns=3)
         assert dataclasses.asdict(again) == found
 

@@ -21,19 +21,17 @@ def form(content: bytes, **fields: str) -> dict[str, Any]:
     return {"files": {"file": ("t.csv", content)}, "data": fields}
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "windows-1252", "latin-1", "utf-16"])
-def test_the_encoding_of_a_table_is_a_field_or_a_parameter(service: Running, encoding: str) -> None:
-    content = TEXT.encode(encoding)
-    for request in (
-        form(content, encoding=encoding),
-        {"content": content, "headers": CSV, "params": {"encoding": encoding}},
+def test_the_encoding_of_a_table_is_a_field_or_a_parameter(service: Running) -> None:
+    utf_16 = {"content": TEXT.encode("utf-16"), "headers": CSV, "params": {"encoding": "utf-16"}}
+    for request, encoding in (
+        (form(ENCODED, encoding="windows-1252"), "cp1252"),
+        (utf_16, "utf-16"),
     ):
         dataset = service.http.post("/v1/datasets", **request).json()
         assert dataset["schema"]["columns"][1]["levels"] == ["Fürth", "Köln"]
         assert dataset["schema"]["columns"][0]["name"] == "größe"
         place = f"/v1/datasets/{dataset['id']}"
-        assert service.http.get(place).json()["encoding"] == dataset["encoding"]
-        assert dataset["encoding"] in ("cp1252", "iso8859-1", "utf-16")
+        assert service.http.get(place).json()["encoding"] == dataset["encoding"] == encoding
         replaced = service.http.put(f"{place}/schema", json={"columns": []}).json()
         assert replaced["schema"] == dataset["schema"]
         profile = service.http.get(f"{place}/profile").json()

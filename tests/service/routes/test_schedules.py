@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -50,8 +50,12 @@ def target() -> Iterator[Receiver]:
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
     """A database that the connection `shop` leads to."""
-    (tmp_path / "files").mkdir()
-    path = tmp_path / "files/shop.sqlite"
+    return make_shop(tmp_path)
+
+
+def make_shop(folder: Path) -> Path:
+    (folder / "files").mkdir()
+    path = folder / "files/shop.sqlite"
     with closing(sqlite3.connect(path)) as lite:
         table().to_sql("orders", lite, index=False)
     return path
@@ -59,7 +63,21 @@ def shop(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def service(tmp_path: Path, shop: Path) -> Iterator[Running]:
-    settings = settings_in(tmp_path / "service", connection_folder=shop.parent, **OUTSIDE)
+    with serving(tmp_path, shop) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service in which no schedule is made."""
+    folder = tmp_path_factory.mktemp("idle")
+    with serving(folder, make_shop(folder)) as found:
+        yield found
+
+
+@contextmanager
+def serving(folder: Path, shop: Path) -> Iterator[Running]:
+    settings = settings_in(folder / "service", connection_folder=shop.parent, **OUTSIDE)
     with running(settings) as found:
         body = {"name": "shop", "url": "sqlite:///shop.sqlite"}
         assert found.http.post("/v1/connections", json=body).status_code == 201
@@ -298,14 +316,14 @@ def test_writing_that_was_interrupted_is_repeated_if_that_changes_nothing(
     ],
 )
 def test_a_schedule_that_cannot_run_is_refused(
-    service: Running, change: dict[str, Any], pointer: str | None, what: str
+    idle: Running, change: dict[str, Any], pointer: str | None, what: str
 ) -> None:
-    refused = service.http.post("/v1/schedules", json=NIGHTLY | change)
+    refused = idle.http.post("/v1/schedules", json=NIGHTLY | change)
     assert refused.status_code == (404 if pointer is None else 422), refused.text
     assert what in refused.text
     if pointer is not None:
         assert pointer in {one.get("pointer") for one in refused.json()["errors"]}
-    assert service.http.get("/v1/schedules").json()["items"] == []
+    assert idle.http.get("/v1/schedules").json()["items"] == []
 
 
 def test_keys_need_their_scope_and_see_only_their_workspace(service: Running) -> None:

@@ -21,9 +21,19 @@ TABLE = b"low,high,age,note,/~x\n" + b"".join(
 )
 
 
+@pytest.fixture(scope="module")
+def refusing(service: Running) -> str:
+    """Path of a dataset that no test changes."""
+    return upload(service)
+
+
 @pytest.fixture
 def path(service: Running) -> str:
     """Of a dataset of which something was said already."""
+    return upload(service)
+
+
+def upload(service: Running) -> str:
     given = {
         "columns": [
             {"name": "age", "kind": "continuous", "minimum": 0},
@@ -144,13 +154,13 @@ def test_put_says_what_it_resets(service: Running, path: str) -> None:
     ],
 )  # fmt: skip
 def test_a_patch_that_does_not_fit_is_refused_whole_by_places_in_its_own_body(
-    service: Running, path: str, body: object, name: str, pointer: str | None, message: str
+    service: Running, refusing: str, body: object, name: str, pointer: str | None, message: str
 ) -> None:
-    before = service.http.get(path)
-    problem = assert_problem(patch(service, path, body), 422, name)
+    before = service.http.get(refusing)
+    problem = assert_problem(patch(service, refusing, body), 422, name)
     assert problem["errors"][0].get("pointer") == pointer
     assert message in problem["errors"][0]["message"]
-    assert service.http.get(path).json() == before.json()
+    assert service.http.get(refusing).json() == before.json()
 
 
 def test_of_patches_at_once_none_is_lost(service: Running, path: str) -> None:
