@@ -90,7 +90,8 @@ def running(settings: ServiceSettings) -> Iterator[Running]:
     thread.start()
     try:
         _wait_until(lambda: bool(urls))
-        with httpx.Client(base_url=urls[0], timeout=30) as http:
+        # The first table waits for imports, on a busy machine for half a minute.
+        with httpx.Client(base_url=urls[0], timeout=120) as http:
             yield Running(urls[0], settings, app.state.resources, http, loops[0])
     finally:
         server.should_exit = True

@@ -22,7 +22,8 @@ def form(content: bytes, **fields: str) -> dict[str, Any]:
 
 
 def test_the_encoding_of_a_table_is_a_field_or_a_parameter(service: Running) -> None:
-    utf_16 = {"content": TEXT.encode("utf-16"), "headers": CSV, "params": {"encoding": "utf-16"}}
+    utf_16: dict[str, Any] = {"content": TEXT.encode("utf-16"), "headers": CSV}
+    utf_16["params"] = {"encoding": "utf-16"}
     for request, encoding in (
         (form(ENCODED, encoding="windows-1252"), "cp1252"),
         (utf_16, "utf-16"),
