@@ -37,7 +37,7 @@ finds its folder again."""
 _RESULTS = {
     "synthetic.csv": "as many synthetic rows as the table has",
     "scores.csv": "log-likelihood of each row of the table",
-    "comparison.png": "real vs synthetic: columns, and pairs of columns",
+    "comparison.png": "real vs synthetic, column by column",
     "dependencies.png": "dependencies between columns in synthetic rows",
     "dependencies.json": "the same as numbers",
     "dependencies-copula.png": "dependencies of the decoder's copula, given z",
