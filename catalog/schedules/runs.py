@@ -59,7 +59,7 @@ class Runs(Records):
         the schedule's last run is still running, the new run is skipped.
         """
         if not self._any(select(ScheduleRow.id).where(_FIRES)):
-            return  # without a transaction that writes
+            return
         with self._database.writing() as session:
             due = select(ScheduleRow).where(_FIRES).limit(_AT_ONCE)
             for row in session.scalars(due.with_for_update(skip_locked=True)).all():
@@ -129,10 +129,6 @@ class Runs(Records):
             row = _held(session, run)
             for name, value in values.items():
                 setattr(row, name, value)
-
-    def _any(self, query: Any) -> bool:
-        with self._database.reading() as session:
-            return session.scalar(query.limit(1)) is not None
 
 
 def active_run(session: Session, schedule: ScheduleRow) -> str | None:
