@@ -10,10 +10,8 @@ from sqlalchemy.orm import Session
 
 from catalog.database.tables import DatasetRow, JobRow, ModelRow, OrphanRow, ResultRow
 from catalog.object_keys import checkpoint_prefix, input_prefix, output_prefix
-from catalog.records import JobStatus
+from catalog.records import ACTIVE, JobStatus
 from catalog.rows import Records
-
-_OPEN = (JobStatus.QUEUED, JobStatus.RUNNING)
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ def _bytes_of_jobs(session: Session) -> Iterator[Kept]:
     of_job = (JobRow.id, JobRow.status, JobRow.spec, JobRow.part, JobRow.parent_id)
     of_checkpoint = (JobRow.checkpoint_key, JobRow.checkpoint_sha256)
     rows = session.execute(select(*of_job, *of_checkpoint)).all()
-    open_ids = {row.id for row in rows if row.status in _OPEN}
+    open_ids = {row.id for row in rows if row.status in ACTIVE}
     for row in rows:
         if row.checkpoint_key is not None:
             yield Kept(row.id, row.checkpoint_key, row.checkpoint_sha256)

@@ -264,3 +264,7 @@ class JobKind(StrEnum):
     IMPUTE = "impute", Queue.COMPUTE, "imputations", "imp", ImputeSpec
     ENCODE = "encode", Queue.COMPUTE, "encodings", "enc", EncodeSpec
     REPORT = "report", Queue.COMPUTE, "reports", "rpt", ReportSpec
+
+
+KINDS_OF_MODEL = [kind for kind in JobKind if kind.spec.is_of_model]
+"""Kinds whose results belong to the model (`JobSpec.is_of_model`)."""

@@ -8,24 +8,21 @@ from sqlalchemy.orm import Session
 from catalog.database.tables import JobRow, ModelRow, ResultRow
 from catalog.errors import ConflictError, LooserScoringError
 from catalog.idempotency import note_made
-from catalog.job_kinds import JobKind
+from catalog.job_kinds import KINDS_OF_MODEL
 from catalog.jobs.finishing import close_job, make_ready
 from catalog.object_keys import model_prefix, result_prefix
 from catalog.orphans import add_orphans, drop_reservation
 from catalog.pages import ListedRecords
 from catalog.records import (
+    ACTIVE,
     Cancelled,
     DataKind,
     Document,
-    JobStatus,
     Model,
     Scoring,
     Trained,
 )
 from catalog.rows import find_row, written
-
-_ACTIVE = (JobStatus.QUEUED, JobStatus.RUNNING)
-_OF_MODEL = [kind for kind in JobKind if kind.spec.is_of_model]
 
 
 class Models(ListedRecords[ModelRow, Model]):
@@ -126,8 +123,8 @@ def _cancel_jobs_of_model(session: Session, model_id: str, workspace: str) -> No
     jobs = select(JobRow).where(
         JobRow.model_id == model_id,
         JobRow.workspace == workspace,
-        JobRow.kind.in_(_OF_MODEL),
-        JobRow.status.in_(_ACTIVE),
+        JobRow.kind.in_(KINDS_OF_MODEL),
+        JobRow.status.in_(ACTIVE),
     )
     for row in session.scalars(jobs.order_by(JobRow.id).with_for_update()).all():
         close_job(session, row, Cancelled())
@@ -136,7 +133,7 @@ def _cancel_jobs_of_model(session: Session, model_id: str, workspace: str) -> No
 def _refuse_while_busy(session: Session, model_id: str) -> None:
     job_id = session.scalar(
         select(JobRow.id)
-        .where(JobRow.model_id == model_id, JobRow.status.in_(_ACTIVE), JobRow.parent_id.is_(None))
+        .where(JobRow.model_id == model_id, JobRow.status.in_(ACTIVE), JobRow.parent_id.is_(None))
         .limit(1)
     )
     if job_id is not None:

@@ -61,7 +61,11 @@ class JobStatus(StrEnum):
     @property
     def is_final(self) -> bool:
         """Whether the job has succeeded, failed or been cancelled."""
-        return self not in (JobStatus.QUEUED, JobStatus.RUNNING)
+        return self not in ACTIVE
+
+
+ACTIVE = (JobStatus.QUEUED, JobStatus.RUNNING)
+"""Statuses of jobs that have not ended."""
 
 
 class Scope(StrEnum):

@@ -8,14 +8,12 @@ from sqlalchemy import delete, select
 
 from catalog.database.clock import database_clock
 from catalog.database.tables import IdempotencyRow, ResultRow
-from catalog.job_kinds import JobKind
+from catalog.job_kinds import KINDS_OF_MODEL, JobKind
 from catalog.object_keys import result_prefix
 from catalog.orphans import add_orphans
 from catalog.pages import ListedRecords
 from catalog.records import Result
 from catalog.rows import Records, copy_row
-
-_OF_MODEL = [kind for kind in JobKind if kind.spec.is_of_model]
 
 
 class Results(ListedRecords[ResultRow, Result]):
@@ -48,7 +46,7 @@ class Retention(Records):
         Results that belong to a model, such as reports, are kept with it.
         """
         old = select(ResultRow).where(
-            ResultRow.created_at < database_clock(-seconds), ResultRow.kind.not_in(_OF_MODEL)
+            ResultRow.created_at < database_clock(-seconds), ResultRow.kind.not_in(KINDS_OF_MODEL)
         )
         with self._database.writing() as session:
             rows = session.scalars(old.with_for_update(skip_locked=True)).all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from catalog.database.engine import Database
@@ -20,6 +20,11 @@ class Records:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def _any(self, query: Select[Any]) -> bool:
+        """Returns whether a query finds a row, without a transaction that writes."""
+        with self._database.reading() as session:
+            return session.scalar(query.limit(1)) is not None
 
 
 class WorkspaceRecords(Records):

@@ -17,7 +17,7 @@ from catalog.database.tables import (
     ResultRow,
 )
 from catalog.job_kinds import JobKind
-from catalog.records import JobStatus
+from catalog.records import ACTIVE, JobStatus
 from catalog.rows import Records, WorkspaceRecords
 
 
@@ -84,7 +84,7 @@ class Statistics(Records):
                 func.count(case((is_running, 1))),
                 func.count(case((is_running & expired, 1))),
             )
-            .where(JobRow.status.in_([JobStatus.QUEUED, JobStatus.RUNNING]))
+            .where(JobRow.status.in_(ACTIVE))
             .group_by(JobRow.kind)
         )
         progress = select(JobRow.kind, JobRow.progress).where(is_running)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -50,17 +49,20 @@ class WantedTable:
             with whole_file(self.to) as file:
                 fill(file)
             return Path(self.to)
-        if not self.is_frame:
-            content = io.BytesIO()
-            fill(content)
-            return content.getvalue()
         with tempfile.TemporaryFile() as stored:
             fill(stored)
             stored.seek(0)
-            found = read_frame(stored, self.format, self.like, formats)
-        if seed is not None and hasattr(found, "attrs"):
-            found.attrs["seed"] = int(seed)
-        return found
+            return self._frame(stored, formats, seed) if self.is_frame else stored.read()
+
+    def _frame(self, file: BinaryIO, formats: Formats, seed: str | int | None) -> Frame:
+        return seeded(read_frame(file, self.format, self.like, formats), seed)
+
+
+def seeded(frame: Frame, seed: str | int | None) -> Frame:
+    """Returns a frame; if it is of pandas, with the seed of its rows in `attrs`."""
+    if seed is not None and hasattr(frame, "attrs"):
+        frame.attrs["seed"] = int(seed)
+    return frame
 
 
 def wanted_table(

@@ -41,9 +41,9 @@ def name_of(table: Table | Mapping[str, Table]) -> str | None:
     return name
 
 
-def of_table(encoding: str | None) -> dict[str, Any]:
-    """Returns the query parameters that specify a table's text encoding; empty for None."""
-    return {} if encoding is None else {"encoding": encoding}
+def present(**members: Any) -> dict[str, Any]:
+    """Returns the members of a JSON object that are not None."""
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def rows_body(rows: Rows, formats: Callable[[], dict[str, str]]) -> Body:

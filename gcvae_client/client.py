@@ -19,7 +19,7 @@ from gcvae_client.bodies import (
     form_body,
     listed,
     name_of,
-    of_table,
+    present,
     rows_body,
 )
 from gcvae_client.connection import Body, Call
@@ -34,13 +34,7 @@ from gcvae_client.frames import (
     table_format,
 )
 from gcvae_client.objects import Dataset, Model
-from gcvae_client.resources import (
-    Resource,
-    any_id_of,
-    dataset_id_of,
-    model_id_of,
-    place_of,
-)
+from gcvae_client.resources import Resource, any_path_of, id_of, path_of, place_of
 from gcvae_client.schedules import Schedules
 from gcvae_client.service import Place, document_of
 
@@ -93,19 +87,17 @@ class Client(Schedules):
             InvalidError: The input is not a table, or the schema contradicts it; `errors` of the
                 exception gives the locations.
         """
-        fields = {
-            "name": name_of(table) if name is None else name,
-            "schema": None if schema is None else json.dumps(schema),
-            "encoding": encoding,
-        }
-        given = {key: value for key, value in fields.items() if value is not None}
+        given = present(
+            name=name_of(table) if name is None else name,
+            schema=None if schema is None else json.dumps(schema),
+            encoding=encoding,
+        )
         kind = "database" if is_database(table) else "table"
         body = database_body(table) if kind == "database" else bare_body(table)
         call: dict[str, Any] = {"body": body, "params": given}
         if schema is not None:  # may be too long for a query parameter
             call = {"body": form_body(body, given, kind)}
-        found: Dataset = self._json("POST", "/v1/datasets", **call, creates=True)
-        return found
+        return self._json("POST", "/v1/datasets", **call, creates=True)
 
     def datasets(self) -> Iterator[Dataset]:
         """Yields all datasets of the workspace, the newest first."""
@@ -113,8 +105,7 @@ class Client(Schedules):
 
     def dataset(self, dataset: Resource) -> Dataset:
         """Returns the current state of a dataset."""
-        found: Dataset = self._json("GET", f"/v1/datasets/{dataset_id_of(dataset)}")
-        return found
+        return self._json("GET", path_of("dataset", dataset))
 
     def replace_schema(self, dataset: Resource, schema: Document) -> Dataset:
         """Replaces a dataset's schema (JSON); properties that it does not specify are inferred.
@@ -122,9 +113,8 @@ class Client(Schedules):
         Returns:
             The dataset, whose member `changes` lists the differences to the earlier schema.
         """
-        path = f"/v1/datasets/{dataset_id_of(dataset)}/schema"
-        found: Dataset = self._json("PUT", path, body=lambda _: {"json": schema})
-        return found
+        path = path_of("dataset", dataset, "/schema")
+        return self._json("PUT", path, json=schema)
 
     def patch_schema(self, dataset: Resource, patch: Document) -> Dataset:
         """Changes properties of single columns in a dataset's schema.
@@ -140,10 +130,8 @@ class Client(Schedules):
             InvalidError: The patch contradicts the table or the remaining schema.
         """
         headers = {"Content-Type": "application/merge-patch+json"}
-        body = {"content": json.dumps(patch), "headers": headers}
-        path = f"/v1/datasets/{dataset_id_of(dataset)}/schema"
-        found: Dataset = self._json("PATCH", path, body=lambda _: dict(body))
-        return found
+        path = path_of("dataset", dataset, "/schema")
+        return self._json("PATCH", path, json=patch, headers=headers)
 
     def profile(self, dataset: Resource, *, table: str | None = None) -> Document:
         """Returns statistics of a dataset's columns as JSON.
@@ -151,9 +139,7 @@ class Client(Schedules):
         Args:
             table: For a database, the name of the table.
         """
-        path = f"/v1/datasets/{dataset_id_of(dataset)}/profile"
-        found: Document = self._json("GET", path, params={} if table is None else {"table": table})
-        return found
+        return self._json("GET", path_of("dataset", dataset, "/profile"), params={"table": table})
 
     def first_rows(
         self, dataset: Resource, n_rows: int = 20, *, table: str | None = None
@@ -164,16 +150,13 @@ class Client(Schedules):
             n_rows: Number of rows, at most 100.
             table: For a database, the name of the table.
         """
-        path = f"/v1/datasets/{dataset_id_of(dataset)}/rows"
-        params = {"limit": n_rows} | ({} if table is None else {"table": table})
-        found = self._json("GET", path, params=params)
+        path = path_of("dataset", dataset, "/rows")
+        found = self._json("GET", path, params={"limit": n_rows, "table": table})
         return [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
 
     def rename(self, resource: Resource, name: str) -> Any:
         """Renames a dataset or a model and returns its new state."""
-        return self._json(
-            "PATCH", place_of(any_id_of(resource)), body=lambda _: {"json": {"name": name}}
-        )
+        return self._json("PATCH", any_path_of(resource), json={"name": name})
 
     def rules(self, dataset: Resource, *, table: str | None = None) -> list[Document]:
         """Returns the rules between columns that most rows of a dataset satisfy.
@@ -185,9 +168,8 @@ class Client(Schedules):
         Args:
             table: For a database, the name of the table.
         """
-        path = f"/v1/datasets/{dataset_id_of(dataset)}/rules"
-        params = {} if table is None else {"table": table}
-        return list(self._json("GET", path, params=params)["rules"])
+        path = path_of("dataset", dataset, "/rules")
+        return list(self._json("GET", path, params={"table": table})["rules"])
 
     def privacy(self, dataset: Resource, *, delta: float | None = None) -> Document:
         """Returns a dataset's privacy ledger: the privacy budget that its models have spent.
@@ -201,10 +183,7 @@ class Client(Schedules):
             delta: Delta at which `epsilon` is computed. Default: that of the cap, or without a cap
                 the smallest of the trainings.
         """
-        path = f"/v1/datasets/{dataset_id_of(dataset)}/privacy"
-        params = {} if delta is None else {"delta": delta}
-        found: Document = self._json("GET", path, params=params)
-        return found
+        return self._json("GET", path_of("dataset", dataset, "/privacy"), params={"delta": delta})
 
     def cap_privacy(self, dataset: Resource, cap: Mapping[str, float] | None) -> Document:
         """Limits the joint privacy budget of a dataset's models.
@@ -216,9 +195,7 @@ class Client(Schedules):
         Returns:
             The dataset's privacy ledger, as returned by `privacy`.
         """
-        path = f"/v1/datasets/{dataset_id_of(dataset)}/privacy"
-        found: Document = self._json("PUT", path, body=lambda _: {"json": {"cap": cap}})
-        return found
+        return self._json("PUT", path_of("dataset", dataset, "/privacy"), json={"cap": cap})
 
     # Models
 
@@ -250,14 +227,13 @@ class Client(Schedules):
             InvalidError: The preset or a setting is unknown or out of range.
         """
         training = {"preset": preset, "seed": seed, "device": device, **settings}
-        document = {"dataset_id": dataset_id_of(dataset), "training": training}
-        document |= {} if scoring == "full" else {"scoring": scoring}
-        if name is not None:
-            document["name"] = name
-        found: Model = self._json(
-            "POST", "/v1/models", body=lambda _: {"json": document}, creates=True
+        document = present(
+            dataset_id=id_of(dataset, "dataset"),
+            training=training,
+            scoring=None if scoring == "full" else scoring,
+            name=name,
         )
-        return found
+        return self._json("POST", "/v1/models", json=document, creates=True)
 
     def import_model(
         self, model: str | os.PathLike[str] | bytes, *, name: str | None = None
@@ -271,23 +247,18 @@ class Client(Schedules):
         Raises:
             InvalidError: The file is not a model, or the model fails the service's test.
         """
-        known_as = name_of(model) if name is None else name
-        params = {} if known_as is None else {"name": known_as}
-        body = bare_body(model)
-        found: Model = self._json(
-            "POST", "/v1/models/import", body=body, params=params, creates=True
-        )
-        return found
+        params = {"name": name_of(model) if name is None else name}
+        call = {"body": bare_body(model), "params": params, "creates": True}
+        return self._json("POST", "/v1/models/import", **call)
 
     def models(self, dataset: Resource | None = None) -> Iterator[Model]:
         """Yields all models, or those trained on a dataset, the newest first."""
-        filters = {} if dataset is None else {"dataset_id": dataset_id_of(dataset)}
-        return self._items("/v1/models", filters)
+        dataset_id = None if dataset is None else id_of(dataset, "dataset")
+        return self._items("/v1/models", {"dataset_id": dataset_id})
 
     def model(self, model: Resource) -> Model:
         """Returns the current state of a model."""
-        found: Model = self._json("GET", f"/v1/models/{model_id_of(model)}")
-        return found
+        return self._json("GET", path_of("model", model))
 
     def restrict_scoring(self, model: Resource, scoring: str) -> Model:
         """Restricts what a model reveals about rows, which cannot be undone.
@@ -298,9 +269,7 @@ class Client(Schedules):
         Raises:
             ConflictError: The model is more restricted already.
         """
-        path = f"/v1/models/{model_id_of(model)}"
-        found: Model = self._json("PATCH", path, body=lambda _: {"json": {"scoring": scoring}})
-        return found
+        return self._json("PATCH", path_of("model", model), json={"scoring": scoring})
 
     def download_model(
         self, model: Resource, path: Place, *, minimal: bool = False, scoring: str | None = None
@@ -317,12 +286,12 @@ class Client(Schedules):
             scoring: What the loaded model reveals about rows: `flag` (only whether a row is rare)
                 or `off` (nothing). Default: as the model of the service.
         """
-        params: dict[str, Any] = {"minimal": "true"} if minimal else {}
-        params |= {} if scoring is None else {"scoring": scoring}
-        path_of_file = f"/v1/models/{model_id_of(model)}/artifact"
-        return self._download(Call("GET", path_of_file, params=params), path)
+        params = {"minimal": "true" if minimal else None, "scoring": scoring}
+        return self._download(
+            Call("GET", path_of("model", model, "/artifact"), params=params), path
+        )
 
-        # Use of models
+    # Use of models
 
     def sample(
         self,
@@ -370,37 +339,35 @@ class Client(Schedules):
             InvalidError: A condition is invalid, or too improbable under the model.
             MissingPackageError: The result is a data frame, and pandas is not installed.
         """
-        model_id = model_id_of(model)
+        model_id = id_of(model, "model")
         kind = model.get("kind") if isinstance(model, Mapping) else None
         of_database = scale is not None or parents is not None or table is not None
         has_no_rows = rows is None and given_rows is None
         if kind == "database" or of_database or (has_no_rows and kind != "table"):
-            asked: Document = {"scale": scale, "parents": parents, "seed": seed, "rows": rows}
             known = None if given_rows is None else row_documents(given_rows, dict)
-            asked |= {"given": given, "distribution": distribution, "given_rows": known}
-            asked["escape_formulas"] = True if escape_formulas else None
-            tables = wanted_database(format, to, table)
-            document: Document = {name: each for name, each in asked.items() if each is not None}
-            document["format"] = tables.format
-            params = {} if table is None else {"table": table}
-            return self._table(
-                model_id, "samples", lambda _: {"json": document}, params, tables, on_progress
-            )
-        like = given_rows if is_frame(given_rows) else None
-        wanted = wanted_table(format, to, like, table_format(like))
-        formats = self._date_formats(model_id)
-        known = None if given_rows is None else row_documents(given_rows, formats)
-        conditions = given and {
-            name: condition(asked, name, formats) for name, asked in given.items()
-        }
-        n_rows = len(known) if rows is None and known is not None else rows
-        document = {"rows": n_rows, "format": wanted.format}
-        choices = {"seed": seed, "given": conditions, "given_rows": known}
-        choices["distribution"] = distribution
-        choices["escape_formulas"] = True if escape_formulas else None
-        document |= {name: choice for name, choice in choices.items() if choice is not None}
+            wanted = wanted_database(format, to, table)
+            of_rows: Document = {"rows": rows, "scale": scale, "parents": parents, "given": given}
+        else:
+            like = given_rows if is_frame(given_rows) else None
+            wanted = wanted_table(format, to, like, table_format(like))
+            formats = self._date_formats(model_id)
+            known = None if given_rows is None else row_documents(given_rows, formats)
+            n_rows = len(known) if rows is None and known is not None else rows
+            conditions = given and {
+                name: condition(asked, name, formats) for name, asked in given.items()
+            }
+            of_rows = {"rows": n_rows, "given": conditions}
+        document = present(
+            **of_rows,
+            seed=seed,
+            given_rows=known,
+            distribution=distribution,
+            escape_formulas=escape_formulas or None,
+            format=wanted.format,
+        )
+        params = {"table": table}
         return self._table(
-            model_id, "samples", lambda _: {"json": document}, {}, wanted, on_progress
+            model_id, "samples", lambda _: {"json": document}, params, wanted, on_progress
         )
 
     def score(
@@ -443,17 +410,18 @@ class Client(Schedules):
             to: Path to save the result at; the result is this path.
             on_progress: Called with the job as JSON each time it has changed.
         """
-        model_id = model_id_of(model)
+        model_id = id_of(model, "model")
         like = rows if is_frame(rows) else None
         wanted = wanted_table(format, to, like, "csv")
-        options: dict[str, Any] = {
+        asked = {
             "draws": draws,
             "tolerance": tolerance,
             "measure": None if measure == "density" else measure,
             "score_missingness": score_missingness or None,
+            "seed": seed,
+            "format": wanted.format,
+            "encoding": encoding,
         }
-        asked = {name: option for name, option in options.items() if option is not None}
-        asked |= {"seed": seed, "format": wanted.format} | of_table(encoding)
         if is_database(rows):
             body = database_body(rows)
         else:
@@ -498,17 +466,21 @@ class Client(Schedules):
             to: Path to save the result at; the result is this path.
             on_progress: Called with the job as JSON each time it has changed.
         """
-        model_id = model_id_of(model)
-        lists = {"columns": columns, "keep_missing": keep_missing}
-        named = {name: listed(names) for name, names in lists.items() if names is not None}
+        model_id = id_of(model, "model")
         if is_database(rows):
             wanted, body = wanted_database(format, to, None, rows), database_body(rows)
         else:
             like = rows if is_frame(rows) else None
             wanted = wanted_table(format, to, like, table_format(like))
             body = rows_body(rows, self._date_formats(model_id))
-        asked: Document = {"seed": seed, "format": wanted.format} | of_table(encoding) | named
-        asked |= {} if draws == 1 else {"draws": draws}
+        asked = {
+            "seed": seed,
+            "format": wanted.format,
+            "encoding": encoding,
+            "columns": None if columns is None else listed(columns),
+            "keep_missing": None if keep_missing is None else listed(keep_missing),
+            "draws": None if draws == 1 else draws,
+        }
         return self._table(model_id, "imputations", body, asked, wanted, on_progress)
 
     def dependencies(
@@ -539,16 +511,14 @@ class Client(Schedules):
             to: Path to save the map at; the result is this path.
         """
         format = _format_of(format, to, _MAPS)
-        path = f"/v1/models/{model_id_of(model)}/dependencies"
+        path = path_of("model", model, "/dependencies")
         if row is None and z is None:
-            params: dict[str, Any] = {"kind": kind, "seed": seed, "format": format}
-            params |= {} if order is None else {"order": order}
+            params = {"kind": kind, "seed": seed, "format": format, "order": order}
             return self._drawn(Call("GET", path, params=params), format, to)
-        formats = self._date_formats(model_id_of(model))
+        formats = self._date_formats(id_of(model, "model"))
         cells = None if row is None else row_documents([row], formats)[0]
-        given = {"row": cells, "z": z if z is None else list(z)}
-        body = {"seed": seed} | {name: value for name, value in given.items() if value is not None}
-        call = Call("POST", path, params={"format": format}, body=lambda _: {"json": body})
+        body = present(seed=seed, row=cells, z=z if z is None else list(z))
+        call = Call("POST", path, params={"format": format}, json=body)
         return self._drawn(call, format, to)
 
     def encode(
@@ -574,12 +544,12 @@ class Client(Schedules):
             to: Path to save the result at; the result is this path.
             on_progress: Called with the job as JSON each time it has changed.
         """
-        model_id = model_id_of(model)
+        model_id = id_of(model, "model")
         like = rows if is_frame(rows) else None
         wanted = wanted_table(format, to, like, "csv")
         body = rows_body(rows, self._date_formats(model_id))
-        params = {"format": wanted.format} | of_table(encoding)
-        return self._table(model_id, "encodings", body, params, wanted, on_progress)
+        asked = {"format": wanted.format, "encoding": encoding}
+        return self._table(model_id, "encodings", body, asked, wanted, on_progress)
 
     def manifold(
         self,
@@ -600,7 +570,7 @@ class Client(Schedules):
         format = _format_of(format, to, _MAPS)
         params = {"steps": steps, "format": format}
         return self._drawn(
-            Call("GET", f"/v1/models/{model_id_of(model)}/manifold", params=params), format, to
+            Call("GET", path_of("model", model, "/manifold"), params=params), format, to
         )
 
     def report(
@@ -626,7 +596,7 @@ class Client(Schedules):
             JobFailedError, JobCancelledError: The job for the report failed or was cancelled.
         """
         format = _format_of(format, to, _REPORTS)
-        path = f"/v1/models/{model_id_of(model)}/report"
+        path = path_of("model", model, "/report")
         call = Call("GET", path, params={"format": format})
         while True:
             try:
@@ -661,15 +631,14 @@ class Client(Schedules):
         Raises:
             InvalidError: A required table is missing, or a table does not match the model.
         """
-        document: dict[str, Any] = {"seed": seed}
-        tables = {"dataset_id": dataset, "holdout_dataset_id": holdout}
-        document |= {name: dataset_id_of(t) for name, t in tables.items() if t is not None}
-        if columns is not None:
-            document["columns"] = list(columns)
-        path = f"/v1/models/{model_id_of(model)}/report"
-        body = {"json": document}
-        made: Document = self._json("POST", path, body=lambda _: dict(body), creates=True)
-        return made
+        document = present(
+            seed=seed,
+            dataset_id=None if dataset is None else id_of(dataset, "dataset"),
+            holdout_dataset_id=None if holdout is None else id_of(holdout, "dataset"),
+            columns=None if columns is None else list(columns),
+        )
+        path = path_of("model", model, "/report")
+        return self._json("POST", path, json=document, creates=True)
 
     def dossier(
         self,
@@ -690,8 +659,8 @@ class Client(Schedules):
         Raises:
             NotFoundError: The model has no report; call `report` or `make_report` first.
         """
-        params = {"purpose": purpose} | ({} if retention is None else {"retention": retention})
-        call = Call("GET", f"/v1/models/{model_id_of(model)}/dossier", params=params)
+        params = {"purpose": purpose, "retention": retention}
+        call = Call("GET", path_of("model", model, "/dossier"), params=params)
         page = self._drawn(call, "html", to)
         assert isinstance(page, bytes | Path)
         return page
@@ -703,8 +672,8 @@ class Client(Schedules):
             resource: Its id or its dictionary.
             cascade: For a dataset, whether to delete its models and their results too.
         """
-        params = {"cascade": "true"} if cascade else {}
-        self._connection.request(Call("DELETE", place_of(any_id_of(resource)), params=params))
+        params = {"cascade": "true" if cascade else None}
+        self._connection.request(Call("DELETE", any_path_of(resource), params=params))
 
     def _drawn(self, call: Call, format: str, to: Place | None) -> Document | bytes | Path:
         if to is not None:

@@ -9,7 +9,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -41,8 +41,9 @@ class Call:
 
     Attributes:
         path: Path of the URL.
-        body: Function that returns httpx's arguments for the body; None for a call without a body.
-        params: Query parameters.
+        body: Function that returns httpx's arguments for the body; None for none, or for `json`.
+        json: JSON value to send as the body; None for none.
+        params: Query parameters; those that are None are left out.
         creates: Whether the call creates a resource. Then it sends an Idempotency-Key header, so
             that a repeated call does not create a second one.
         key: Value of this header.
@@ -51,8 +52,9 @@ class Call:
     method: str
     path: str
     body: Body | None = None
+    json: Any = None
     headers: dict[str, str] = field(default_factory=dict)
-    params: dict[str, Any] | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
     creates: bool = False
     key: str = field(default_factory=lambda: uuid.uuid4().hex)
 
@@ -144,10 +146,11 @@ class Connection:
 
     def _send(self, call: Call) -> httpx.Response:
         with ExitStack() as files:
-            arguments = {} if call.body is None else call.body(files)
+            arguments = {"json": call.json} if call.body is None else call.body(files)
             headers = call.all_headers() | arguments.pop("headers", {})
+            params = {name: value for name, value in call.params.items() if value is not None}
             request = self.http.build_request(
-                call.method, call.path, headers=headers, params=call.params, **arguments
+                call.method, call.path, headers=headers, params=params, **arguments
             )
             try:
                 response = self.http.send(request, stream=True)

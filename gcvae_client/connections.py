@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from gcvae_client.bodies import present
 from gcvae_client.errors import Document
 from gcvae_client.objects import Dataset
-from gcvae_client.resources import Resource, connection_id_of, model_id_of, place_of
+from gcvae_client.resources import Resource, id_of, path_of, place_of
 from gcvae_client.webhooks import Webhooks
 
 
@@ -31,9 +32,8 @@ class Connections(Webhooks):
         Raises:
             InvalidError: The URL is invalid, or its host is not allowed.
         """
-        body = {"name": name, "url": url} | ({} if password is None else {"password": password})
-        found: Document = self._json("POST", "/v1/connections", body=lambda _: {"json": body})
-        return found
+        body = present(name=name, url=url, password=password)
+        return self._json("POST", "/v1/connections", json=body)
 
     def connections(self) -> Iterator[Document]:
         """Yields all connections of the workspace, the newest first."""
@@ -49,9 +49,8 @@ class Connections(Webhooks):
         Raises:
             InvalidError: The connection cannot be used.
         """
-        path = f"/v1/connections/{connection_id_of(connection)}/test"
-        tables: list[str] | None = self._json("POST", path)["tables"]
-        return tables
+        path = path_of("connection", connection, "/test")
+        return self._json("POST", path)["tables"]
 
     def import_table(
         self,
@@ -78,15 +77,11 @@ class Connections(Webhooks):
         Raises:
             InvalidError: The connection cannot be read, or the table cannot be used.
         """
-        asked = {
-            "connection": connection_id_of(connection), "table": table, "query": query, "key": key,
-            "name": name, "schema": schema, "encoding": encoding,
-        }  # fmt: skip
-        body = {member: value for member, value in asked.items() if value is not None}
-        found: Dataset = self._json(
-            "POST", "/v1/datasets", body=lambda _: {"json": body}, creates=True
-        )
-        return found
+        body = present(
+            connection=id_of(connection, "connection"), table=table, query=query, key=key,
+            name=name, schema=schema, encoding=encoding,
+        )  # fmt: skip
+        return self._json("POST", "/v1/datasets", json=body, creates=True)
 
     def export_sample(
         self,
@@ -117,15 +112,10 @@ class Connections(Webhooks):
         Raises:
             InvalidError: A member is invalid, or the connection refuses the rows.
         """
-        asked: Mapping[str, Any] = {"format": "parquet", **sampling, "job": True}
-        path = f"/v1/models/{model_id_of(model)}/samples"
-        result = self._json("POST", path, body=lambda _: {"json": dict(asked)}, creates=True)
+        asked = {"format": "parquet", **sampling, "job": True}
+        path = path_of("model", model, "/samples")
+        result = self._json("POST", path, json=asked, creates=True)
         self.wait(result, on_progress)
-        target = {
-            "connection": connection_id_of(connection), "table": table, "key": key,
-            "if_exists": if_exists,
-        }  # fmt: skip
-        body = {member: value for member, value in target.items() if value is not None}
-        path = f"{place_of(result['id'])}/export"
-        written: Document = self._json("POST", path, body=lambda _: {"json": body})
-        return written
+        target = id_of(connection, "connection")
+        body = present(connection=target, table=table, key=key, if_exists=if_exists)
+        return self._json("POST", f"{place_of(result['id'])}/export", json=body)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from gcvae_client.answers import Fill, WantedTable, format_by_ending
+from gcvae_client.answers import WantedTable, format_by_ending, seeded
 from gcvae_client.bodies import CHUNK_BYTES, chunks
-from gcvae_client.connection import Body, whole_file
+from gcvae_client.connection import Body
 from gcvae_client.frames import (
     Formats,
     Frame,
@@ -82,36 +82,14 @@ class WantedDatabase(WantedTable):
     """How a call returns a synthetic database: as data frames by table, or as a ZIP file of
     tables."""
 
-    def take(self, fill: Fill, formats: Formats, seed: str | int | None) -> Any:
-        """Returns frames by table, the bytes of a ZIP file, or the path of a saved ZIP file.
-
-        Args:
-            fill: Function that writes the ZIP file to an empty file.
-            formats: Function that returns the date formats of a table by column.
-            seed: Seed of the rows, which is stored in `attrs["seed"]` of each frame; None if there
-                is none.
-        """
-        if self.to is not None:
-            with whole_file(self.to) as file:
-                fill(file)
-            return Path(self.to)
-        with tempfile.TemporaryFile() as stored:
-            fill(stored)
-            stored.seek(0)
-            if not self.is_frame:
-                return stored.read()
-            return dict(self._frames(stored, formats, seed))
-
-    def _frames(
-        self, file: BinaryIO, formats: Formats, seed: str | int | None
-    ) -> Iterator[tuple[str, Frame]]:
+    def _frame(self, file: BinaryIO, formats: Formats, seed: str | int | None) -> dict[str, Frame]:
+        like, found = self.like or {}, {}
         with zipfile.ZipFile(file) as archive:
             for name in archive.namelist():
                 content, table = io.BytesIO(archive.read(name)), Path(name).stem
-                frame = read_frame(content, self.format, (self.like or {}).get(table), formats)
-                if seed is not None and hasattr(frame, "attrs"):
-                    frame.attrs["seed"] = int(seed)
-                yield table, frame
+                frame = read_frame(content, self.format, like.get(table), formats)
+                found[table] = seeded(frame, seed)
+        return found
 
 
 def wanted_database(

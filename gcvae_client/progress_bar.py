@@ -54,6 +54,8 @@ def _note(job: Document, progress: Document) -> str:
     if job["status"] != "running":
         return str(job["status"])
     parts = [str(progress.get("phase") or "running")]
+    if (bound := progress.get("bound_held_out")) is not None:
+        parts.append(f"held-out log-likelihood {bound:.2f}")
     seconds = progress.get("seconds_left")
     if seconds is not None:
         minutes, rest = divmod(round(seconds), 60)

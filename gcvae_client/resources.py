@@ -21,64 +21,34 @@ _KINDS = {
 } | dict.fromkeys(RESULTS, "result")  # fmt: skip
 
 
-def dataset_id_of(dataset: Resource) -> str:
-    """Returns the id of a dataset, which is given as its id or its JSON object.
-
-    Raises:
-        TypeError: The argument is neither an id nor a JSON object that contains one.
-        ValueError: The id is that of a model, job or result.
-    """
-    return _id_of(dataset, "dataset")
-
-
-def model_id_of(model: Resource) -> str:
-    """Returns the id of a model.
+def id_of(resource: Resource, kind: str) -> str:
+    """Returns the id of a resource of this kind.
 
     Args:
-        model: The id or the JSON object of a model, or the JSON object of one of its jobs or
-            results.
-
-    Raises:
-        TypeError: The argument is neither an id nor a JSON object that contains one.
-        ValueError: The id is that of a dataset, job or result.
-    """
-    if isinstance(model, Mapping) and kind_of(model.get("id")) in ("job", "result"):
-        model = model.get("model_id") or model
-    return _id_of(model, "model")
-
-
-def connection_id_of(connection: Resource) -> str:
-    """Returns the id or name of a connection, which is given as such or as its JSON object.
-
-    Raises:
-        TypeError: The argument is neither a text nor a JSON object that contains an id.
-        ValueError: The id is that of something else.
-    """
-    return _id_of(connection, "connection")
-
-
-def webhook_id_of(webhook: Resource) -> str:
-    """Returns the id of a webhook, which is given as its id or its JSON object.
+        resource: Its id or its JSON object; for a model also the JSON object of one of its jobs or
+            results, and for a connection also its name.
+        kind: `dataset`, `model`, `job`, `connection`, `webhook` or `schedule`.
 
     Raises:
         TypeError: The argument is neither an id nor a JSON object that contains one.
         ValueError: The id is that of something else.
     """
-    return _id_of(webhook, "webhook")
+    found = _own_id(resource, kind)
+    if kind == "model" and isinstance(resource, Mapping) and kind_of(found) in ("job", "result"):
+        found = resource.get("model_id") or found
+    other = kind_of(found)
+    if other not in (None, kind):
+        raise ValueError(f"{found!r} is the id of a {other}; that of a {kind} is needed")
+    return found
 
 
-def schedule_id_of(schedule: Resource) -> str:
-    """Returns the id of a schedule, which is given as its id or its JSON object.
-
-    Raises:
-        TypeError: The argument is neither an id nor a JSON object that contains one.
-        ValueError: The id is that of something else.
-    """
-    return _id_of(schedule, "schedule")
+def path_of(kind: str, resource: Resource, below: str = "") -> str:
+    """Returns the URL path of a resource (see `id_of`), or one below it, such as `/schema`."""
+    return f"/v1/{kind}s/{id_of(resource, kind)}{below}"
 
 
-def any_id_of(resource: Resource) -> str:
-    """Returns the id of anything but a job, given as its id or JSON object.
+def any_path_of(resource: Resource) -> str:
+    """Returns the URL path of anything but a job, given as its id or JSON object.
 
     Raises:
         TypeError: The argument is neither an id nor a JSON object that contains one.
@@ -87,7 +57,7 @@ def any_id_of(resource: Resource) -> str:
     found = _own_id(resource, "dataset, model, connection, webhook, schedule or result")
     if kind_of(found) in (None, "job"):
         raise ValueError(f"{found!r} is not the id of a {', '.join(_COLLECTIONS.values())}")
-    return found
+    return place_of(found)
 
 
 def place_of(resource_id: str) -> str:
@@ -110,15 +80,7 @@ def job_id_of(resource: Resource) -> str | None:
     found = _own_id(resource, "job")
     if kind_of(found) in ("model", "result"):
         return None
-    return _id_of(found, "job")
-
-
-def _id_of(resource: Resource, kind: str) -> str:
-    found = _own_id(resource, kind)
-    other = kind_of(found)
-    if other not in (None, kind):
-        raise ValueError(f"{found!r} is the id of a {other}; that of a {kind} is needed")
-    return found
+    return id_of(found, "job")
 
 
 def _own_id(resource: Resource, kind: str) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gcvae_client.bodies import present
 from gcvae_client.connections import Connections
 from gcvae_client.errors import Document
-from gcvae_client.resources import Resource, connection_id_of, dataset_id_of, schedule_id_of
+from gcvae_client.resources import Resource, id_of, path_of
 
 
 class Schedules(Connections):
@@ -47,15 +48,13 @@ class Schedules(Connections):
             NotFoundError: The workspace has no such connection or dataset.
             ConflictError: There is a schedule with this name already.
         """
-        asked = {
-            "name": name, "cron": cron, "time_zone": time_zone, "paused": paused,
-            "source": _of_connection(source), "export": _of_connection(export),
-            "dataset_id": None if dataset is None else dataset_id_of(dataset),
-            "training": training, "scoring": scoring, "sample": sample,
-        }  # fmt: skip
-        body = {member: value for member, value in asked.items() if value is not None}
-        found: Document = self._json("POST", "/v1/schedules", body=lambda _: {"json": body})
-        return found
+        body = present(
+            name=name, cron=cron, time_zone=time_zone, paused=paused,
+            source=_of_connection(source), export=_of_connection(export),
+            dataset_id=None if dataset is None else id_of(dataset, "dataset"),
+            training=training, scoring=scoring, sample=sample,
+        )  # fmt: skip
+        return self._json("POST", "/v1/schedules", json=body)
 
     def schedules(self) -> Iterator[Document]:
         """Yields all schedules of the workspace, the newest first."""
@@ -63,8 +62,7 @@ class Schedules(Connections):
 
     def schedule(self, schedule: Resource) -> Document:
         """Returns the current state of a schedule."""
-        found: Document = self._json("GET", f"/v1/schedules/{schedule_id_of(schedule)}")
-        return found
+        return self._json("GET", path_of("schedule", schedule))
 
     def change_schedule(self, /, schedule: Resource, **changes: Any) -> Document:
         """Changes a schedule and returns it.
@@ -76,9 +74,8 @@ class Schedules(Connections):
         Raises:
             InvalidError: A member is invalid.
         """
-        path = f"/v1/schedules/{schedule_id_of(schedule)}"
-        found: Document = self._json("PATCH", path, body=lambda _: {"json": changes})
-        return found
+        path = path_of("schedule", schedule)
+        return self._json("PATCH", path, json=changes)
 
     def run_schedule(self, schedule: Resource) -> Document:
         """Starts a run of a schedule now and returns it.
@@ -86,8 +83,7 @@ class Schedules(Connections):
         Raises:
             ConflictError: A run of the schedule is still running.
         """
-        found: Document = self._json("POST", f"/v1/schedules/{schedule_id_of(schedule)}/runs")
-        return found
+        return self._json("POST", path_of("schedule", schedule, "/runs"))
 
     def runs(self, schedule: Resource) -> Iterator[Document]:
         """Yields the last 1,000 runs of a schedule, the newest first.
@@ -95,10 +91,10 @@ class Schedules(Connections):
         Each has a `status` (`running`, `succeeded`, `failed` or `skipped`), the number of `missed`
         due times before it, the ids of what it has made, and its `error`.
         """
-        return self._items(f"/v1/schedules/{schedule_id_of(schedule)}/runs")
+        return self._items(path_of("schedule", schedule, "/runs"))
 
 
 def _of_connection(place: Document | None) -> Document | None:
     if place is None:
         return None
-    return {**place, "connection": connection_id_of(place["connection"])}
+    return {**place, "connection": id_of(place["connection"], "connection")}

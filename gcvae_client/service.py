@@ -25,12 +25,7 @@ from gcvae_client.errors import (
 )
 from gcvae_client.objects import Job, bind
 from gcvae_client.progress_bar import bar
-from gcvae_client.resources import (
-    Resource,
-    any_id_of,
-    job_id_of,
-    place_of,
-)
+from gcvae_client.resources import Resource, any_path_of, job_id_of
 
 Place = str | os.PathLike[str]
 _FINAL = ("succeeded", "failed", "cancelled")
@@ -89,7 +84,7 @@ class Service:
 
     def job(self, job: Resource) -> Job:
         """Returns the current state of a job, which may be given by its model or result."""
-        return self._job("GET", f"/v1/jobs/{self._job_id(job)}")
+        return self._json("GET", f"/v1/jobs/{self._job_id(job)}")
 
     def wait(
         self,
@@ -128,8 +123,7 @@ class Service:
                 show(latest)
                 if on_progress is not None:
                     on_progress(latest)
-        done: Job = self._bound(_require_success(latest))
-        return done
+        return self._bound(_require_success(latest))
 
     def _polled(self, job_id: str, ends_at: float | None) -> Iterator[Document]:
         """Yields a job as JSON each time it has changed, until it is finished."""
@@ -155,11 +149,11 @@ class Service:
 
     def cancel(self, job: Resource) -> Job:
         """Cancels a job and returns its new state. The job may be given by its model or result."""
-        return self._job("POST", f"/v1/jobs/{self._job_id(job)}/cancel")
+        return self._json("POST", f"/v1/jobs/{self._job_id(job)}/cancel")
 
     def retry(self, job: Resource) -> Job:
         """Queues a failed or cancelled job again and returns its new state."""
-        return self._job("POST", f"/v1/jobs/{self._job_id(job)}/retry")
+        return self._json("POST", f"/v1/jobs/{self._job_id(job)}/retry")
 
     def is_ready(self) -> bool:
         """Returns whether the service can work: it and its database, queue and store respond."""
@@ -183,17 +177,13 @@ class Service:
             except IncompleteError:
                 time.sleep(_PAUSE_SECONDS)
 
-    def _job(self, method: str, path: str) -> Job:
-        found: Job = self._json(method, path)
-        return found
-
     def _json(self, method: str, path: str, **arguments: Any) -> Any:
         return self._bound(document_of(self._connection.request(Call(method, path, **arguments))))
 
     def _bound(self, document: Document) -> Any:
         return bind(document, self)
 
-    def _items(self, path: str, params: Mapping[str, str] | None = None) -> Iterator[Any]:
+    def _items(self, path: str, params: Mapping[str, Any] | None = None) -> Iterator[Any]:
         query: dict[str, Any] = {"limit": _PAGE_ITEMS, **(params or {})}
         while True:
             page = self._json("GET", path, params=query)
@@ -215,8 +205,7 @@ class Service:
 
     def _made(self, resource: Resource) -> Document:
         """Returns the model or result with this id; its member `job_id` names the job."""
-        found: Document = self._json("GET", place_of(any_id_of(resource)))
-        return found
+        return self._json("GET", any_path_of(resource))
 
 
 def _checked(api_key: str) -> str:

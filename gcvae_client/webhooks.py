@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from gcvae_client.bodies import present
 from gcvae_client.errors import Document
-from gcvae_client.resources import Resource, webhook_id_of
+from gcvae_client.resources import Resource, path_of
 from gcvae_client.service import Service
 
 
@@ -26,9 +27,8 @@ class Webhooks(Service):
         Raises:
             InvalidError: The URL is invalid, or its host is not allowed.
         """
-        body = {"url": url} | ({} if events is None else {"events": list(events)})
-        found: Document = self._json("POST", "/v1/webhooks", body=lambda _: {"json": body})
-        return found
+        body = present(url=url, events=None if events is None else list(events))
+        return self._json("POST", "/v1/webhooks", json=body)
 
     def webhooks(self) -> Iterator[Document]:
         """Yields all webhooks of the workspace, the newest first."""
@@ -36,8 +36,7 @@ class Webhooks(Service):
 
     def ping_webhook(self, webhook: Resource) -> Document:
         """Sends an event of type `ping` to a webhook, to test it, and returns its delivery."""
-        found: Document = self._json("POST", f"/v1/webhooks/{webhook_id_of(webhook)}/ping")
-        return found
+        return self._json("POST", path_of("webhook", webhook, "/ping"))
 
     def deliveries(self, webhook: Resource) -> Iterator[Document]:
         """Yields a webhook's deliveries of the last 30 days, the newest first.
@@ -45,7 +44,7 @@ class Webhooks(Service):
         `delivered_at` is None until the receiver has accepted the event; `next_attempt_at` is None
         if there is no further attempt.
         """
-        return self._items(f"/v1/webhooks/{webhook_id_of(webhook)}/deliveries")
+        return self._items(path_of("webhook", webhook, "/deliveries"))
 
     def retry_delivery(self, delivery: Document) -> Document:
         """Sends an event again, also one that was accepted or given up, and returns its delivery.
@@ -54,5 +53,4 @@ class Webhooks(Service):
             delivery: A delivery, as returned by `deliveries`.
         """
         path = f"/v1/webhooks/{delivery['webhook_id']}/deliveries/{delivery['id']}/retry"
-        found: Document = self._json("POST", path)
-        return found
+        return self._json("POST", path)

@@ -106,8 +106,7 @@ class Keys(Records):
 
     def exist(self) -> bool:
         """Returns whether an API key was ever created; if so, requests need a key."""
-        with self._database.reading() as session:
-            return session.scalar(select(KeyRow.id).limit(1)) is not None
+        return self._any(select(KeyRow.id))
 
     def verify(self, text: str) -> Key:
         """Returns the record of the key `text`; the time taken does not tell if it is valid.

@@ -41,7 +41,9 @@ class Channel(virtual.Channel):
         temporary.rename(folder / name)
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
-        for path in self._messages(queue):
+        names = os.listdir(self._folder(queue))
+        for name in sorted(name for name in names if not name.startswith(_HIDDEN)):
+            path = self._root / queue / name
             taken = path.with_name(f"{_HIDDEN}{uuid.uuid4().hex}-taken")
             try:
                 path.rename(taken)
@@ -52,28 +54,11 @@ class Channel(virtual.Channel):
             return json.loads(content.decode())
         raise Empty
 
-    def _size(self, queue: str) -> int:
-        return len(self._messages(queue))
-
-    def _purge(self, queue: str) -> int:
-        return sum(_unlink(path) for path in self._messages(queue))
-
     def _new_queue(self, queue: str, **kwargs: Any) -> None:
         for path in self._folder(queue).glob(f"{_HIDDEN}*"):
             with suppress(FileNotFoundError):  # another process has removed it meanwhile
                 if path.stat().st_mtime < time.time() - _HIDDEN_SECONDS:
                     path.unlink()
-
-    def _has_queue(self, queue: str, **kwargs: Any) -> bool:
-        return (self._root / queue).is_dir()
-
-    def _delete(self, queue: str, *args: Any, **kwargs: Any) -> None:
-        self._purge(queue)
-
-    def _messages(self, queue: str) -> list[Path]:
-        names = os.listdir(self._folder(queue))
-        visible = (name for name in names if not name.startswith(_HIDDEN))
-        return [self._root / queue / name for name in sorted(visible)]
 
     def _folder(self, queue: str) -> Path:
         folder = self._root / queue
@@ -93,16 +78,4 @@ class Transport(virtual.Transport):
 
     Channel = Channel
 
-    driver_type = "filesystem"
-    driver_name = "filesystem"
-
-    def driver_version(self) -> str:
-        return "1"
-
-
-def _unlink(path: Path) -> bool:
-    try:
-        path.unlink()
-    except FileNotFoundError:
-        return False
-    return True
+    driver_type = driver_name = "filesystem"

@@ -11,7 +11,7 @@ from sqlalchemy import case, func, select
 from catalog.database.tables import JobRow
 from catalog.job_kinds import Queue
 from catalog.jobs.shards import shard_rows
-from catalog.records import Job, JobStatus
+from catalog.records import ACTIVE, Job, JobStatus
 from catalog.rows import Records, copy_row
 
 
@@ -57,7 +57,7 @@ class AllJobs(Records):
                 func.count(case((JobRow.status == JobStatus.RUNNING, 1))),
                 func.min(case((is_queued, JobRow.queued_at))),
             )
-            .where(JobRow.status.in_(_UNFINISHED), JobRow.open_shards == 0)
+            .where(JobRow.status.in_(ACTIVE), JobRow.open_shards == 0)
             .group_by(JobRow.workspace, JobRow.queue)
             .order_by(JobRow.workspace, JobRow.queue)
         )
@@ -74,6 +74,3 @@ class AllJobs(Records):
         )
         with self._database.reading() as session:
             return [copy_row(Job, row) for row in session.scalars(query)]
-
-
-_UNFINISHED = (JobStatus.QUEUED, JobStatus.RUNNING)

@@ -21,7 +21,7 @@ from catalog.ids import new_id
 from catalog.job_kinds import JobKind, TrainSpec
 from catalog.jobs.finishing import close_job, close_where_shards_are
 from catalog.jobs.privacy_ledger import PrivacyRequest, reserve
-from catalog.jobs.shards import add_shards, reset_shards, stop_shards
+from catalog.jobs.shards import add_shards, queue_again, reset_shards, stop_shards
 from catalog.object_keys import input_prefix
 from catalog.orphans import drop_reservation
 from catalog.pages import ListedRecords
@@ -222,22 +222,10 @@ class Jobs(ListedRecords[JobRow, Job]):
                     reserve(session, dataset_id, row, privacy)
                 model = find_row(session, ModelRow, str(row.model_id), self._workspace, lock=True)
                 model.status = ModelStatus.TRAINING
-            self._queue_again(row)
+            context = _context.get()
+            queue_again(row, context.request_id, context.traceparent, self._resend_seconds)
             reset_shards(session, row)
             return written(session, row, Job)
-
-    def _queue_again(self, row: JobRow) -> None:
-        row.status = JobStatus.QUEUED
-        row.cancel_requested = False
-        row.progress, row.error = {}, None
-        row.attempts_since_checkpoint = row.sends = 0
-        row.finished_at = row.rests_until = None
-        row.smaller_batch = False
-        row.queued_at = database_clock()
-        context = _context.get()
-        row.request_id, row.traceparent = context.request_id, context.traceparent
-        row.next_dispatch_at = database_clock(self._resend_seconds)
-        row.version += 1
 
     def _new_row(self, job_id: str, kind: JobKind, spec: Document) -> JobRow:
         context = _context.get()

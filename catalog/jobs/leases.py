@@ -89,9 +89,8 @@ class Leases(Records):
             The claim on the job; None if no job can be taken.
         """
         query = next_job(queues, self._claimable(), self._running_jobs_limit)
-        with self._database.reading() as session:
-            if session.scalar(query) is None:
-                return None
+        if not self._any(query):
+            return None
         with self._database.writing() as session:
             serialize(session, _CLAIM_LOCK)
             while (job_id := session.scalar(query)) is not None:
@@ -278,9 +277,8 @@ class Leases(Records):
         """
         is_due = and_(self._claimable(), JobRow.next_dispatch_at <= database_clock())
         query = select(JobRow).where(is_due).order_by(JobRow.id).limit(limit)
-        with self._database.reading() as session:
-            if session.scalar(query.with_only_columns(JobRow.id).limit(1)) is None:
-                return []
+        if not self._any(query.with_only_columns(JobRow.id)):
+            return []
         with self._database.writing() as session:
             rows = session.scalars(query.with_for_update(skip_locked=True)).all()
             jobs = [copy_row(Job, row) for row in rows]

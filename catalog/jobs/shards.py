@@ -12,7 +12,6 @@ To avoid deadlocks, a job is always locked before its shards.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from sqlalchemy import case, select, update
 from sqlalchemy.orm import Session
@@ -140,8 +139,8 @@ def let_join(job: JobRow) -> None:
 def reset_shards(session: Session, job: JobRow) -> None:
     """Queues every shard of a job again and removes the shards' results."""
     job.open_shards = job.n_shards
-    if job.n_shards:
-        _queue(session, job, [row.id for row in shard_rows(session, job.id)])
+    for row in shard_rows(session, job.id):
+        queue_again(row, job.request_id, job.traceparent)
 
 
 def redraw_shards(session: Session, job: JobRow, numbers: Collection[int]) -> None:
@@ -153,7 +152,7 @@ def redraw_shards(session: Session, job: JobRow, numbers: Collection[int]) -> No
     lost = [row for row in shard_rows(session, job.id) if row.spec["number"] in numbers]
     for row in lost:
         add_orphans(session, [output_prefix(row, row.attempt)])
-    _queue(session, job, [row.id for row in lost])
+        queue_again(row, job.request_id, job.traceparent)
     count(session, Counted.RETRIES, len(lost), kind=job.kind, reason="part_lost")
     job.open_shards = len(lost)
     job.lease_owner = job.lease_expires_at = None
@@ -179,29 +178,24 @@ def shard_prefixes(session: Session, job: JobRow) -> list[str]:
     ]
 
 
-def _queue(session: Session, job: JobRow, shard_ids: Collection[str]) -> None:
-    values: dict[str, Any] = {
-        "status": JobStatus.QUEUED,
-        "cancel_requested": False,
-        "attempts_since_checkpoint": 0,
-        "sends": 0,
-        "progress": {},
-        "error": None,
-        "part": None,
-        "rests_until": None,
-        "finished_at": None,
-        "next_dispatch_at": database_clock(),
-        "queued_at": database_clock(),
-        "request_id": job.request_id,
-        "traceparent": job.traceparent,
-        "version": JobRow.version + 1,
-    }
-    session.execute(
-        update(JobRow)
-        .where(JobRow.id.in_(shard_ids))
-        .values(values)
-        .execution_options(synchronize_session=False)
-    )
+def queue_again(
+    row: JobRow, request_id: str | None, traceparent: str | None, pause_seconds: float = 0.0
+) -> None:
+    """Queues a job or shard that has ended again, without the traces of its earlier attempts.
+
+    Args:
+        request_id, traceparent: As in `catalog.records.Job`.
+        pause_seconds: Time until its message is sent to the workers.
+    """
+    row.status = JobStatus.QUEUED
+    row.cancel_requested = row.smaller_batch = False
+    row.progress, row.error, row.part = {}, None, None
+    row.attempts_since_checkpoint = row.sends = 0
+    row.finished_at = row.rests_until = None
+    row.queued_at = database_clock()
+    row.request_id, row.traceparent = request_id, traceparent
+    row.next_dispatch_at = database_clock(pause_seconds)
+    row.version += 1
 
 
 def _progress(session: Session, job: JobRow) -> Document:

@@ -21,7 +21,7 @@ from catalog.database.tables import JobRow, RunRow, ScheduleRow
 from catalog.errors import LeaseLostError
 from catalog.idempotency import noting
 from catalog.ids import new_id
-from catalog.records import Document, Failed, JobStatus, Run, RunStatus, Schedule
+from catalog.records import ACTIVE, Document, Failed, Run, RunStatus, Schedule
 from catalog.rows import Records, copy_row
 from catalog.schedules.times import Times
 from catalog.webhooks.events import announce_run
@@ -31,10 +31,9 @@ _MOST_KEPT = 1000
 _FIRST_PAUSE_SECONDS = 2.0
 _LONGEST_PAUSE_SECONDS = 600.0
 _AT_ONCE = 100
-_ACTIVE = (JobStatus.QUEUED, JobStatus.RUNNING)
 _WAITS = exists().where(
     JobRow.id == func.coalesce(RunRow.sample_job_id, RunRow.training_job_id),
-    JobRow.status.in_(_ACTIVE),
+    JobRow.status.in_(ACTIVE),
 )
 _DUE = and_(RunRow.next_step_at <= database_clock(), ~_WAITS)
 _FIRES = ScheduleRow.next_at <= database_clock()
@@ -59,7 +58,7 @@ class Runs(Records):
         the schedule's last run is still running, the new run is skipped.
         """
         if not self._any(select(ScheduleRow.id).where(_FIRES)):
-            return  # without a transaction that writes
+            return
         with self._database.writing() as session:
             due = select(ScheduleRow).where(_FIRES).limit(_AT_ONCE)
             for row in session.scalars(due.with_for_update(skip_locked=True)).all():
@@ -129,10 +128,6 @@ class Runs(Records):
             row = _held(session, run)
             for name, value in values.items():
                 setattr(row, name, value)
-
-    def _any(self, query: Any) -> bool:
-        with self._database.reading() as session:
-            return session.scalar(query.limit(1)) is not None
 
 
 def active_run(session: Session, schedule: ScheduleRow) -> str | None:

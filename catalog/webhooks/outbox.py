@@ -23,6 +23,7 @@ _FIRST_PAUSE_SECONDS = 2.0
 _LONGEST_PAUSE_SECONDS = 4 * 3600.0
 _EXPIRY_SECONDS = 7 * 24 * 3600.0
 _KEPT_SECONDS = 30 * 24 * 3600.0
+_IS_DUE = DeliveryRow.next_attempt_at <= database_clock()
 
 
 @dataclass(frozen=True)
@@ -45,16 +46,12 @@ class Outbox(Records):
             at_once: Maximum number of open attempts at a webhook.
             open_attempts: Number of open attempts of this process by webhook id.
         """
-        if not self._any_due():
-            return []  # without a transaction that writes
+        if not self._any(select(DeliveryRow.number).where(_IS_DUE)):
+            return []
         with self._database.writing() as session:
             found = []
-            webhooks = session.scalars(
-                select(DeliveryRow.webhook_id)
-                .where(DeliveryRow.next_attempt_at <= database_clock())
-                .distinct()
-            ).all()
-            for webhook_id in webhooks:
+            webhooks = select(DeliveryRow.webhook_id).where(_IS_DUE).distinct()
+            for webhook_id in session.scalars(webhooks).all():
                 free = at_once - open_attempts.get(webhook_id, 0)
                 rows = session.scalars(_due(webhook_id).limit(max(free, 0))).all()
                 webhook = session.get_one(WebhookRow, webhook_id) if rows else None
@@ -108,11 +105,6 @@ class Outbox(Records):
         with self._database.writing() as session:
             session.execute(delete(DeliveryRow).where(old, DeliveryRow.next_attempt_at.is_(None)))
 
-    def _any_due(self) -> bool:
-        due = select(DeliveryRow.number).where(DeliveryRow.next_attempt_at <= database_clock())
-        with self._database.reading() as session:
-            return session.scalar(due.limit(1)) is not None
-
 
 def _find(session: Session, delivery_id: str) -> DeliveryRow | None:
     query = select(DeliveryRow).where(DeliveryRow.id == delivery_id)
@@ -133,7 +125,7 @@ def _due(webhook_id: str) -> Select[DeliveryRow]:
         select(DeliveryRow)
         .where(
             DeliveryRow.webhook_id == webhook_id,
-            DeliveryRow.next_attempt_at <= database_clock(),
+            _IS_DUE,
             ~is_behind,
         )
         .order_by(DeliveryRow.next_attempt_at, DeliveryRow.number)

@@ -1,4 +1,4 @@
-"""Draws a picture that compares real and synthetic rows, by column and by pair of columns."""
+"""Draws a picture that compares the columns of real and synthetic rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from gcvae.figures.figures import drawing, new_figure, save_figure
 from gcvae.figures.fonts import Lettering, width
 from gcvae.numerics.standing_apart import standing_apart
 from gcvae.schema.kinds import Outcomes
-from gcvae_cli.client.comparison_pairs import Pair, chance_difference, pairs_that_differ_most
 
 if TYPE_CHECKING:
     from gcvae.schema.columns import Column, TableSchema
@@ -29,14 +28,10 @@ _FEWEST_PLACES = 4
 _DOTS_PER_INCH = 150
 _TWO_DAYS_SECONDS = 2 * 86_400
 _PANEL_INCHES = 3.3, 2.25
-_PAIR_INCHES = 2.5
 _TITLE_INCHES = 2.9
 """Maximum width of a panel's title."""
-_TITLE_FONT, _NOTE_FONT = 10, 7.5
+_TITLE_FONT = 10
 _MISSING_INCHES = 1.35
-_REAL_INK = "#2c5f8a"
-"""Colour of real rows in density plots, darker than `REAL`."""
-_MEASURES = {"tau": "Kendall's tau-b", "V": "Cramér's V"}
 
 
 def draw_comparison(
@@ -45,9 +40,7 @@ def draw_comparison(
     """Plots the distribution of each column in a real and a synthetic table as a PNG picture.
 
     Numbers and dates become histograms with common bins, levels become pairs of bars; heights are
-    shares of the table's rows. Shares of missing cells are written as text. Below, the pairs of
-    columns whose dependence differs most are plotted: their joint distribution in each table on a
-    common grid, with the measure of dependence.
+    shares of the table's rows. Shares of missing cells are written as text.
 
     Args:
         real: The training table, with cells of its columns' dtypes.
@@ -59,76 +52,17 @@ def draw_comparison(
     shown = modelled[:_MOST_COLUMNS]
     n_across = min(_WIDEST_GRID, max(len(shown), 2))
     n_down = math.ceil(len(shown) / n_across)
-    pairs = pairs_that_differ_most(modelled, real, synthetic, n_across)
     width, height = _PANEL_INCHES[0] * n_across, _PANEL_INCHES[1] * n_down + 0.7
-    paired = [column for pair in pairs for column in pair.columns]
-    texts = _texts([*shown, *paired], real, synthetic)
-    with drawing(texts, "png") as lettering:
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-        below = _PAIR_INCHES if pairs else 0.0
-        figure = new_figure(width, height + below, layout=None)
-        figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1))
-        upper: Any = figure
-        lower: Any = None
-        if pairs:
-            parts: Any = figure.subfigures(2, 1, height_ratios=[height, below])
-            upper, lower = parts
-        panels = upper.subplots(n_down, n_across, squeeze=False).ravel()
+    with drawing(_texts(shown, real, synthetic), "png") as lettering:
+        figure = new_figure(width, height, layout=None)
+        figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.1)
+        panels = figure.subplots(n_down, n_across, squeeze=False).ravel()
         for panel, column in zip(panels, shown, strict=False):
             _draw_column(panel, column, real[column.name], synthetic[column.name], lettering)
         for panel in panels[len(shown) :]:
             panel.set_axis_off()
-        _write_legend(upper, len(real), len(synthetic), n_hidden=len(modelled) - len(shown))
-        if lower is not None:
-            _draw_pairs(lower, pairs, n_across, lettering)
-            n_pairs = len(modelled) * (len(modelled) - 1) // 2
-            _write_heading(lower, n_pairs, chance_difference(len(real), len(synthetic)))
+        _write_legend(figure, len(real), len(synthetic), n_hidden=len(modelled) - len(shown))
         save_figure(figure, stream, "png", _DOTS_PER_INCH)
-
-
-def _draw_pairs(figure: Any, pairs: list[Pair], n_across: int, lettering: Lettering) -> None:
-    """Draws two grids side by side for each pair of columns: real and synthetic rows."""
-    for place, part in enumerate(figure.subfigures(1, n_across, squeeze=False).ravel()):
-        if place < len(pairs):
-            _draw_pair(part, pairs[place], lettering)
-
-
-def _draw_pair(figure: Any, pair: Pair, lettering: Lettering) -> None:
-    from matplotlib.colors import LinearSegmentedColormap
-
-    half = (_TITLE_INCHES - 0.25) / 2
-    first, second = (_fitting(c.name, half, lettering) for c in pair.columns)
-    said = f"{_MEASURES[pair.measure]}: real {_measure(pair, pair.real)}"
-    figure.suptitle(
-        f"{first} × {second}", fontsize=_TITLE_FONT, fontweight="bold", color=_INK, parse_math=False
-    )
-    said = f"{said}, synthetic {_measure(pair, pair.synthetic)}"
-    figure.supxlabel(said, fontsize=_NOTE_FONT, color=_INK)
-    largest = float(pair.shares.max())
-    sides = zip(("real", "synthetic"), (_REAL_INK, SYNTHETIC), figure.subplots(1, 2), strict=True)
-    for number, (name, colour, panel) in enumerate(sides):
-        colours = LinearSegmentedColormap.from_list(name, ["white", colour])
-        grid = pair.shares[number].T ** 0.5
-        panel.imshow(grid, cmap=colours, vmin=0, vmax=largest**0.5, origin="lower", aspect="auto")
-        panel.set_xticks([])
-        panel.set_yticks([])
-        panel.set_xlabel(name, fontsize=_NOTE_FONT, color=_INK)
-        for spine in panel.spines.values():
-            spine.set_color(_FAINT)
-
-
-def _measure(pair: Pair, value: float) -> str:
-    sign = "+" if pair.measure == "tau" else ""
-    return f"{round(value, 2) + 0.0:{sign}.2f}".replace("-", "\N{MINUS SIGN}")
-
-
-def _write_heading(figure: Any, n_pairs: int, by_chance: float) -> None:
-    text = (
-        f"between columns: of {n_pairs:,} pairs those that differ most (chance alone makes up to "
-        f"{by_chance:.2f} in 19 of 20 pairs); darker cells have more rows"
-    )
-    figure.suptitle(text, x=0.01, ha="left", fontsize=_NOTE_FONT + 1.5, color=_INK)
 
 
 def _texts(columns: list[Column], *tables: pd.DataFrame) -> set[str]:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +16,6 @@ from gcvae_cli.client.errors import client_errors
 from gcvae_cli.errors import WrongUsageError
 from gcvae_cli.inputs import existing_file
 from gcvae_cli.outputs import opened_output
-from gcvae_cli.progress import Bar, training_note
 
 if TYPE_CHECKING:
     from gcvae_client import Client
@@ -100,14 +99,3 @@ def write_fetched(output: str, form: str, fetch: Callable[[Path], object]) -> No
                 return
             with gzip.GzipFile("", "wb", fileobj=stream, mtime=0) as packed:
                 shutil.copyfileobj(content, packed)
-
-
-def moved_by(bar: Bar) -> Callable[[dict[str, Any]], None]:
-    """Returns a function that takes a job as JSON and moves the progress bar to the job's
-    progress."""
-
-    def move(job: dict[str, Any]) -> None:
-        progress = job["progress"]
-        bar.move(progress["fraction"] or 0.0, training_note(progress) or str(job["status"]))
-
-    return move

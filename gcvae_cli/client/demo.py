@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from gcvae.figures.figures import require_matplotlib
-from gcvae_cli.client.connection import moved_by
 from gcvae_cli.client.errors import client_errors
 from gcvae_cli.errors import ServerError
 from gcvae_cli.outputs import opened_output, write_text
 from gcvae_cli.ports import free_port
-from gcvae_cli.progress import progress_bar
 from gcvae_client import Client, ClientError, NotFoundError
 
 Document = dict[str, Any]
@@ -37,7 +35,7 @@ finds its folder again."""
 _RESULTS = {
     "synthetic.csv": "as many synthetic rows as the table has",
     "scores.csv": "log-likelihood of each row of the table",
-    "comparison.png": "real vs synthetic: columns, and pairs of columns",
+    "comparison.png": "real vs synthetic, column by column",
     "dependencies.png": "dependencies between columns in synthetic rows",
     "dependencies.json": "the same as numbers",
     "dependencies-copula.png": "dependencies of the decoder's copula, given z",
@@ -219,8 +217,7 @@ def _train(
     model = client.train(dataset["id"], seed=seed, **{"report_share": _REPORT_SHARE, **settings})
     print(f"training  {model['id']} …", flush=True)
     try:
-        with progress_bar("training") as bar:
-            job = client.wait(model, moved_by(bar))
+        job = client.wait(model)
     except BaseException:
         with suppress(ClientError):
             client.cancel(model)
@@ -244,16 +241,8 @@ def _sample(client: Client, model: Document, rows: int, seed: int, output: Path)
 def _score(
     client: Client, model: Document, source: Path, encoding: str | None, seed: int, output: Path
 ) -> None:
-    with progress_bar("scoring") as bar:
-        client.score(
-            model["id"],
-            source,
-            encoding=encoding,
-            seed=seed,
-            format="csv",
-            to=output / "scores.csv",
-            on_progress=moved_by(bar),
-        )
+    options: Document = {"encoding": encoding, "seed": seed, "format": "csv"}
+    client.score(model["id"], source, to=output / "scores.csv", **options)
     print("scored    every row of the table", flush=True)
 
 
@@ -269,13 +258,11 @@ def _draw_maps(client: Client, model: Document, output: Path) -> None:
 def _report(client: Client, model: Document, output: Path) -> None:
     """Saves the report that follows training, or requests one if no rows were set aside."""
     place = output / "report.html"
-    with progress_bar("reporting") as bar:
-        move = moved_by(bar)
-        try:
-            client.report(model, to=place, on_progress=move)
-        except NotFoundError:
-            client.wait(client.make_report(model), move)
-            client.report(model, to=place)
+    try:
+        client.report(model, to=place)
+    except NotFoundError:
+        client.wait(client.make_report(model))
+        client.report(model, to=place)
     document = client.report(model)
     assert isinstance(document, dict)
     verdicts = (f"{part} {document[part]['verdict'].replace('_', ' ')}" for part in _PARTS)

@@ -15,7 +15,7 @@ import typer
 
 from gcvae.numerics.seeds import MAX_SEED, fresh_seed
 from gcvae_cli.assignments import parse_assignments
-from gcvae_cli.client.connection import KeyFile, connected, moved_by, write_fetched
+from gcvae_cli.client.connection import KeyFile, connected, write_fetched
 from gcvae_cli.errors import WrongUsageError
 from gcvae_cli.files import options as opt
 from gcvae_cli.files.conditions import number_of_rows, read_conditions
@@ -30,7 +30,6 @@ from gcvae_cli.outputs import (
     warn,
     write_text,
 )
-from gcvae_cli.progress import progress_bar
 from gcvae_cli.rules import report_rule
 
 if TYPE_CHECKING:
@@ -109,8 +108,7 @@ def train(
             dataset, name=name, preset=preset, seed=seed, device=device, **settings
         )
         _say(f"training {model['id']}; the training continues if this command ends")
-        with progress_bar(f"training on {dataset['name']}") as bar:
-            client.wait(model, moved_by(bar))
+        client.wait(model)
         model = client.model(model)
         if output is not None:
             write_fetched(output, "gcvae", lambda path: client.download_model(model, path))
@@ -297,15 +295,15 @@ def report(
     refuse_two_answers(output, as_json)
     form = format_of(output, opt.REPORT_FORMATS, standard_output="json")
     _check_model(model)
-    with connected(server, key_file) as client, progress_bar("reporting") as bar:
+    with connected(server, key_file) as client:
         if any(given is not None for given in (real, holdout, target, seed)):
             tables: dict[str, Any] = {
                 name: None if table is None else _dataset(client, table, None, encoding)
                 for name, table in (("dataset", real), ("holdout", holdout))
             }
             made = client.make_report(model, columns=target, seed=seed or 0, **tables)
-            client.wait(made, moved_by(bar))
-        document = client.report(model, on_progress=moved_by(bar))
+            client.wait(made)
+        document = client.report(model)
         write_fetched(output, form, lambda path: client.report(model, format=form, to=path))
     assert isinstance(document, dict)
     parts = {name: document[name] for name in ("fidelity", "utility", "likelihood", "privacy")}
@@ -372,11 +370,11 @@ def _write_table(
     server: str, key_file: Path | None, output: str, form: str, verb: str, model: str, *given: Any,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Calls the client's method `verb` and writes the returned table, with a progress bar."""
+    """Calls the client's method `verb` and writes the returned table."""
     _check_model(model)
-    with connected(server, key_file) as client, progress_bar(verb) as bar:
+    with connected(server, key_file) as client:
         call = getattr(client, verb)
-        options |= {"format": form.removesuffix(".gz"), "on_progress": moved_by(bar)}
+        options["format"] = form.removesuffix(".gz")
         write_fetched(output, form, lambda to: call(model, *given, to=to, **options))
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gcvae_cli.server.commands import DataDir, read_server_settings, server_errors
+from gcvae_cli.server.commands import DataDir, read_server_settings
+from gcvae_cli.server.records import opened_catalog
 
 if TYPE_CHECKING:
     from catalog import Catalog
@@ -71,16 +72,9 @@ def gc(
 @contextmanager
 def _connected(data_dir: DataDir) -> Iterator[tuple[Catalog, Store]]:
     """Context manager that yields the service's database (catalog) and its store of files."""
-    from catalog import Catalog
-    from catalog.database.migrate import check
     from models_store import open_store
 
-    settings = read_server_settings(home_dir=data_dir)
-    keys = settings.store_access_key, settings.store_secret_key
-    with server_errors():
-        check(settings.database())
-        catalog = Catalog(settings.database())
-        try:
-            yield catalog, open_store(settings.store(), *keys)
-        finally:
-            catalog.close()
+    with opened_catalog(data_dir) as catalog:
+        settings = read_server_settings(home_dir=data_dir)
+        keys = settings.store_access_key, settings.store_secret_key
+        yield catalog, open_store(settings.store(), *keys)

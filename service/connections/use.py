@@ -17,7 +17,7 @@ from service.bodies import RequestBody
 from service.connections.places import BucketPlace, DatabasePlace, Opened, Place, place_of
 from service.connections.work import Wanted, examine, fetch, store
 from service.errors import OutsideError, RequestError
-from service.http.uploads import Upload, table_name
+from service.http.uploads import Upload, plain_name
 from service.ingestion import table_format
 from service.resources import Resources
 from service.table_process import read_isolated
@@ -154,7 +154,7 @@ def read_table(
     limit = "connection_seconds"
     notes = read_isolated(work, file, resources.settings, mode="r+b", time_limit=limit)
     source = {name: value for name, value in vars(wanted).items() if value is not None}
-    key = None if body.key is None else table_name(body.key, ENDINGS)
+    key = None if body.key is None else plain_name(body.key, ENDINGS)
     return Upload(
         file,
         body.name or key or body.table or "query",

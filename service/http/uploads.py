@@ -27,9 +27,10 @@ from service.http.json_bodies import read_json
 from service.http.query_parameters import refuse_names
 from service.settings import ServiceSettings
 
-_FIELDS = ("file", "name", "schema", "encoding")
-_MODEL_FIELDS = ("file", "name")
 _FORM = "multipart/form-data"
+_TABLE = ("file", "name", "schema", "encoding"), "a CSV, .csv.gz or Parquet file"
+_MODEL = ("file", "name"), "a model file, as written by `gcvae train`"
+"""Fields of a form that uploads a file, and the file that is expected."""
 
 ENCODING = "text encoding, such as cp1252, latin-1 or utf-16; UTF-8 by default"
 
@@ -38,6 +39,9 @@ UPLOAD_TYPES = (_FORM, *TABLE_TYPES)
 
 DATASET_TYPES = (*UPLOAD_TYPES, ARCHIVE_TYPE)
 """Media types of request bodies that contain a table or a database."""
+
+MODEL_UPLOAD_TYPES = (_FORM, *MODEL_TYPES)
+"""Media types of request bodies that contain a model."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ async def received(
     readable: tuple[str, ...] = UPLOAD_TYPES,
     max_files: int = 1,
 ) -> AsyncIterator[Upload]:
-    """Context manager that receives a table or database as a form or as the body itself.
+    """Context manager that receives a table, database or model as a form or as the body itself.
 
     Args:
         readable: Accepted media types.
@@ -104,18 +108,20 @@ async def received(
             table.
         TooLargeError: The body exceeds its limit; raised while it is read.
     """
-    content_type, essence = _kind_of_body(request)
+    content_type = request.headers.get("Content-Type")
+    essence = (content_type or "").split(";")[0].strip().lower()
     if essence == _FORM:
+        expected = _MODEL if readable == MODEL_UPLOAD_TYPES else _TABLE
         async with _form(request, settings, max_files) as form:
             refuse_in_query(request)
             items = form.multi_items()
             files = [f for name, f in items if name == "file" and isinstance(f, UploadFile)]
             if max_files == 1 or len(files) < 2:
-                yield _from_form(items)
+                yield _from_form(items, expected)
                 return
             others = [(name, value) for name, value in items if name != "file"]
             with tempfile.TemporaryFile(prefix="gcvae-upload-") as joined:
-                upload = _from_form([*others, ("file", UploadFile(joined))])
+                upload = _from_form([*others, ("file", UploadFile(joined))], expected)
                 await run_in_threadpool(_join, files, joined)
                 yield upload
     elif essence in readable:
@@ -164,38 +170,6 @@ def refuse_in_query(request: Request) -> None:
         raise RequestError(Problem(message, "?encoding", expected=expected))
 
 
-@asynccontextmanager
-async def received_model(request: Request, settings: ServiceSettings) -> AsyncIterator[Upload]:
-    """Context manager that receives a model file as a form or as the body itself.
-
-    Raises:
-        MediaTypeError: The body has another media type.
-        RequestError: The form has no file, or unknown fields.
-        TooLargeError: The body exceeds its limit; raised while it is read.
-    """
-    content_type, essence = _kind_of_body(request)
-    if essence == _FORM:
-        async with request.form(max_files=1, max_part_size=settings.max_json_bytes) as form:
-            items = form.multi_items()
-            refuse_names((name for name, _ in items), _MODEL_FIELDS, "field", "/")
-            fields = dict(items)
-            file = _file(fields, "a model file, as written by `gcvae train`")
-            name = _text(fields, "name")
-            yield Upload(file.file, model_name(file.filename) if name is None else name, None)
-    elif essence in MODEL_TYPES:
-        with tempfile.TemporaryFile(prefix="gcvae-upload-") as bare:
-            await _receive_body(request, bare)
-            yield Upload(bare, request.query_params.get("name"), None, "?")
-    else:
-        raise MediaTypeError(content_type, (_FORM, *MODEL_TYPES))
-
-
-def _kind_of_body(request: Request) -> tuple[str | None, str]:
-    """Returns (Content-Type header, media type in lower case without parameters)."""
-    content_type = request.headers.get("Content-Type")
-    return content_type, (content_type or "").split(";")[0].strip().lower()
-
-
 async def _receive_body(request: Request, file: BinaryIO) -> None:
     held: list[bytes] = []
     n_held = 0
@@ -208,13 +182,18 @@ async def _receive_body(request: Request, file: BinaryIO) -> None:
     await run_in_threadpool(file.writelines, held)
 
 
-def _from_form(items: list[tuple[str, UploadFile | str]]) -> Upload:
+def _from_form(
+    items: list[tuple[str, UploadFile | str]], expected: tuple[tuple[str, ...], str]
+) -> Upload:
     fields = dict(items)
-    refuse_names((name for name, _ in items), _FIELDS, "field", "/")
-    file = _file(fields, "a CSV, .csv.gz or Parquet file")
+    refuse_names((name for name, _ in items), expected[0], "field", "/")
+    file = fields.get("file")
+    if not isinstance(file, UploadFile):
+        problem = Problem("the form contains no file", "/file", expected=expected[1])
+        raise RequestError(problem)
     name = _text(fields, "name")
     if name is None and file.filename:
-        name = table_name(file.filename)
+        name = plain_name(file.filename)
     schema = _read_schema(_text(fields, "schema"))
     encoding = checked_encoding(_text(fields, "encoding"), "/encoding")
     return Upload(file.file, name, schema, encoding=encoding)
@@ -232,14 +211,6 @@ def _join(files: list[UploadFile], target: BinaryIO) -> None:
     write_archive(target, [(name, copied(by_name[name])) for _, name in sorted(of_tables.items())])
 
 
-def _file(fields: dict[str, UploadFile | str], expected: str) -> UploadFile:
-    """Returns the field `file` of a form; raises RequestError if there is none."""
-    file = fields.get("file")
-    if not isinstance(file, UploadFile):
-        raise RequestError(Problem("the form contains no file", "/file", expected=expected))
-    return file
-
-
 def _text(fields: dict[str, UploadFile | str], name: str) -> str | None:
     value = fields.get(name)
     if isinstance(value, UploadFile):
@@ -247,31 +218,17 @@ def _text(fields: dict[str, UploadFile | str], name: str) -> str | None:
     return value
 
 
-def table_name(filename: str, endings: Sequence[str] = ()) -> str:
-    r"""Returns the name of a table's file without folders and extensions.
+def plain_name(filename: str, endings: Sequence[str] = ()) -> str:
+    r"""Returns the name of a file without folders and extensions.
 
     Args:
         endings: Extensions besides those of uploads.
 
-    >>> table_name("C:\\data\\adult.train.csv.gz")
-    'adult.train'
+    >>> plain_name("C:\\data\\adult.train.csv.gz"), plain_name("../models/adult.gcvae")
+    ('adult.train', 'adult')
     """
-    return _without(filename, (".zip", ".gz", ".csv", ".parquet", *endings))
-
-
-def model_name(filename: str | None) -> str | None:
-    """Returns the name of a model's file without folders and extension; None stays None.
-
-    >>> model_name("../models/adult.gcvae")
-    'adult'
-    """
-    return None if filename is None else _without(filename, (".gcvae",))
-
-
-def _without(filename: str, endings: tuple[str, ...]) -> str:
-    """Returns a file's name without folders and these endings, which are removed in order."""
     name = PurePath(filename.replace("\\", "/")).name
-    for ending in endings:
+    for ending in (".zip", ".gz", ".csv", ".parquet", ".gcvae", *endings):
         name = name.removesuffix(ending)
     return name
 

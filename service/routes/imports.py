@@ -21,7 +21,7 @@ from service.http.idempotency import IdempotencyKey, fingerprint, once
 from service.http.json_bodies import JsonRoute
 from service.http.negotiation import form_or_file, query_parameter
 from service.http.query_parameters import checked_name
-from service.http.uploads import Upload, received_model
+from service.http.uploads import MODEL_UPLOAD_TYPES, Upload, received
 from service.ingestion import check_levels, check_size
 from service.inline.work import examine_model
 from service.quotas import require_storage
@@ -46,7 +46,7 @@ async def import_model(
     """Import a model file of `gcvae train` or `gcvae clone --model`, or one downloaded from a
     service. The model is tried out first and can be used at once. It has no dataset and no job.
     """
-    async with received_model(request, resources.settings) as upload:
+    async with received(request, resources.settings, MODEL_UPLOAD_TYPES) as upload:
         sha256 = await run_in_threadpool(upload.sha256)
 
         def keep() -> ModelBody:

@@ -18,7 +18,6 @@ from gcvae.figures.figures import save_figure
 from gcvae.figures.fonts import FontWarning
 from gcvae.schema.columns import TableSchema
 from gcvae_cli.client.comparison import draw_comparison
-from gcvae_cli.client.comparison_pairs import pairs_that_differ_most
 
 NOWHERE = chr(0x10F0F0)  # in a private area: no font has it
 NAMES = ["price", f"{NOWHERE}\n", r"$\frac$", "größe"]
@@ -107,25 +106,6 @@ def test_no_text_leaves_the_sheet_or_lies_on_another(monkeypatch: pytest.MonkeyP
         assert min(overlap) < 1.5, f"{one!r} lies on {other!r}"
 
 
-def test_the_pairs_that_differ_most_are_found_with_their_measure_in_both_tables() -> None:
-    table, schema = long_table()
-    columns = [column for column in schema if column.is_modelled]
-    broken = table.copy()
-    for name in (LONG[0], LONG[4]):
-        broken[name] = table[name].sample(frac=1.0, random_state=1).to_numpy()
-    pairs = pairs_that_differ_most(columns, table, broken, most=2)
-    named = [{column.name for column in pair.columns} for pair in pairs]
-    assert sorted(named, key=str) == sorted([{LONG[0], LONG[1]}, {LONG[0], LONG[2]}], key=str)
-    for pair in pairs:
-        assert pair.measure == ("V" if LONG[1] in {c.name for c in pair.columns} else "tau")
-        assert abs(pair.real) > 0.25
-        assert abs(pair.synthetic) < 0.15
-        assert pair.shares.sum(axis=(1, 2)) == pytest.approx([1.0, 1.0])
-    alike = pairs_that_differ_most(columns, table, table, most=9)
-    assert len(alike) == 9
-    assert all(pair.difference == 0.0 for pair in alike)
-
-
 @pytest.mark.parametrize("names", [LONG[:1], LONG[3:4], LONG[1:3]])
 def test_tables_of_one_column_and_of_two_are_compared(names: list[str]) -> None:
     table, schema = long_table()
@@ -135,17 +115,3 @@ def test_tables_of_one_column_and_of_two_are_compared(names: list[str]) -> None:
         warnings.simplefilter("ignore", FontWarning)
         draw_comparison(table[names], table[names], part, picture)
     assert picture.getvalue().startswith(b"\x89PNG")
-
-
-def test_the_picture_says_what_each_table_has_between_its_columns() -> None:
-    table, schema = long_table()
-    broken = table.copy()
-    broken[LONG[0]] = table[LONG[0]].sample(frac=1.0, random_state=1).to_numpy()
-    pictures = []
-    for synthetic in (table, broken):  # column by column both are the same
-        picture = io.BytesIO()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FontWarning)
-            draw_comparison(table, synthetic, schema, picture)
-        pictures.append(picture.getvalue())
-    assert pictures[0] != pictures[1]
