@@ -56,7 +56,8 @@ def made(service: Running, outside: str) -> dict[str, list[str]]:
     Args:
         outside: URL of a receiver of webhooks.
     """
-    model = train(service, _TABLE)
+    number = secrets.randbelow(10**9)  # calls cap the privacy loss of a table for good
+    model = train(service, _TABLE + b"%d.5,4,petrol,no\n" % number)
     results, jobs = [], [model["job_id"]]
     for name, body in _LONG.items():
         answer = service.http.post(f"/v1/models/{model['id']}/{name}", **body)
@@ -70,7 +71,7 @@ def made(service: Running, outside: str) -> dict[str, list[str]]:
         assert answer.status_code in (201, 202), answer.text
         return str(answer.json()["id"])
 
-    tag, dataset = secrets.token_hex(4), model["dataset_id"]
+    tag, dataset = f"shop-{number}", model["dataset_id"]
     schedule = one("schedules", name=tag, cron="0 3 1 1 *", dataset_id=dataset)
     webhook = one("webhooks", url=outside)
     return {

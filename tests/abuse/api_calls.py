@@ -106,16 +106,16 @@ class Campaign:
                 campaign.judge(case, response, "sequence")
 
         chosen = settings(
-            max_examples=n_sequences,
+            max_examples=1,  # each in a run of its own: answers depend on what others have made
             stateful_step_count=n_steps,
             deadline=None,
             database=None,
             phases=[Phase.generate],
             suppress_health_check=[*HealthCheck],
         )
-        Machine.TestCase.settings = chosen
-        seed(self.number)(Machine.TestCase)
-        Machine.run(settings=chosen)
+        for number in range(n_sequences):
+            seed(f"{self.number} {number}")(Machine)
+            Machine.run(settings=chosen)
 
     def _schema(self) -> BaseSchema:
         return schemathesis.openapi.from_url(f"{self.url}/openapi.json")

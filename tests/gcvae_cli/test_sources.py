@@ -83,7 +83,9 @@ def test_a_table_of_a_database_is_learned_and_written_back(
     pd.testing.assert_frame_equal(from_database, from_file, check_dtype=False, check_exact=True)
 
     scored = str(tmp_path / "scores.csv")
-    query = "SELECT * FROM orders WHERE n < CAST(3 AS int) AND (stadt IS NULL OR stadt NOT LIKE '%:x%')"
+    query = (
+        "SELECT * FROM orders WHERE n < CAST(3 AS int) AND (stadt IS NULL OR stadt NOT LIKE '%:x%')"
+    )
     assert main(["score", model, url, "--query", query, "-o", scored]) == 0
     assert len(pd.read_csv(scored)) == (table()["n"] < 3).sum()
 

@@ -81,7 +81,7 @@ def test_a_line_that_takes_its_time_stays_before_those_that_came_later(tmp_path:
 def test_every_call_that_changes_something_has_a_line(service: Running) -> None:
     document = service.http.get("/openapi.json").json()["paths"].items()
     calls = [(m.upper(), path) for path, item in document for m in item if m != "get"]
-    assert len(calls) > 40
+    assert len(calls) >= 40
     assert not {method for method, _ in calls} & set(SAFE_METHODS)
     asked = {}
     for method, path in calls:
