@@ -73,7 +73,7 @@ def made(service: Running, outside: str) -> dict[str, list[str]]:
 
     tag, dataset = f"shop-{number}", model["dataset_id"]
     schedule = one("schedules", name=tag, cron="0 3 1 1 *", dataset_id=dataset)
-    webhook = one("webhooks", url=outside)
+    webhook = one("webhooks", url=f"{outside}/{number}")
     return {
         "model_id": [model["id"]],
         "dataset_id": [dataset],
