@@ -338,7 +338,7 @@ def _sql_types(path: Path, dialect: str) -> dict[str, sa.types.TypeEngine[Any]]:
             kinds[field.name] = (
                 sqlite.DATETIME(truncate_microseconds=whole)  # type: ignore[no-untyped-call]
                 if dialect == "sqlite"
-                else mysql.DATETIME(fsp=0 if whole else 6)  # type: ignore[no-untyped-call]
+                else mysql.DATETIME(fsp=0 if whole else 6)
             )
     return kinds
 
