@@ -244,6 +244,9 @@ def name(places: Places, request: pytest.FixtureRequest) -> Iterator[str]:
     yield request.param
     if request.param == "maria":
         places.http.delete("/v1/connections/maria")
+    if request.param == "lite":
+        with closing(sqlite3.connect(places.folder / "files/shop.sqlite")) as lite:
+            lite.execute("DROP TABLE drawn_back")
 
 
 def test_a_table_is_trained_and_written_back_as_that_of_the_file_to_the_bit(
