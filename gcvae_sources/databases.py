@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import sqlalchemy as sa
-from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects import mysql, sqlite
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
 from gcvae.arrays import TIMES
@@ -197,7 +197,7 @@ def _reading_only(connection: sa.Connection) -> sa.Connection:
     database can."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA query_only = ON")
-    if connection.dialect.name in ("mysql", "mariadb"):
+    if connection.dialect.name in _MYSQL:
         connection.exec_driver_sql("SET SESSION TRANSACTION READ ONLY")
     if connection.dialect.name == "postgresql":
         return connection.execution_options(postgresql_readonly=True)
@@ -328,14 +328,18 @@ _WHOLE_NUMBERS = {
 
 
 def _sql_types(path: Path, dialect: str) -> dict[str, sa.types.TypeEngine[Any]]:
-    """Returns types by column for SQLite, which stores times as text: without fractions of seconds
-    if no cell has any."""
+    """Returns types of the columns with times for SQLite, which stores them as text, and MySQL:
+    with fractions of seconds only if a cell has any."""
     kinds: dict[str, sa.types.TypeEngine[Any]] = {}
-    for field in pq.read_schema(path) if dialect == "sqlite" else ():
+    for field in pq.read_schema(path) if dialect in ("sqlite", *_MYSQL) else ():
         if pa.types.is_timestamp(field.type):
             cells = pq.read_table(path, columns=[field.name])[0].to_pandas()
             whole = cells.dropna().dt.floor("s").equals(cells.dropna())
-            kinds[field.name] = sqlite.DATETIME(truncate_microseconds=whole)  # type: ignore[no-untyped-call]
+            kinds[field.name] = (
+                sqlite.DATETIME(truncate_microseconds=whole)  # type: ignore[no-untyped-call]
+                if dialect == "sqlite"
+                else mysql.DATETIME(fsp=0 if whole else 6)
+            )
     return kinds
 
 
@@ -346,22 +350,32 @@ def _written_database(
     """Context manager that opens a database to write to, and converts its errors to a
     TargetError."""
     try:
-        with closing_engine(
-            sa.create_engine(_parsed(url), connect_args={**connect_args})
-        ) as engine:
+        with closing_engine(_new_engine(_parsed(url), connect_args)) as engine:
             yield engine
     except (SQLAlchemyError, ValueError, ModuleNotFoundError, sqlite3.Error) as error:
         raise TargetError(f"{title or _shown(url)}: {_reason(error)}") from error
 
 
 def _parsed(url: str | sa.URL) -> sa.URL:
-    """Returns the parsed URL, with the driver of PostgreSQL that gcvae's server uses if the URL
-    names none."""
+    """Returns the parsed URL, with the driver that gcvae's server uses if the URL names none."""
     parsed = sa.make_url(url)
     if "@" in (parsed.host or ""):
         raise SourceError("the user name or password of the URL contains @; write it as %40")
-    is_bare = parsed.drivername in ("postgresql", "postgres")
-    return parsed.set(drivername="postgresql+psycopg") if is_bare else parsed
+    return parsed.set(drivername=_DRIVERS.get(parsed.drivername, parsed.drivername))
+
+
+_MYSQL = ("mysql", "mariadb")
+_DRIVERS = {
+    "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg",
+    "mysql": "mysql+pymysql", "mariadb": "mysql+pymysql",
+}  # fmt: skip
+
+
+def _new_engine(url: sa.URL, connect_args: Mapping[str, Any]) -> sa.Engine:
+    arguments = {**connect_args}
+    if url.password is not None and url.get_driver_name() == "pymysql":
+        arguments["password"] = url.password.encode()  # else it is sent as Latin-1
+    return sa.create_engine(url, connect_args=arguments)
 
 
 def _engine(
@@ -372,7 +386,7 @@ def _engine(
     parsed = _parsed(url)
     if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
         raise SourceError(f"{title or parsed.database}: there is no such file")
-    return sa.create_engine(parsed, connect_args={**connect_args})
+    return _new_engine(parsed, connect_args)
 
 
 def _shown(url: str | sa.URL) -> str:

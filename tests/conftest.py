@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tests.lengths import AT_LENGTH, TIMES
-from tests.servers.servers import PostgresServer
+from tests.servers.servers import MariaDBServer, PostgresServer, ServerError
 from tests.wordings import WORDINGS
 
 _REPOSITORY = Path(__file__).resolve().parents[1]
@@ -70,6 +70,17 @@ def data_dir() -> Path:
 def postgres_server() -> Iterator[PostgresServer]:
     """A PostgreSQL server for all tests that neither stop it nor set it up."""
     with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb_server() -> Iterator[MariaDBServer]:
+    """A MariaDB server for all tests; without one on the machine they are skipped."""
+    try:
+        server = MariaDBServer()
+    except ServerError as error:
+        pytest.skip(str(error))
+    with server:
         yield server
 
 

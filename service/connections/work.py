@@ -186,8 +186,6 @@ def _driven(
             arguments["sslmode"] = "require"
     else:
         arguments["local_infile"] = False  # a server could ask for files of this machine
-        if opened.password is not None:
-            arguments["password"] = opened.password.encode()  # else it is sent as Latin-1
         if is_public:
             arguments["ssl"] = ssl.create_default_context()
     return url, arguments

@@ -136,13 +136,19 @@ export function pause(milliseconds, signal) {
 /** Returns the response with the rows; if it is 202, waits for the job and downloads its result. */
 export async function rowsOf(response, path, signal, onJob) {
   if (response.status !== 202) return response;
+  const result = await resultOf(response, signal, onJob);
+  return ask(`${path}/${result.id}/content`, { signal });
+}
+
+/** Returns the result of a job that a response has queued, after the job has succeeded. */
+export async function resultOf(response, signal, onJob) {
   const result = await response.json();
   const job = await follow(result.job_id, signal, onJob);
   if (job.status !== "succeeded") {
     const title = job.status === "failed" ? "The job failed" : "The job was cancelled";
     throw new Problem({ title, detail: job.error?.message ?? "The job stopped without an error message. Try again; if it fails again, tell the operator.", status: 0, job_id: job.id });
   }
-  return ask(`${path}/${result.id}/content`, { signal });
+  return result;
 }
 
 /** Lets the browser save a blob as a file with this name. */

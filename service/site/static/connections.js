@@ -1,6 +1,6 @@
 // The page of connections: databases, buckets and web servers from which tables are read; and the form that reads one.
 
-import { ask, read } from "./api.js";
+import { ask, read, resultOf } from "./api.js";
 import { deleteButton, head, submitting, when, workButton } from "./components.js";
 import { fill, h } from "./elements.js";
 import { many } from "./words.js";
@@ -69,6 +69,37 @@ export function sourceInputs(connections) {
   const fields = [["Connection", which], ["Read a", kind], ["Name, statement or path", what]].map(([text, input]) => h("label.field", {}, text, input));
   return [fields, () => ({ connection: which.value, [kind.value]: what.value.trim() })];
 }
+
+/** Returns the inputs that name where a sample is written, and a function that returns the target as the API takes it; null for the connection "". */
+export function targetInputs(connections, modes) {
+  const which = h("select", {}, connections.filter(isWritable).map((one) => h("option", { value: one.name, "data-url": one.url }, one.title ?? one.name)));
+  const what = h("input", { maxlength: 200, autocomplete: "off", spellcheck: false });
+  const mode = h("select", {}, modes.map(([value, text]) => h("option", { value }, text)));
+  const fields = [["Write it to", which], ["Table or path", what], ["If it exists", mode]].map(([text, input]) => h("label.field", {}, text, input));
+  return [fields, () => {
+    if (!which.value) return null;
+    const kind = /^s3:/i.test(which.selectedOptions[0].dataset.url) ? "key" : "table";
+    return { connection: which.value, [kind]: what.value.trim() || null, if_exists: mode.value };
+  }];
+}
+
+/** Shows a form that generates rows and writes them to a connection, if there is one. `request(format)` returns the body of the request for a sample, in the chosen format unless one is given. */
+export async function showTarget(place, model, told, signal, request) {
+  const { items } = await read("/v1/connections?limit=100", { signal });
+  if (!items.some(isWritable)) return;
+  const [fields, target] = targetInputs(items, [["fail", "Refuse"], ["append", "Append"], ["replace", "Replace"]]);
+  const button = h("button", { type: "submit" }, "Generate and write");
+  const onsubmit = submitting(button, told, async () => {
+    const json = target();
+    const response = await ask(`/v1/models/${model.id}/samples`, { method: "POST", json: { ...request("table" in json ? "parquet" : undefined), job: true }, signal });
+    const sample = await resultOf(response, signal, (job) => fill(told, h("p.soft", { role: "status" }, `Generating rows in a job: ${job.status}`)));
+    const written = await read(`/v1/samples/${sample.id}/export`, { method: "POST", json, signal });
+    fill(told, h("p.note.calm", { role: "status" }, `${many(written.rows, "synthetic row")} written to ${written.connection}.`));
+  });
+  fill(place, h("form.row.foot", { onsubmit, "aria-label": "Write to a connection" }, fields, button));
+}
+
+const isWritable = ({ url }) => !/^https?:/i.test(url);
 
 /** Returns a form that makes a dataset of a table of a connection; null if there are no connections. */
 export function sourceForm(connections, go) {

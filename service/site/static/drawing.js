@@ -2,14 +2,16 @@
 
 import { ask, bodyOf, rowsOf, save } from "./api.js";
 import { pressed, segments } from "./components.js";
+import { showTarget } from "./connections.js";
 import { fill, h, say } from "./elements.js";
 import { many, percent } from "./words.js";
 import { csvObjects, rowTable } from "./rows.js";
 
 const PREVIEW_ROWS = 12;
 
-export function show({ place, model, signal }) {
+export async function show({ place, model, signal }) {
   const told = h("div.stack");
+  const writing = h("div");
   const made = new Set(model.record.splits.map((split) => split.entities));
   const names = Object.keys(model.record.tables).filter((name) => !made.has(name));
   let by = "scale";
@@ -47,7 +49,8 @@ export function show({ place, model, signal }) {
     h("div.row", {}, segments("Size", [["scale", "By scale"], ["parents", "Set the number of parent rows"]], by, (value) => { by = value; showAmount(); })),
     h("div.row.foot", {}, amount, h("label.field", {}, "Seed", seed), h("label.field", {}, "Table", table), h("label.field", {}, "File format", format),
       h("button", { type: "button", onclick: preview }, "Preview"), h("button.main", { type: "button", onclick: download }, "Generate and download")),
-    told);
+    writing, told);
+  await showTarget(writing, model, told, signal, (type = format.value) => ({ ...body(), format: type }));
 }
 
 function seedLine(seed) {

@@ -1,8 +1,9 @@
-// The section of a model's page that generates rows: their number, conditions and target shares, a preview, and the download.
+// The section of a model's page that generates rows: their number, conditions and target shares, a preview, the download, and the writing to a connection.
 
 import { ask, bodyOf, parsed, rowsOf, save } from "./api.js";
 import { pressed } from "./components.js";
 import { balanceForm, conditionForm } from "./conditions.js";
+import { showTarget } from "./connections.js";
 import { fill, h, say } from "./elements.js";
 import { rowTable } from "./rows.js";
 import { count, figure, many, percent, written } from "./words.js";
@@ -10,8 +11,9 @@ import { count, figure, many, percent, written } from "./words.js";
 const PREVIEW = 12;
 const TYPES = { csv: "CSV", parquet: "Parquet", jsonl: "JSON lines" };
 
-export function show({ place, model, signal }) {
+export async function show({ place, model, signal }) {
   const preview = h("div.stack");
+  const writing = h("div");
   const rows = h("input", { type: "number", min: 1, value: Math.min(model.record?.rows ?? 1000, 100_000), required: true });
   const seed = h("input", { type: "number", min: 0, placeholder: "random" });
   const format = h("select", {}, Object.entries(TYPES).map(([value, text]) => h("option", { value }, text)));
@@ -22,6 +24,7 @@ export function show({ place, model, signal }) {
     if (seed.value !== "") body.seed = Number(seed.value);
     return body;
   };
+  const whole = (type = format.value) => asked({ rows: Number(rows.value), format: type });
   const draw = async (body) => {
     const response = await ask(`/v1/models/${model.id}/samples`, { method: "POST", json: body, signal });
     const done = await rowsOf(response, "/v1/samples", signal, (job) => fill(preview, h("p.soft", { role: "status" }, `Generating rows in a job: ${job.status}, ${percent(job.progress.fraction ?? 0)}`)));
@@ -34,7 +37,7 @@ export function show({ place, model, signal }) {
     say(`${drawn.length} synthetic rows are shown.`);
   });
   const download = (event) => pressed(event.target, preview, async () => {
-    const [response, done] = await draw(asked({ rows: Number(rows.value), format: format.value }));
+    const [response, done] = await draw(whole());
     save(await bodyOf(done, "blob"), `${model.name}-synthetic.${format.value}`);
     fill(preview, h("p.note.calm", { role: "status" }, `${many(Number(rows.value), "synthetic row")} downloaded. ${facts(response)}`));
   });
@@ -43,7 +46,8 @@ export function show({ place, model, signal }) {
     h("section.card.stack", { "aria-label": "Target shares" }, h("h3", {}, "Target shares"), h("p.soft", {}, "Set the shares of the categories of one column. The other columns keep their dependence on it."), balance.element)),
   h("div.row.foot", {}, h("label.field", {}, "Rows", rows), h("label.field", {}, "Seed", seed), h("label.field", {}, "File format", format),
     h("button", { type: "button", onclick: showPreview }, "Preview"), h("button.main", { type: "button", onclick: download }, "Generate and download")),
-  preview);
+  writing, preview);
+  await showTarget(writing, model, preview, signal, whole);
 }
 
 /** Returns sentences on the seed and on the probability of the conditions, from the response headers. */

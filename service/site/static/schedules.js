@@ -2,7 +2,7 @@
 
 import { ask, pause, read } from "./api.js";
 import { dataTable, deleteButton, findingList, head, status, submitting, when, workButton } from "./components.js";
-import { sourceInputs } from "./connections.js";
+import { sourceInputs, targetInputs } from "./connections.js";
 import { fill, h } from "./elements.js";
 import { count, exactTime } from "./words.js";
 
@@ -34,17 +34,12 @@ function form(connections, told, draw) {
   const [source, given] = sourceInputs(connections);
   const preset = h("input", { required: true, value: "default", spellcheck: false });
   const rows = h("input", { type: "number", min: 1 });
-  const where = h("select", {}, h("option", { value: "" }, "Nowhere"), connections.map((one) => h("option", { value: one.name, "data-url": one.url }, one.name)));
-  const target = h("input", { maxlength: 200, spellcheck: false });
-  const how = h("select", {}, h("option", { value: "replace" }, "Replace"), h("option", { value: "append" }, "Append"));
+  const [target, writtenTo] = targetInputs([{ name: "", url: "", title: "Nowhere" }, ...connections], [["replace", "Replace"], ["append", "Append"]]);
   const button = h("button.main", { type: "submit" }, "Add schedule");
   const onsubmit = submitting(button, told, async () => {
     const json = { name: name.value.trim(), cron: cron.value.trim(), time_zone: zone.value.trim(), source: given(), training: { preset: preset.value.trim() } };
     if (rows.value) json.sample = { rows: Number(rows.value), format: "parquet" };
-    if (where.value) {
-      const kind = /^s3:/i.test(where.selectedOptions[0].dataset.url) ? "key" : "table";
-      json.export = { connection: where.value, [kind]: target.value.trim() || null, if_exists: how.value };
-    }
+    if (writtenTo()) json.export = writtenTo();
     await ask("/v1/schedules", { method: "POST", json });
     name.value = "";
     await draw();
@@ -52,7 +47,7 @@ function form(connections, told, draw) {
   return h("form.card.stack", { onsubmit },
     h("div.row", {}, field("Name", name), field("Times (cron)", cron), field("Time zone", zone)),
     h("div.row", {}, source),
-    h("div.row", {}, field("Preset", preset), field("Rows of the sample", rows), field("Write it to", where), field("Table or path", target), field("If it exists", how)),
+    h("div.row", {}, field("Preset", preset), field("Rows of the sample", rows), target),
     h("div.row", {}, button));
 }
 

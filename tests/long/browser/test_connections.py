@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from tests.gcvae_cli.test_sources import table
 from tests.long.browser.conftest import PHONE, Watched
-from tests.running_service import OUTSIDE, Running, running, settings_in
+from tests.running_service import OUTSIDE, Running, running, settings_in, train, working
 from tests.servers.servers import PostgresServer
 
 
@@ -74,4 +74,41 @@ def test_a_connection_is_added_tested_read_and_deleted(
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page.get_by_text("There are no connections.")).to_be_visible()
+    watched.assert_well()
+
+
+@pytest.mark.parametrize("look", [{}, {"viewport": PHONE, "color_scheme": "dark"}])
+def test_generated_rows_are_written_to_a_connection(
+    watch: Callable[..., Watched],
+    service: Running,
+    postgres: PostgresServer,
+    look: dict[str, object],
+) -> None:
+    model = train(service, table().to_csv(index=False).encode())
+    watched = watch(service, expected=("/export",), **look)
+    page = watched.page
+    watched.go(f"/models/{model['id']}/sample")
+    expect(page.get_by_role("button", name="Generate and download")).to_be_visible()
+    expect(page.get_by_role("button", name="Generate and write")).to_have_count(0)
+    url = f"postgresql://gcvae@127.0.0.1:{postgres.port}/shop"
+    for name, place in (("web", "http://127.0.0.1/"), ("shop", url)):
+        made = service.http.post("/v1/connections", json={"name": name, "url": place})
+        assert made.status_code == 201, made.text
+
+    watched.go(f"/models/{model['id']}/sample")
+    assert page.get_by_label("Write it to").inner_text().split() == ["shop"]
+    page.get_by_label("Rows", exact=True).fill("30")
+    page.get_by_label("Table or path").fill("orders")
+    with working(service):
+        page.get_by_role("button", name="Generate and write").click()
+        expect(page.get_by_role("alert")).to_contain_text("the database has the table 'orders'")
+        watched.assert_accessible()
+        name = f"drawn_{len(look)}"
+        page.get_by_label("Table or path").fill(name)
+        page.get_by_role("button", name="Generate and write").click()
+        expect(page.get_by_text("30 synthetic rows written to shop.")).to_be_visible()
+    engine = sa.create_engine(url.replace("postgresql", "postgresql+psycopg"))
+    with engine.connect() as connection:
+        assert connection.scalar(sa.text(f"SELECT count(*) FROM {name}")) == 30
+    engine.dispose()
     watched.assert_well()

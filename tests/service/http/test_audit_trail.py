@@ -1,8 +1,9 @@
-"""Lines of the audit log stand in the order in which the answers were over."""
+"""Every call that changes something has a line in the audit log, in the order of the answers."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from catalog.access.audit import Audit
 from catalog.database.engine import Database
 from catalog.database.migrate import upgrade
 from catalog.records import AuditEntry, Deed
+from service.access import SAFE_METHODS
 from service.http.audit_trail import AuditTrail
+from tests.running_service import Running
 
 
 class _SlowAtFirst(Audit):
@@ -73,3 +76,21 @@ def test_a_line_that_takes_its_time_stays_before_those_that_came_later(tmp_path:
     assert [entry.subject for entry in audit.entries()] == [f"/v1/things/{n}" for n in range(4)]
     assert audit.first_break() is None
     database.close()
+
+
+def test_every_call_that_changes_something_has_a_line(service: Running) -> None:
+    document = service.http.get("/openapi.json").json()["paths"].items()
+    calls = [(m.upper(), path) for path, item in document for m in item if m != "get"]
+    assert len(calls) >= 40
+    assert not {method for method, _ in calls} & set(SAFE_METHODS)
+    asked = {}
+    for method, path in calls:
+        answer = service.http.request(method, re.sub(r"{\w+}", "none", path), json={})
+        asked[answer.headers["X-Request-ID"]] = (f"{method} {path}", answer.status_code)
+    told: dict[str | None, tuple[str, int]] = {}
+    until = time.monotonic() + 20
+    while not asked.keys() <= told.keys():  # a line is written after the answer
+        assert time.monotonic() < until, [c for r, c in asked.items() if r not in told]
+        entries = service.catalog.audit.entries()
+        told = {entry.request_id: (entry.action, entry.status) for entry in entries}
+    assert {request: told[request] for request in asked} == asked
