@@ -20,7 +20,8 @@ from gcvae.arrays import Numbers
 from gcvae.files.typed_columns import TypedTable, rows_at
 from gcvae.rules.predictions import Prediction, quantities
 from gcvae.schema.columns import Column, TableSchema
-from gcvae.schema.rules import Rule
+from gcvae.schema.expressions import quoted_name
+from gcvae.schema.rules import Rule, Tables
 
 SAMPLE_ROWS = 5_000
 LEAST_ROWS = 20
@@ -105,8 +106,18 @@ class RowSample:
 
         Shape: (n,) each.
         """
-        both = pd.concat([self.training.frame, self.validation.frame])
-        return {str(name): pd.factorize(both[name])[0] for name in both}
+        return {str(name): pd.factorize(self.frame[name])[0] for name in self.frame}
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """Rows of both halves; those of `training` come first."""
+        return pd.concat([self.training.frame, self.validation.frame])
+
+    @cached_property
+    def numbers(self) -> dict[str, Numbers]:
+        """Columns of numbers and dates in both halves, as in `Half.numbers`."""
+        one, other = self.training.numbers, self.validation.numbers
+        return {name: np.concatenate([one[name], other[name]]) for name in one.keys() & other}
 
     @cached_property
     def numeric(self) -> tuple[Column, ...]:
@@ -195,7 +206,18 @@ class Agreement:
     def is_significant(self, n_tried: int) -> bool:
         """Returns whether the gain in nats, summed over rows, exceeds what the best of `n_tried`
         rules gains by chance."""
-        return self.rows >= LEAST_ROWS and self.rows * self.nats > _LEAST_NATS + math.log(n_tried)
+        return self.rows >= LEAST_ROWS and self.rows * self.nats > least_nats(n_tried)
+
+
+def least_nats(n_tried: int) -> float:
+    """Returns the gain over chance, in nats summed over rows, that the best of `n_tried` rules
+    reaches by chance with probability exp(-12) at most."""
+    return _LEAST_NATS + math.log(max(n_tried, 1))
+
+
+def equality(column: Column, text: str, tables: Tables | None = None) -> Rule:
+    """Returns the found rule that a column equals an expression."""
+    return Rule(f"{quoted_name(column.name)} == {text}", source="found", tables=tables or {})
 
 
 def most_frequent(values: npt.NDArray[Any]) -> Any:

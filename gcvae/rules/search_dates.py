@@ -21,6 +21,7 @@ from gcvae.rules.row_sample import (
     Candidate,
     RowSample,
     column_medians,
+    equality,
     most_frequent,
     validated,
 )
@@ -109,7 +110,7 @@ def _matching(
                     predicted[text] = numbers_of(text, half.frame, sample.schema)
                 share = share_equal(half.numbers[name], predicted[text])
                 if share >= LEAST_SHARE:
-                    yield Rule(f"{quoted_name(name)} == {text}", source="found"), share
+                    yield equality(sample.schema[name], text), share
 
 
 def part_texts(date: Column, part: str, zone: str | None = None) -> list[str]:
@@ -193,7 +194,7 @@ def find_clocks(sample: RowSample) -> list[Candidate]:
                 continue
             of = f"{quoted_name(start.name)}, {quoted_name(column.name)}"
             of += ", 2400" if y.maximum == 2400 else ""
-            found.append(Rule(f"{quoted_name(y.name)} == clock({of})", source="found"))
+            found.append(equality(y, f"clock({of})"))
     return list(validated(found, sample, n_tried, LEAST_SHARE))
 
 
@@ -214,8 +215,7 @@ def find_spans(sample: RowSample) -> list[Candidate]:
         least = (LEAST_SHARE - 0.2) * max((~np.isnan(between)).sum(), 2)
         days = np.floor(np.nanmedian(between) / _DAY) if (~np.isnan(between)).any() else 0
         if days >= 1 and (between == days * _DAY).sum() >= least:
-            text = f"{quoted_name(end.name)} == {quoted_name(start.name)} + {days:.0f}"
-            found.append(Rule(text, source="found"))
+            found.append(equality(end, f"{quoted_name(start.name)} + {days:.0f}"))
         for unit in _UNITS:
             off = values - between[:, None] / unit
             more = np.zeros(len(near))
@@ -226,9 +226,8 @@ def find_spans(sample: RowSample) -> list[Candidate]:
             span = f"{quoted_name(end.name)} - {quoted_name(start.name)}"
             span = span if unit == _DAY else sum_text([(_DAY / unit, f"({span})")])
             for place in np.flatnonzero(is_near.sum(0) >= least_of_y):
-                y = quoted_name(sample.numeric[int(place)].name)
                 text = sum_text([(1, span)], float(more[place]))
-                found.append(Rule(f"{y} == {text}", source="found"))
+                found.append(equality(sample.numeric[int(place)], text))
     return list(validated(found, sample, n_tried, LEAST_SHARE))
 
 
@@ -270,11 +269,7 @@ def find_months(sample: RowSample) -> Iterator[Candidate]:
                 terms.append((f"months[{quoted_name(column.name)}]", {"months": table}))
         later = " - 1" if days else ""
         rules = [
-            Rule(
-                f"{quoted_name(end.name)} == add_months({quoted_name(start.name)}, {text}){later}",
-                source="found",
-                tables=tables,
-            )
+            equality(end, f"add_months({quoted_name(start.name)}, {text}){later}", tables)
             for text, tables in terms
         ]
         yield from list(validated(rules, sample, n_tried, LEAST_SHARE))[:1]
@@ -312,15 +307,13 @@ def find_starts(sample: RowSample) -> Iterator[Candidate]:
         }
         best = max(shares, key=shares.__getitem__, default="")
         if best and shares[best] >= LEAST_SHARE:
-            rule = Rule(f"{quoted_name(start.name)} == {best}", source="found")
-            yield from validated([rule], sample, n_tried, LEAST_SHARE)
+            yield from validated([equality(start, best)], sample, n_tried, LEAST_SHARE)
 
 
 def _predicted(date: Column, text: str, frame: pd.DataFrame, schema: TableSchema) -> Numbers:
     """Evaluates the formula of a date column in each of n rows, in seconds since 1970. Shape:
     (n,)."""
-    rule = Rule(f"{quoted_name(date.name)} == {text}", source="found")
-    return quantities(Prediction.of(rule, schema).predicted(frame))
+    return quantities(Prediction.of(equality(date, text), schema).predicted(frame))
 
 
 def _are_within_a_year(gaps: Numbers) -> bool:

@@ -28,7 +28,7 @@ from gcvae.cells.grid_units import grid_unit
 from gcvae.expressions.terms import Rows, column_values, compile_term, key_texts
 from gcvae.numerics.outward import plainest
 from gcvae.rules.plan import Plan
-from gcvae.rules.row_sample import Candidate, Half, RowSample, validated
+from gcvae.rules.row_sample import Candidate, Half, RowSample, equality, validated
 from gcvae.rules.search_dates import has_part, numbers_of, share_equal
 from gcvae.rules.search_flags import find_flags
 from gcvae.rules.search_functions import most_frequent_codes
@@ -206,13 +206,12 @@ def _plain(value: Any) -> Level:
 def _lookup(column: Column, feature: str, table: Mapping[str, Level]) -> Rule:
     """Returns the rule y == table[feature], or a shorter one if the table is the identity or maps
     to truth values."""
-    y = quoted_name(column.name)
     if feature.startswith("weekday(") and all(value == key for key, value in table.items()):
-        return Rule(f"{y} == {feature}", source="found")
+        return equality(column, feature)
     if all(isinstance(value, bool) for value in table.values()) and {"true", "false"} >= {*table}:
         same = table.get("true", True) is True
-        return Rule(f"{y} == {feature if same else f'(not {feature})'}", source="found")
-    return Rule(f"{y} == name[{feature}]", source="found", tables={"name": dict(table)})
+        return equality(column, feature if same else f"(not {feature})")
+    return equality(column, f"name[{feature}]", {"name": dict(table)})
 
 
 # Thresholds
@@ -223,11 +222,11 @@ def _thresholds(sample: RowSample, column: Column) -> Iterator[Candidate]:
     columns y whose levels have separate ranges of a number x."""
     n, codes = len(sample.training), sample.codes[column.name]
     levels = [_plain(level) for level in pd.unique(sample.training.frame[column.name].dropna())]
-    k, y, n_tried = len(levels), quoted_name(column.name), max(len(sample.numeric), 1) * 4
+    k, n_tried = len(levels), max(len(sample.numeric), 1) * 4
     if not 2 <= k <= _MOST_BRACKETS:
         return
     for other in _that_order(sample, codes, k):
-        x = np.concatenate([half.numbers[other.name] for half in sample.halves])
+        x = sample.numbers[other.name]
         found = _ranges(codes, x, k) or _ranges(codes[:n], x[:n], k)
         is_fine = k == 2 or len(np.unique(x[:n])) >= _LEAST_OF_BRACKET * k
         if found is None or not is_fine or other.name == column.name:
@@ -239,11 +238,11 @@ def _thresholds(sample: RowSample, column: Column) -> Iterator[Candidate]:
         of = f"bracket({number}, {', '.join(limits)})" if k > 2 else f"{number} {above}"
         if isinstance(ordered[0], bool):
             text = f"{number} {above if ordered[1] else below}"
-            rule = Rule(f"{y} == ({text})", source="found")
+            rule = equality(column, f"({text})")
         else:
             keys = map(str, range(k)) if k > 2 else ("false", "true")
             table = dict(zip(keys, ordered, strict=True))
-            rule = Rule(f"{y} == name[{of}]", source="found", tables={"name": table})
+            rule = equality(column, f"name[{of}]", {"name": table})
         yield from validated([rule], sample, n_tried, _LEAST_OF_SIDES)
 
 
@@ -314,7 +313,7 @@ def _spans(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
         texts = [text for text, span in predicted.items() if share_equal(y, span) >= LEAST_SHARE]
         texts += _ages(sample, column, dates)
         least = _LEAST_OF_LEVELS if column.kind.has_levels else LEAST_SHARE
-        rules = [Rule(f"{quoted_name(column.name)} == {text}", source="found") for text in texts]
+        rules = [equality(column, text) for text in texts]
         yield from _best(validated(rules, sample, n_tried, least), plan)
 
 
@@ -322,11 +321,7 @@ def _ages(sample: RowSample, column: Column, dates: Sequence[Column]) -> list[st
     """Returns the expressions of an age on a fixed day that fit a column."""
     texts = []
     for date in dates:
-        born, ages = (
-            np.concatenate([half.numbers[name] for half in sample.halves])
-            for name in (date.name, column.name)
-        )
-        day = _day_of_reckoning(born, ages)
+        day = _day_of_reckoning(sample.numbers[date.name], sample.numbers[column.name])
         if day is not None:
             texts.append(f'years({quoted_name(date.name)}, "{day}")')
     return texts
@@ -450,7 +445,7 @@ def _brackets(sample: RowSample, y: Column, x: Column) -> Iterator[tuple[str, Co
     such as z >= 7 or bracket(z, 7, 30), with the index of the interval in each of n training rows.
     Shape: (n,)."""
     numeric, near = sample.numeric[:_MOST_COLUMNS], (0.5 + 1e-6) * (grid_unit(y) or 0.0)
-    values = {c.name: np.concatenate([h.numbers[c.name] for h in sample.halves]) for c in numeric}
+    values = sample.numbers
     target, other = values[y.name], np.where(values[x.name] == 0, np.nan, values[x.name])
     ends = np.sort(np.stack([target - near, target + near]) / other, axis=0)
     for column in numeric:
@@ -528,5 +523,4 @@ def _with_levels(
         return []
     name, of_x = "rate" if form == "factor" else "extra", quoted_name(x.name)
     text = f"rate[{level}] * {of_x}" if form == "factor" else f"{of_x} + extra[{level}]"
-    rule = Rule(f"{quoted_name(y.name)} == {text}", source="found", tables={name: table})
-    return list(validated([rule], sample, n_tried, LEAST_SHARE))
+    return list(validated([equality(y, text, {name: table})], sample, n_tried, LEAST_SHARE))

@@ -37,6 +37,7 @@ from gcvae.rules.row_sample import (
     RowSample,
     agreement_of,
     column_medians,
+    equality,
     most_frequent,
     validated,
 )
@@ -507,7 +508,7 @@ def _held(
     for text, size, _, values in proposals:
         if not whole.may_hold(values()) or whole.is_near(values()):
             continue
-        rule = Rule(f"{quoted_name(whole.column.name)} == {text}", source="found")
+        rule = equality(whole.column, text)
         seen = agreement_of(rule, sample.training.frame, sample.schema)
         if seen.share < least or seen.unusual < least * seen.share:
             continue

@@ -118,7 +118,7 @@ def _found(
     found = []
     for group in fixing:
         of = tuple(column.name for column in group)
-        joint = _joint_of_codes([sample.training.codes[name] for name in of])
+        joint = joint_codes([sample.training.codes[name] for name in of])
         order = np.argsort(joint, kind="stable")
         order = order[joint[order] >= 0]
         first, second = order[:-1], order[1:]
@@ -143,17 +143,6 @@ def _collision(codes: Codes) -> float:
     """Returns the probability that two random cells are equal."""
     counts = np.bincount(codes[codes >= 0])
     return float(((counts / max(counts.sum(), 1)) ** 2).sum())
-
-
-def _joint_of_codes(columns: Sequence[Codes]) -> Codes:
-    """Returns a number for each combination of codes, -1 if a code is missing.
-
-    Shape: (n,) each -> (n,).
-    """
-    joint, blank = columns[0], columns[0] < 0
-    for codes in columns[1:]:
-        joint, blank = joint * (codes.max(initial=0) + 2) + codes, blank | (codes < 0)
-    return np.where(blank, -1, joint)
 
 
 def joint_codes(columns: Sequence[Codes]) -> Codes:
