@@ -26,6 +26,18 @@ Side = tuple[float, Rule]
 Sides = tuple[Side, ...]
 OF_NO_LEVEL = 4.0
 """Cost of a side that computes numbers that are often none of the column's levels."""
+_LEAST_COVERAGE = 0.9
+
+
+def is_sparse_bound(of_column: float, of_bound: float) -> bool:
+    """Returns whether one column of an inequality is no useful bound of the other: it is often
+    missing where the other has a value, which is a useful bound of it.
+
+    Args:
+        of_column: Share of the other column's known rows in which the bound is known, too.
+        of_bound: Share of the bound's known rows in which the other column is known, too.
+    """
+    return of_column < _LEAST_COVERAGE <= of_bound
 
 
 @dataclass

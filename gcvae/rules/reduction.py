@@ -25,10 +25,10 @@ from gcvae.files.typed_columns import TypedTable, rows_at
 from gcvae.rules.alternatives import Alternative
 from gcvae.rules.grids import Grid, Indices
 from gcvae.rules.lookups import lookup_rule
+from gcvae.rules.plan import is_sparse_bound
 from gcvae.rules.predictions import Prediction
 from gcvae.rules.residuals import Residual
 from gcvae.rules.rewritings import Rewriting
-from gcvae.rules.search_orders import LEAST_COVERAGE
 from gcvae.rules.splits import Split, splits_of
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.rule_documents import depends_on
@@ -306,8 +306,7 @@ def _is_sparse(rule: Rule, table: TypedTable) -> bool:
         return False
     of_each = [table[name].notna().to_numpy() for name in (rule.column, *rule.parents)]
     both = np.logical_and(*of_each).sum()
-    of_column, of_bound = (both / max(known.sum(), 1) for known in of_each)
-    return bool(of_column < LEAST_COVERAGE <= of_bound)
+    return is_sparse_bound(*(float(both / max(known.sum(), 1)) for known in of_each))
 
 
 def _yields(rule: Rule) -> bool:

@@ -29,7 +29,6 @@ from gcvae.rules.search_dates import (
     find_spans,
     find_starts,
 )
-from gcvae.rules.search_equalities import find_equalities
 from gcvae.rules.search_features import find_features
 from gcvae.rules.search_formulas import (
     FormulaTerms,
@@ -43,7 +42,7 @@ from gcvae.rules.search_functions import (
     joint_codes,
     most_frequent_codes,
 )
-from gcvae.rules.search_orders import find_orders, inequality
+from gcvae.rules.search_orders import find_equalities, find_orders, inequality
 from gcvae.rules.search_sums import find_sums
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.kinds import Outcomes

@@ -1,10 +1,17 @@
-"""Finds inequalities: columns that are never less than others, such as an end after its start.
+"""Finds pairs of columns that are never less than each other, or equal in a share of the rows.
+
+    end >= start                  inequalities; isolated values of y may be exempt
+    payment == bill               equalities, for example in one row of seven
+    origin != destination         columns of the same levels that never agree
 
 An inequality is useful if the gap y - x has a better held-out log-likelihood than y itself, both
 given groups of x. Columns whose ranges hardly overlap, or that only rise together, satisfy
 inequalities without information. A violated order of dates or whole numbers is conspicuous, so for
 these it suffices that the inequality excludes some values that y alone would have. Isolated values
 of y, such as 0 or 2099-12-31, may be exempt.
+
+Of equal columns, rows in which both have their most frequent value, such as 0, are ignored. In the
+remaining rows the columns have to be equal far more often than by chance.
 """
 
 from __future__ import annotations
@@ -12,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 
@@ -20,8 +27,18 @@ from gcvae.arrays import TIMES, Numbers
 from gcvae.cells.grid_units import grid_unit, microseconds
 from gcvae.numerics.standing_apart import standing_apart
 from gcvae.rules.grids import Grid
+from gcvae.rules.plan import is_sparse_bound
 from gcvae.rules.predictions import Prediction, quantities
-from gcvae.rules.row_sample import LEAST_ROWS, Candidate, RowSample
+from gcvae.rules.row_sample import (
+    LEAST_ROWS,
+    Agreement,
+    Candidate,
+    RowSample,
+    agreement_of,
+    equality,
+    least_nats,
+    most_frequent,
+)
 from gcvae.schema.columns import Column
 from gcvae.schema.expressions import quoted_name
 from gcvae.schema.rules import Formula, Rule
@@ -29,14 +46,10 @@ from gcvae.spelling.date_text import write_dates
 
 LEAST_SHARE = 0.98
 """Minimum share of rows in which an inequality holds."""
-LEAST_COVERAGE = 0.9
-"""A column with a value in fewer than this share of the rows that have a value in the other column
-of an inequality is no bound of the other one, if that is a bound of it."""
 _MOST_CHANCE = 0.95  # maximum share of rows in which it would hold for independent columns
 _LEAST_NATS = 0.4
 """Minimum mean gain of a row in nats. Histograms are coarser than a network: with a smaller gain, a
 network learns the column as easily as the gap."""
-_LEAST_SUM = 12.0  # minimum total gain, plus the log of the number of pairs tried
 _LEAST_PLAIN_SHARE = 0.995
 _LEAST_RULED_OUT = 0.004
 """Minimum mean gain of a row in nats, by the dates that the order excludes ..."""
@@ -49,11 +62,15 @@ _LEAST_SIEVED = 8
 _BEHIND = 1e-3
 _FEW_ROWS = 1_000
 """Number of rows of dates below which histograms are too coarse."""
-_MOST_SHIFTS = 1_000
 _DAYS, _MONTHS, _YEARS = (1, 31), (1, 12), (1000, 9999)
 _FEWEST_DAYS = 28  # of a month
 _N_GROUPS, _N_BINS = 8, 16
 _FREE = 0.02  # share of a histogram's mass that is uniform
+_LEAST_EQUAL_SHARE, _LEAST_EQUAL = 0.02, 8
+"""Minimum share and number of equal numbers among rows without the column's most frequent value."""
+_MOST_EQUAL_BY_CHANCE = 0.2
+"""Maximum ratio of the share of equal numbers by chance to the observed share."""
+_MOST_COLUMNS = 100
 
 
 def find_orders(sample: RowSample) -> list[Candidate]:
@@ -63,19 +80,16 @@ def find_orders(sample: RowSample) -> list[Candidate]:
     for columns in (sample.numeric, sample.dates):
         n_tried = max(len(columns) * (len(columns) - 1), 1)
         for low, high in _sieved(sample, columns):
-            candidate = _validated(sample, low, high, n_tried)
-            if candidate is not None:
-                found.append(candidate)
+            found += _validated(sample, low, high, n_tried)
     return sorted([*found, *_calendars(sample)], key=lambda candidate: -candidate.nats)
 
 
 def _calendars(sample: RowSample) -> Iterator[Candidate]:
     """Yields rules `day <= days_in_month(year, month)` for three columns of whole numbers."""
-    halves = sample.halves
     ends = {}
     for column in sample.numeric:
-        cells = np.concatenate([half.numbers[column.name] for half in halves])
-        if grid_unit(column) == 1.0 and not np.isnan(cells).all():
+        cells = sample.numbers[column.name]
+        if grid_unit(column) == 1.0:
             ends[column.name] = (np.nanmin(cells), np.nanmax(cells))
     days, months, years = (
         [name for name, (low, high) in ends.items() if first <= low and high <= last]
@@ -86,15 +100,7 @@ def _calendars(sample: RowSample) -> Iterator[Candidate]:
     for day, month, year in product(days, months, years):
         limit = f"days_in_month({quoted_name(year)}, {quoted_name(month)})"
         rule = Rule(f"{quoted_name(day)} <= {limit}", source="found")
-        predicted = Prediction.of(rule, sample.schema).predicted
-        known = []
-        for half in halves:
-            lasts, values = quantities(predicted(half.frame)), half.numbers[day]
-            is_known = ~(np.isnan(lasts) | np.isnan(values))
-            known.append((values[is_known], lasts[is_known]))
-        candidate = _kept_by_all(rule, known, n_tried)
-        if candidate is not None:
-            yield candidate
+        yield from _kept_by_all(rule, sample, n_tried)
 
 
 def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Column, Column]]:
@@ -121,8 +127,8 @@ def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Colu
                 yield low, columns[int(j)]
 
 
-def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> Candidate | None:
-    """Returns the inequality as a candidate if it holds and gains enough; None otherwise."""
+def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> list[Candidate]:
+    """Returns the inequality as a candidate if it holds and gains enough."""
     isolated = standing_apart(sample.training.numbers[high.name])
     exempt = tuple(as_written(value, high) for value in isolated.tolist())
     rule = inequality(low.name, high.name, exempt)
@@ -137,49 +143,41 @@ def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> Ca
         n_high += int((~np.isnan(values) & ~np.isin(values, isolated)).sum())
     n_known = [len(predicted) for predicted, _ in halves]
     if sum(n_known) < 2 * LEAST_ROWS or min(n_known) < _LEAST_SIEVED:
-        return None
+        return []
     step = unit if unit is not None else max(float(np.ptp(halves[0][1])), 1e-300) * 1e-6
     share = min(float((values >= predicted).mean()) for predicted, values in halves)
     if share < LEAST_SHARE:
-        return None
+        return []
     gaps = [(predicted, values - predicted) for predicted, values in halves]
     gained = _log_masses(gaps, step) - _log_masses(halves, step)
     nats = float(gained.mean())
     error = float(gained.std()) / math.sqrt(len(gained))
-    least = max(_LEAST_NATS, 3 * error, (_LEAST_SUM + math.log(n_tried)) / len(gained))
+    least = max(_LEAST_NATS, 3 * error, least_nats(n_tried) / len(gained))
     is_whole = all(grid_unit(column) == 1.0 for column in (low, high))
     may_be_plain = (low.has_times or is_whole) and share >= _LEAST_PLAIN_SHARE
     is_plain = nats < least and may_be_plain
     if is_plain and nats + 2 * error >= (-_MOST_LOST if low.has_times else _LEAST_OF_NUMBERS):
         nats = _ruled_out(*halves)
         ruled_out = _LEAST_RULED_OUT if low.has_times else _LEAST_OF_NUMBERS
-        least = max(ruled_out, (_LEAST_SUM + math.log(n_tried)) / len(gained))
+        least = max(ruled_out, least_nats(n_tried) / len(gained))
     # Weighted by coverage, so that of two inequalities of a column the more general one wins.
     of_high, of_low = (sum(n_known) / n for n in (n_high, n_low))
-    turns = not of_low < LEAST_COVERAGE <= of_high
     if nats >= least:
-        return Candidate(rule, nats * of_high, share, turns=turns)
+        turns = not is_sparse_bound(of_low, of_high)
+        return [Candidate(rule, nats * of_high, share, turns=turns)]
     is_few = low.has_times and sum(n_known) < _FEW_ROWS
-    return _kept_by_all(rule, halves, n_tried) if is_few else None
+    return _kept_by_all(rule, sample, n_tried) if is_few else []
 
 
-def _kept_by_all(
-    rule: Rule, halves: Sequence[tuple[Numbers, Numbers]], n_tried: int
-) -> Candidate | None:
-    """Returns an inequality that every row satisfies, if that is far beyond chance; else None.
+def _kept_by_all(rule: Rule, sample: RowSample, n_tried: int) -> list[Candidate]:
+    """Returns an inequality that every row satisfies, if that is far beyond chance.
 
-    Chance is the share of rows that satisfy it when one of the columns is shifted against the
-    other. Whether the gap is easier to learn is not judged.
+    Whether the gap is easier to learn is not judged, so it ranks behind those whose gap gains.
     """
-    low, high = (np.concatenate(part) for part in zip(*halves, strict=True))
-    if len(low) < 2 * LEAST_ROWS:
-        return None
-    shifts = np.unique(np.linspace(1, len(low) - 1, _MOST_SHIFTS).astype(np.int64))
-    chance = float(np.mean([(high >= np.roll(low, shift)).mean() for shift in shifts]))
-    nats = -math.log(max(chance, 1 / len(low)))
-    is_news = nats * len(low) > _LEAST_SUM + math.log(n_tried)
-    # Ranked behind inequalities whose gap gains.
-    return Candidate(rule, _BEHIND * nats, 1.0) if is_news and (high >= low).all() else None
+    found = agreement_of(rule, sample.frame, sample.schema)
+    if found.share < 1.0 or found.rows < 2 * LEAST_ROWS or not found.is_significant(n_tried):
+        return []
+    return [Candidate(rule, _BEHIND * found.nats, 1.0)]
 
 
 def inequality(low: str, high: str, exempt: Iterable[float | str]) -> Rule:
@@ -270,3 +268,44 @@ def _masses(seen: Numbers, unseen: Numbers, step: float) -> Numbers:
     place = np.clip(place, 0, len(held) - 1)
     anywhere = step / (3 * max(float(edges[-1] - edges[0]), step))
     return (1 - _FREE) * np.where(inside, (held / units)[place], 0.0) + _FREE * anywhere
+
+
+# Equalities
+
+
+def find_equalities(sample: RowSample) -> list[Candidate]:
+    """Finds pairs of numeric or date columns that are equal in far more rows than by chance, those
+    with the largest gain in log-likelihood first."""
+    found = []
+    for columns in (sample.numeric[:_MOST_COLUMNS], sample.dates[:_MOST_COLUMNS]):
+        for a, b in combinations(columns, 2):
+            pairs = [(half.numbers[a.name], half.numbers[b.name]) for half in sample.halves]
+            seen = [each for x, y in pairs if b.kind.is_real and (each := _equal(x, y))]
+            if len(seen) < len(pairs):
+                continue
+            share, chance, rows = (float(np.mean(part)) for part in zip(*seen, strict=True))
+            both = Agreement(share, max(chance, 0.5 / rows), 1.0, round(rows))
+            if chance <= _MOST_EQUAL_BY_CHANCE * share and both.is_significant(len(columns) ** 2):
+                found.append(Candidate(equality(b, quoted_name(a.name)), both.nats, share))
+    return sorted(found, key=lambda candidate: -candidate.nats)
+
+
+def _equal(x: Numbers, y: Numbers) -> tuple[float, float, int] | None:
+    """Returns (share of equal numbers, share expected for similar numbers, number of rows) among
+    rows in which y is not its most frequent number; None if too few are equal. Shape: (n,), (n,).
+
+    By chance, each y is compared with neighbours of its x.
+    """
+    known = ~(np.isnan(x) | np.isnan(y))
+    order = np.flatnonzero(known)[np.argsort(x[known], kind="stable")]
+    x, y = x[order], y[order]
+    if len(x) < 4 * _LEAST_EQUAL:
+        return None
+    is_unusual = y != most_frequent(y)
+    is_news = is_unusual & (x != most_frequent(x))
+    n_equal, n = int(((x == y) & is_news).sum()), int(is_unusual.sum())
+    if n_equal < max(_LEAST_EQUAL, _LEAST_EQUAL_SHARE * n):
+        return None
+    shifts = (1, 2, 3, 5, 8)
+    by_chance = [((x[s:] == y[:-s]) & is_news[s:] & is_news[:-s]).sum() for s in shifts]
+    return n_equal / n, float(np.mean(by_chance)) / n, n
