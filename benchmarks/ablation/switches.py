@@ -162,7 +162,7 @@ _ALL = (
         "foresight",
         Stage.CONDITIONS,
         (Seam("gcvae.sampling.particles:lookahead_regions", always({}), bool),),
-        ("gcvae/sampling/lookahead.py", "gcvae/sampling/lookahead_columns.py"),
+        ("gcvae/sampling/lookahead.py",),
         has_conditions=True,
     ),
     Switch(

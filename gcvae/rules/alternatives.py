@@ -11,7 +11,6 @@ column's resolution; that of a level is its index in the schema.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,7 +26,6 @@ from gcvae.rules.grids import NO_LEVEL, Grid, Indices, LevelGrid, grid_of
 from gcvae.rules.predictions import Prediction
 from gcvae.rules.residuals import (
     Computed,
-    prediction_of_document,
     type_limits,
     whole_numbers,
     with_ties,
@@ -164,27 +162,6 @@ class Alternative(Computed):
     def log_unit(self, part: str) -> float:
         is_real = isinstance(self.grid, Grid) and self.written.kind.is_real
         return self.grid.log_unit if is_real and isinstance(self.grid, Grid) else 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "rule": self.rule.to_json(),
-            "ties": self.prediction.ties,
-            "kept": self.kept,
-            "own": list(self.exceptions),
-            "has_missing": self.has_missing,
-            "fallback": self.fallback,
-        }
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any], schema: TableSchema) -> Alternative:
-        """Reads the object from a JSON document (`to_json`)."""
-        return cls(
-            prediction_of_document(document, schema),
-            int(document["kept"]),
-            tuple(int(place) for place in document["own"]),
-            bool(document["has_missing"]),
-            int(document["fallback"]),
-        )
 
     def _agree(self, own: pd.Series[Any], predicted: pd.Series[Any]) -> Mask:
         """Returns a mask of the rows in which y equals the rounded f(x).

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.arrays import Mask
+from gcvae.artifact.documents import JsonFields
 from gcvae.cells.data_frames import with_columns
 from gcvae.cells.grid_units import grid_unit
 from gcvae.cells.values import placed_values
@@ -47,13 +48,14 @@ _USUAL_SHARE, _MOST_USUAL, _MOSTLY = 0.01, 4, 0.8
 
 
 @dataclass(frozen=True)
-class Computed(Rewriting):
+class Computed(JsonFields, Rewriting):
     """Base class of replacements of a column y that a formula f of other columns x computes.
 
     Attributes:
         prediction: Compiled formula f.
     """
 
+    _given = ("prediction",)
     prediction: Prediction
 
     def __str__(self) -> str:
@@ -82,6 +84,19 @@ class Computed(Rewriting):
     @property
     def parents(self) -> tuple[str, ...]:
         return self.rule.parents
+
+    def to_json(self) -> dict[str, Any]:
+        return {"rule": self.rule.to_json(), "ties": self.prediction.ties, **super().to_json()}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], schema: TableSchema) -> Self:
+        """Reads the object from a JSON document (`to_json`) and the schema of the original table.
+
+        Raises:
+            SchemaError, KeyError, TypeError, ValueError: The document contains no formula of the
+                schema's columns.
+        """
+        return cls._of_document(document, prediction=prediction_of_document(document, schema))
 
 
 @dataclass(frozen=True)
@@ -119,7 +134,7 @@ class Residual(Computed):
     has_missing: bool
     fallback: int
     usual: tuple[tuple[int, int], ...] = ()
-    limits: tuple[int, int] = (-LARGEST_PLACE, LARGEST_PLACE)
+    limits: tuple[int, int] = _NO_LIMITS
     exempt: tuple[int, ...] = ()
     stride: int = 1
     offset: int = 0
@@ -380,51 +395,12 @@ class Residual(Computed):
     def log_unit(self, part: str) -> float:
         return self.grid.log_unit
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "rule": self.rule.to_json(),
-            "ties": self.prediction.ties,
-            "lowest": self.lowest,
-            "highest": self.highest,
-            "has_missing": self.has_missing,
-            "fallback": self.fallback,
-            "limits": list(self.limits),
-            "usual": [list(ends) for ends in self.usual],
-            "beside": list(self.exempt),
-            "stride": self.stride,
-            "offset": self.offset,
-            "reach": list(self.reach),
-            "neutral": dict(self.neutral),
-            "by_side": self.by_side,
-            "at_ties": self.at_ties,
-        }
-
     @classmethod
-    def from_json(cls, document: Mapping[str, Any], schema: TableSchema) -> Residual:
-        """Reads the residual of a formula y = f(x) from a JSON document (`to_json`).
-
-        Raises:
-            SchemaError, ValueError: The document does not fit the schema.
-        """
-        prediction = prediction_of_document(document, schema)
-        if Grid.of(prediction.column) is None:
-            raise ValueError(f"column {prediction.column.name!r} has no grid")
-        return cls(
-            prediction,
-            int(document["lowest"]),
-            int(document["highest"]),
-            bool(document["has_missing"]),
-            int(document["fallback"]),
-            tuple((int(first), int(last)) for first, last in document["usual"]),
-            (int(document["limits"][0]), int(document["limits"][1])),
-            tuple(int(place) for place in document["beside"]),
-            max(int(document["stride"]), 1),
-            int(document["offset"]),
-            (int(document["reach"][0]), int(document["reach"][1])),
-            {name: int(x) for name, x in document["neutral"].items()},
-            bool(document["by_side"]),
-            bool(document["at_ties"]),
-        )
+    def from_json(cls, document: Mapping[str, Any], schema: TableSchema) -> Self:
+        found = super().from_json(document, schema)
+        if Grid.of(found.written) is None or found.stride < 1:
+            raise ValueError(f"{found.rule} has no grid, or no positive stride")
+        return found
 
 
 def prediction_of_document(document: Mapping[str, Any], schema: TableSchema) -> Prediction:

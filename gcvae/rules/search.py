@@ -20,8 +20,7 @@ from gcvae.progress import Report, report_to_nobody
 from gcvae.rules.plan import Plan
 from gcvae.rules.predictions import Prediction, keeps
 from gcvae.rules.row_sample import Candidate, RowSample
-from gcvae.rules.search_blanks import find_blanks
-from gcvae.rules.search_conditions import find_conditions
+from gcvae.rules.search_conditions import find_blanks, find_conditions
 from gcvae.rules.search_dates import (
     find_clocks,
     find_date_parts,

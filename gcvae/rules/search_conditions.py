@@ -1,49 +1,136 @@
-"""Finds conditions on two columns, which exclude pairs of levels or of missing and present cells.
+"""Finds conditions on rows that decide a column's level, or whether its cell is missing.
 
-    is_missing(left) == (status == 'active')       missing where another column has certain levels
-    not is_missing(phone) if is_missing(mail)      at least one of two cells has a value
-    origin != destination                          columns of the same levels that never agree
+    missing cells of `end` are those of `start`     cells that are missing together, or one of two
+    is_missing(left) == (status == 'active')        missing where another column has certain levels
+    not is_missing(phone) if is_missing(mail)       at least one of two cells has a value
+    is_late == (delivered > promised)               a column of two levels compares two columns
+    is_vip == (spend >= 1000 and orders >= 5)       ... or says whether two conditions hold
 
-No row of the sample has an excluded pair, although many would if the columns were independent.
+A rule on missing cells may have exceptions. No row of the sample violates another condition,
+although many would if the columns were independent; and all rows of one level of a flag satisfy
+its conditions, while all rows of the other level violate one of them.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, permutations
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from gcvae.arrays import Codes, Mask
+from gcvae.arrays import Codes, Mask, Numbers
+from gcvae.numerics.outward import plainest
 from gcvae.rules.plan import Plan
-from gcvae.rules.row_sample import Candidate, RowSample
-from gcvae.schema.columns import Level
+from gcvae.rules.row_sample import (
+    Agreement,
+    Candidate,
+    RowSample,
+    equality,
+    least_nats,
+    validated,
+)
+from gcvae.rules.search_orders import as_written
+from gcvae.schema.columns import Column, Level
 from gcvae.schema.expressions import quoted_name
-from gcvae.schema.rules import Missingness, Rule
+from gcvae.schema.rules import Missingness, Rule, missingness
 
-_LEAST_EXCLUDED = 12.0
-"""Minimum number of validation rows that would have an excluded pair if the columns were
-independent, less the log of the number of conditions tried: none has one with chance exp(-12)."""
-MOST_LEVELS = 60
+_LEAST_IMPLIED, _LEAST_IMPLYING = 0.98, 5
+"""Minimum share of the rows in which a cell is missing, of those in which a rule on missing cells
+implies it, and minimum number of the latter in each half."""
+_MOST_LEVELS = 60
 _LEAST_NAMED = 12
-"""Minimum number of sampled rows that contain a level that a rule names."""
+"""Minimum number of sampled rows that contain a level that a condition names."""
 _LEAST_SHARED = 3  # levels of columns that never agree
+_LEAST_ROWS = 20
+"""Minimum number of training rows of each level of a flag."""
+_LEAST_OWN = 5
+"""Minimum number of training rows that a condition excludes, and that only it excludes."""
+_LEAST_SHARE = 0.995
+_MOST_COLUMNS, _MOST_NAMED, _MOST_TRIED = 20, 6, 3
+_MOST_DIGITS = 2
+"""Maximum number of digits of a factor between two columns."""
+
+
+# Missing cells
+
+
+def find_blanks(sample: RowSample) -> list[Candidate]:
+    """Returns rules on missing cells: for a column y, the column x whose missing cells, or whose
+    values, imply that y is missing; preferably x is missing, or has a value, in just these rows.
+
+    There is no rule for y if no such column exists. Of columns that are missing together, or of
+    which only one has a value, x is the one that comes first in the table.
+    """
+    names = [c.name for c in sample.columns if sample.training.frame[c.name].isna().any()]
+    halves = [half.frame[names].isna().to_numpy() for half in sample.halves]
+    shares = {is_inverse: _shares(halves, is_inverse) for is_inverse in (False, True)}
+    found, same = list[Candidate](), set[int]()
+    for j, name in enumerate(names):
+        candidates = []
+        for i, of in enumerate(names):
+            for is_inverse, (forth, back, n_rows) in shares.items() if i not in same else ():
+                together = min(forth[i, j], back[i, j]) >= _LEAST_IMPLIED
+                is_second = i >= j if together or is_inverse else i == j
+                if (
+                    is_second
+                    or forth[i, j] < _LEAST_IMPLIED
+                    or n_rows[:, i].min() < _LEAST_IMPLYING
+                ):
+                    continue
+                text = missingness(of, name, is_same=together, is_inverse=is_inverse)
+                there, here = halves[1][:, i] != is_inverse, halves[1][:, j]
+                where = there | here if together else there
+                candidate = _validated(text, here & there, here, where, 2 * len(names) ** 2)
+                if candidate is not None:
+                    candidates.append((together, not is_inverse, n_rows[0, i], candidate))
+                if together and not is_inverse:
+                    same.add(j)
+        if candidates:
+            found.append(max(candidates, key=lambda c: c[:3])[3])
+    return found
+
+
+def _shares(halves: list[Mask], is_inverse: bool) -> tuple[Numbers, Numbers, Numbers]:
+    """Returns the smaller one of two halves' (shares of the missing cells of column i, or of its
+    values if `is_inverse`, in whose rows column j is missing; shares of the missing cells of j in
+    whose rows that of i is missing, or has a value), and numbers of these cells of i by half.
+
+    Shape: (D, D), (D, D), (2, D).
+    """
+    there = [(half != is_inverse).astype(np.float64) for half in halves]
+    both = [x.T @ half for x, half in zip(there, halves, strict=True)]
+    n_there = np.stack([x.sum(axis=0) for x in there])
+    n_here = [half.sum(axis=0) for half in halves]
+    forth = [x / np.maximum(n, 1)[:, None] for x, n in zip(both, n_there, strict=True)]
+    back = [x / np.maximum(n, 1) for x, n in zip(both, n_here, strict=True)]
+    return np.minimum(*forth), np.minimum(*back), n_there
+
+
+def _validated(text: str, kept: Mask, here: Mask, where: Mask, n_tried: int) -> Candidate | None:
+    """Returns the rule as a candidate if the validation half satisfies it far beyond chance; else
+    None."""
+    n_rows = int(where.sum())
+    found = Agreement(float(kept.sum() / max(n_rows, 1)), float(here.mean()), 1, n_rows)
+    if not found.is_significant(n_tried):
+        return None
+    return Candidate(Rule(text, source="found"), found.nats * float(where.mean()), found.share)
 
 
 def find_conditions(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
     """Yields conditions on pairs of columns: for each column with missing cells, those on the one
     other column whose levels say most."""
-    n, whole = len(sample.training), pd.concat([half.frame for half in sample.halves])
+    n, whole = len(sample.training), sample.frame
     blank = {c.name: whole[c.name].isna().to_numpy() for c in sample.columns}
     names = [name for name, mask in blank.items() if mask[:n].any() and not mask[n:].all()]
     few: dict[str, tuple[Codes, list[Level]]] = {}
     for column in sample.columns:
         codes, levels = pd.factorize(whole[column.name])
-        if column.kind.has_levels and 2 <= len(levels) <= MOST_LEVELS:
+        if column.kind.has_levels and 2 <= len(levels) <= _MOST_LEVELS:
             few[column.name] = codes, levels.tolist()
-    least = _LEAST_EXCLUDED + math.log(2 * (len(names) + len(few)) ** 2 + 1)
+    # With as many excluded rows expected, none has an excluded pair with chance exp(-least).
+    least = least_nats(2 * (len(names) + len(few)) ** 2 + 1)
 
     def candidate(excluded: float, text: str) -> Candidate:
         return Candidate(Rule(text, source="found"), excluded / (len(whole) - n), 1.0)
@@ -111,7 +198,7 @@ def _of_levels(
         m > 0 and not other[2][~named].any()
         for (m, named, _), other in zip(sides, sides[::-1], strict=True)
     ]
-    of_blank, of_known = (one_of(x, levels, named) for named in (are_blank, are_known))
+    of_blank, of_known = (_one_of(x, levels, named) for named in (are_blank, are_known))
     if is_same[0] and not (is_same[1] and are_known.sum() < are_blank.sum()):
         yield m_blank + m_known, f"{of_y} == ({of_blank})"
     elif is_same[1]:
@@ -121,7 +208,7 @@ def _of_levels(
         yield m_known, f"not {of_y} if {of_known}"
 
 
-def one_of(x: str, levels: Sequence[Level], named: Mask, *, is_negative: bool = False) -> str:
+def _one_of(x: str, levels: Sequence[Level], named: Mask, *, is_negative: bool = False) -> str:
     """Returns the expression of column x having one of the named levels, or none of them."""
     found = [level for level, is_named in zip(levels, named, strict=True) if is_named]
     of_x = quoted_name(x)
@@ -130,3 +217,157 @@ def one_of(x: str, levels: Sequence[Level], named: Mask, *, is_negative: bool = 
     if isinstance(found[0], bool):
         return of_x if found[0] != is_negative else f"not {of_x}"
     return f"{of_x} {'!=' if is_negative else '=='} {found[0]!r}"
+
+
+# Flags
+
+
+class _Test(NamedTuple):
+    """A condition v >= limit.
+
+    Attributes:
+        size: Complexity.
+        values: Number v in each of n rows; NaN where it is unknown. Shape: (n,).
+        text: Expression of the condition, with {} for a limit that follows from the rows.
+        negated: Expression of its negation.
+        limit: The limit, if it does not follow from the rows.
+        sign: -1 if the limit in the expression is that of -v, else 1.
+        dates: Column of the limit if it is a date.
+        is_of_two: Whether the condition compares two columns.
+    """
+
+    size: float
+    values: Numbers
+    text: str
+    negated: str
+    limit: float | None = None
+    sign: int = 1
+    dates: Column | None = None
+    is_of_two: bool = False
+
+
+def find_flags(sample: RowSample, column: Column) -> Iterator[Candidate]:
+    """Yields rules by which a column of two levels compares two columns, or says whether two
+    conditions hold; the simplest first."""
+    codes, n, n_tried = sample.codes[column.name], len(sample.training), 1
+    levels = pd.unique(sample.frame[column.name].dropna()).tolist()
+    found = list[tuple[float, Rule]]()
+    for code in (0, 1):
+        is_own, is_other = codes == code, codes == 1 - code
+        if min(is_own[:n].sum(), is_other[:n].sum()) < _LEAST_ROWS:
+            return
+        tests, left = list[_Test](), list[Mask]()
+        for test in _tests(sample, column.name, is_own[:n]):
+            least = test.values[:n][is_own[:n]].min()
+            if np.isnan(least) or (test.limit is not None and least < test.limit):
+                continue
+            is_left = ~(test.values < (least if test.limit is None else test.limit))
+            if (~is_left[:n] & is_other[:n]).sum() >= _LEAST_OWN:
+                tests.append(test)
+                left.append(is_left & is_other)
+        n_tried += len(tests) ** 2
+        if any(not t.is_of_two and not rest[:n].any() for t, rest in zip(tests, left, strict=True)):
+            return  # one column alone says it
+        if not tests:
+            continue
+        seen = np.stack(left)[:, :n].astype(np.float32)
+        pairs = np.argwhere(np.triu(seen @ seen.T == 0, 1)).tolist()
+        chosen = [[i] for i, test in enumerate(tests) if test.is_of_two and not left[i][:n].any()]
+        chosen += [pair for pair in pairs if min(seen[pair].sum(axis=1)) >= _LEAST_OWN]
+        for places in chosen:
+            limits = [
+                limit
+                for i in places
+                for rest in [is_other if len(places) == 1 else left[sum(places) - i]]
+                if (limit := _limit(tests[i], is_own, rest, n)) is not None
+            ]
+            if len(limits) == len(places):
+                size = sum(
+                    tests[i].size + 0.1 * len(limit)
+                    for i, limit in zip(places, limits, strict=True)
+                )
+                rule = _rule(column, [tests[i] for i in places], limits, code, levels)
+                found.append((size, rule))
+    found.sort(key=lambda one: one[0])
+    yield from validated([rule for _, rule in found[:_MOST_TRIED]], sample, n_tried, _LEAST_SHARE)
+
+
+def _tests(sample: RowSample, y: str, is_own: Mask) -> Iterator[_Test]:
+    """Yields conditions on columns other than y. `is_own` is the mask of the training rows of a
+    level, among which levels of other columns are sought."""
+    frame = sample.frame
+    for columns in (sample.numeric[:_MOST_COLUMNS], sample.dates[:_MOST_COLUMNS]):
+        others = [column for column in columns if column.name != y]
+        for column in others:
+            x, v = quoted_name(column.name), sample.numbers[column.name]
+            date = column if column.has_times else None
+            yield _Test(1.0, v, f"{x} >= {{}}", f"{x} < {{}}", dates=date)
+            yield _Test(1.0, -v, f"{x} <= {{}}", f"{x} > {{}}", sign=-1, dates=date)
+        for a, b in permutations([column.name for column in others], 2):
+            of_a, of_b = sample.numbers[a], sample.numbers[b]
+            x, z, v = quoted_name(a), quoted_name(b), of_a - of_b
+            yield _Test(1.2, np.sign(v), f"{x} >= {z}", f"{x} < {z}", 0.0, is_of_two=True)
+            yield _Test(1.2, np.sign(v), f"{x} > {z}", f"{x} <= {z}", 1.0, is_of_two=True)
+            if columns is not sample.dates and np.nanmin(of_b) > 0:
+                v = of_a / of_b
+                least, most = f"{x} >= {{}} * {z}", f"{x} <= {{}} * {z}"
+                yield _Test(1.6, v, least, f"{x} < {{}} * {z}", is_of_two=True)
+                yield _Test(1.6, -v, most, f"{x} > {{}} * {z}", sign=-1, is_of_two=True)
+    for column in sample.columns:
+        if column.name == y:
+            continue
+        blank, x = frame[column.name].isna().to_numpy(), quoted_name(column.name)
+        if blank.any():
+            of_x = f"is_missing({x})"
+            yield _Test(0.8, np.where(blank, 0.0, 1.0), f"not {of_x}", of_x, 1.0)
+            yield _Test(0.8, np.where(blank, 1.0, 0.0), of_x, f"not {of_x}", 1.0)
+        levels = pd.unique(frame[column.name].dropna()).tolist()
+        if column.kind.has_levels and 2 <= len(levels) <= _MOST_LEVELS:
+            codes = sample.codes[column.name]
+            there = np.isin(np.arange(len(levels)), codes[: len(is_own)][is_own])
+            is_negative = there.sum() > len(levels) / 2
+            named = ~there if is_negative else there
+            if 0 < named.sum() <= _MOST_NAMED:
+                text, negated = (
+                    _one_of(column.name, levels, named, is_negative=is_it)
+                    for is_it in (is_negative, not is_negative)
+                )
+                v = np.where(codes < 0, np.nan, there[codes].astype(np.float64))
+                yield _Test(1.0 + 0.1 * named.sum(), v, text, negated, 1.0)
+
+
+def _limit(test: _Test, is_own: Mask, needed: Mask, n: int) -> str | None:
+    """Returns the limit in a condition's expression, with the fewest digits of those that separate
+    the rows of a level from those that the condition has to exclude; None if it has too many.
+
+    Args:
+        is_own: Mask of the rows of the level; the first n are training rows.
+        needed: Mask of the rows to exclude.
+    """
+    if test.limit is not None:
+        return ""
+    v = test.values
+    for rows in (slice(None), slice(n)):
+        low, high = np.nanmax(v[rows][needed[rows]], initial=-np.inf), v[rows][is_own[rows]].min()
+        if low < high:
+            break
+    else:
+        return None
+    if test.dates is not None:
+        return repr(as_written(test.sign * high, test.dates))
+    limit = f"{test.sign * plainest(np.nextafter(low, high), high, slack=0.0):.12g}"
+    is_plain = len(limit.replace(".", "").strip("0")) <= _MOST_DIGITS
+    return limit if is_plain or not test.is_of_two else None
+
+
+def _rule(y: Column, tests: list[_Test], limits: list[str], code: int, levels: list[Level]) -> Rule:
+    """Returns the rule that column y has the level with index `code` where all conditions hold."""
+    is_false = levels[code] is False
+    texts = [
+        (test.negated if is_false else test.text).replace("{}", limit)
+        for test, limit in zip(tests, limits, strict=True)
+    ]
+    text = (" or " if is_false else " and ").join(texts)
+    if isinstance(levels[code], bool):
+        return equality(y, f"({text})")
+    return equality(y, f"name[{text}]", {"name": {"false": levels[1 - code], "true": levels[code]}})

@@ -6,16 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from gcvae.arrays import TIMES, Numbers
 from gcvae.cells.grid_units import grid_unit
-from gcvae.expressions.functions import STARTS, check_part
+from gcvae.expressions.functions import NO_DATE, STARTS, Type, check_part
 from gcvae.expressions.terms import Rows, column_values, compile_term, key_texts, type_of
 from gcvae.rules.grids import Grid
-from gcvae.rules.predictions import Prediction, quantities
 from gcvae.rules.row_sample import (
     LEAST_ROWS,
     Candidate,
@@ -134,14 +134,20 @@ def has_part(part: str, date: Column) -> bool:
 
 
 def numbers_of(text: str, frame: pd.DataFrame, schema: TableSchema) -> Numbers:
-    """Evaluates a numeric expression in each of n parsed rows; NaN where it has no value.
+    """Evaluates an expression of numbers or dates (in seconds since 1970) in each of n parsed rows;
+    NaN where it has no value. Shape: (n,)."""
+    kind, value = evaluated(text, frame, schema)
+    if kind is Type.DATE:
+        return np.where(value == NO_DATE, np.nan, value / 1e6)
+    return np.where(value.known, value.values, np.nan)
 
-    Shape: (n,).
-    """
+
+def evaluated(text: str, frame: pd.DataFrame, schema: TableSchema) -> tuple[Type, Any]:
+    """Returns (type of an expression, its value in each of n parsed rows)."""
     tree = parse_expression(text)
+    term = compile_term(tree, schema, {})
     rows = Rows({name: column_values(frame[name], schema[name]) for name in names_in(tree)})
-    amount = compile_term(tree, schema, {}).evaluate(rows)
-    return np.where(amount.known, amount.values, np.nan)
+    return term.type, term.evaluate(rows)
 
 
 def share_equal(values: Numbers, predicted: Numbers) -> float:
@@ -280,7 +286,6 @@ def find_starts(sample: RowSample) -> Iterator[Candidate]:
     another date, such as `day == date(sent, "Europe/Berlin")`."""
     dates, half = sample.dates[:_MOST_COLUMNS], sample.training
     n_tried = max(len(STARTS) * len(dates) ** 2, 1)
-    few = half.frame[:_ZONE_ROWS]
     for time, start in permutations(dates, 2):
         values = half.numbers[start.name]
         gaps = half.numbers[time.name] - values
@@ -295,25 +300,16 @@ def find_starts(sample: RowSample) -> Iterator[Candidate]:
             for function in STARTS
             if has_part(function, time)
         ]
-        likely = [
-            text
-            for text in texts
-            if share_equal(values[:_ZONE_ROWS], _predicted(start, text, few, sample.schema))
-            >= LEAST_SHARE
-        ]
-        shares = {
-            text: share_equal(values, _predicted(start, text, half.frame, sample.schema))
-            for text in likely
-        }
-        best = max(shares, key=shares.__getitem__, default="")
-        if best and shares[best] >= LEAST_SHARE:
+        for rows in (_ZONE_ROWS, len(half)):
+            frame = half.frame[:rows]
+            shares = {
+                text: share_equal(values[:rows], numbers_of(text, frame, sample.schema))
+                for text in texts
+            }
+            texts = [text for text in texts if shares[text] >= LEAST_SHARE]
+        if texts:
+            best = max(texts, key=shares.__getitem__)
             yield from validated([equality(start, best)], sample, n_tried, LEAST_SHARE)
-
-
-def _predicted(date: Column, text: str, frame: pd.DataFrame, schema: TableSchema) -> Numbers:
-    """Evaluates the formula of a date column in each of n rows, in seconds since 1970. Shape:
-    (n,)."""
-    return quantities(Prediction.of(equality(date, text), schema).predicted(frame))
 
 
 def _are_within_a_year(gaps: Numbers) -> bool:

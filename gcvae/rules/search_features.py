@@ -25,15 +25,15 @@ import pandas as pd
 
 from gcvae.arrays import Codes, Numbers
 from gcvae.cells.grid_units import grid_unit
-from gcvae.expressions.terms import Rows, column_values, compile_term, key_texts
+from gcvae.expressions.terms import key_texts
 from gcvae.numerics.outward import plainest
 from gcvae.rules.plan import Plan
 from gcvae.rules.row_sample import Candidate, Half, RowSample, equality, validated
-from gcvae.rules.search_dates import has_part, numbers_of, share_equal
-from gcvae.rules.search_flags import find_flags
+from gcvae.rules.search_conditions import find_flags
+from gcvae.rules.search_dates import evaluated, has_part, numbers_of, share_equal
 from gcvae.rules.search_functions import most_frequent_codes
 from gcvae.schema.columns import Column, Level, TableSchema
-from gcvae.schema.expressions import names_in, parse_expression, quoted_name
+from gcvae.schema.expressions import quoted_name
 from gcvae.schema.rules import Rule
 
 LEAST_SHARE = 0.9
@@ -148,10 +148,8 @@ def _features(sample: RowSample) -> Iterator[_Feature]:
 
 def _keys(text: str, frame: pd.DataFrame, schema: TableSchema) -> Texts:
     """Evaluates an expression to keys of a lookup table. Shape: (n,)."""
-    tree = parse_expression(text)
-    values = {name: column_values(frame[name], schema[name]) for name in names_in(tree)}
-    term = compile_term(tree, schema, {})
-    return key_texts(term.evaluate(Rows(values)), term.type)
+    kind, value = evaluated(text, frame, schema)
+    return key_texts(value, kind)
 
 
 def _lookups(

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from gcvae.arrays import Mask, Numbers
 from gcvae.cells.data_frames import with_columns
-from gcvae.cells.grid_units import grid_unit
+from gcvae.cells.grid_units import grid_unit, slack
 from gcvae.rules.plan import OF_NO_LEVEL, Plan, is_formula
 from gcvae.rules.predictions import Prediction, quantities, rounded
 from gcvae.rules.row_sample import (
@@ -600,8 +600,7 @@ class _Sieve:
     def near(self) -> Numbers:
         """Largest distance between a formula and the column y to be explained at which they count
         as equal, in each of n rows. Shape: (n,)."""
-        noise = 1e-9 * np.abs(self.y)
-        return noise if self.unit is None else (0.5 + 1e-6) * self.unit + noise
+        return slack(self.column, np.abs(self.y), is_rounded=True)
 
     def may_hold(self, values: Numbers) -> bool:
         """Returns whether a formula with these values equals the column to be explained in so many

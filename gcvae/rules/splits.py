@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.artifact.documents import JsonFields
 from gcvae.cells.values import placed_values
 from gcvae.errors import Problem, SchemaError
 from gcvae.rules.endings import date_ending, number_ending
@@ -38,7 +39,7 @@ _MONTH_DAYS = 31
 
 
 @dataclass(frozen=True)
-class Split(Rewriting):
+class Split(JsonFields, Rewriting):
     """Splits one column of numbers or dates into parts, such as week and weekday, which replace it
     in the table that the model learns.
 
@@ -51,12 +52,13 @@ class Split(Rewriting):
         taken: Names of other columns, which parts must not have.
     """
 
+    _given = ("written",)
     written: Column
     steps: tuple[int, ...]
     ending: int = 0
     months: bool = False
     from_end: bool = False
-    taken: frozenset[str] = frozenset()
+    taken: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, column: Column, taken: Collection[str] = ()) -> Split | None:
@@ -70,7 +72,7 @@ class Split(Rewriting):
         if grid is None or not (column.steps or column.endings):
             return None
         try:
-            found = cls._of(column, grid, frozenset(taken))
+            found = cls._of(column, grid, tuple(sorted(taken)))
         except ValueError as error:
             message = f"steps {list(column.steps or ())} and endings {list(column.endings or ())}"
             problem = Problem(f"{message} do not fit", column=column.name, expected=str(error))
@@ -78,7 +80,7 @@ class Split(Rewriting):
         return found if found.months or found.steps != (1,) else None
 
     @classmethod
-    def _of(cls, column: Column, grid: Grid, taken: frozenset[str]) -> Split:
+    def _of(cls, column: Column, grid: Grid, taken: tuple[str, ...]) -> Split:
         """Returns the split of a column with steps or endings. Raises ValueError."""
         names = [step for step in column.steps or () if step != MONTH]
         steps = [_places_of(step, grid) for step in names]
@@ -243,26 +245,12 @@ class Split(Rewriting):
         return self.grid.log_unit if part == self.column else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "split": self.column,
-            "steps": list(self.steps),
-            "ending": self.ending,
-            "months": self.months,
-            "from_end": self.from_end,
-            "taken": sorted(self.taken),
-        }
+        return {"split": self.column, **super().to_json()}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], schema: TableSchema) -> Split:
         """Reads the split from a JSON document (`to_json`)."""
-        return cls(
-            schema[document["split"]],
-            tuple(document["steps"]),
-            document["ending"],
-            document["months"],
-            document["from_end"],
-            frozenset(document["taken"]),
-        )
+        return cls._of_document(document, written=schema[document["split"]])
 
     # Indices and parts
 

@@ -20,7 +20,6 @@ from gcvae.rules.alternatives import Alternative
 from gcvae.rules.grids import Grid, grid_of
 from gcvae.rules.predictions import Prediction
 from gcvae.rules.residuals import Residual
-from gcvae.sampling.solved_regions import ColumnConstraint
 from gcvae.sampling.target_intervals import Indices, TargetIntervals
 
 _HOUR = DAY // 24
@@ -37,9 +36,9 @@ def date_constraints(
     frame: pd.DataFrame,
     guessed: pd.DataFrame,
     targets: Mapping[str, TargetIntervals],
-) -> Iterator[ColumnConstraint]:
-    """Yields a restriction for each date column that is unknown in rows where a column computed
-    from the date, such as its month, is known or restricted.
+) -> Iterator[tuple[str, TargetIntervals]]:
+    """Yields (name, possible values) of each date column that is unknown in rows where a column
+    computed from the date, such as its month, is known or restricted.
 
     Args:
         frame: Rows with cells of the columns' dtypes; missing cells are unknown.
@@ -60,9 +59,7 @@ def date_constraints(
         starts = _blocks(codec, parent) if is_constrained.any() else None
         if starts is not None:
             ends = _ends(codec, parent, guessed, targets)
-            yield ColumnConstraint(
-                codec, parent, _target(codec, rules, possible, ends, is_constrained, starts)
-            )
+            yield parent, _target(codec, rules, possible, ends, is_constrained, starts)
 
 
 def _possible(

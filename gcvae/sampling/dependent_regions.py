@@ -27,7 +27,7 @@ from gcvae.rules.rewritings import Rewriting
 from gcvae.sampling.date_constraints import date_constraints
 from gcvae.sampling.deductions import deduced
 from gcvae.sampling.joint_regions import JointRegion, joint_regions
-from gcvae.sampling.solved_regions import ColumnConstraint, ParentConstraint, SolvedRegion
+from gcvae.sampling.solved_regions import ParentConstraint, SolvedRegion
 from gcvae.sampling.target_intervals import (
     TargetIntervals,
     indices_of_rows,
@@ -327,7 +327,7 @@ class _ParentProposals:
                         evaluation_rank(self.codec, rewriting.column),
                         len(constraint.later),
                     )
-                    yield rank, part, self._proposal(constraint, part, is_open)
+                    yield self._proposal(rank, parent, constraint, part, is_open)
             own = self.codec.reduction.rewritten.get(parent)
             if own is not None and own.parents and length < _LONGEST_CHAIN:
                 yield from self.of(own, constraint_at, is_open, length + 1)
@@ -344,23 +344,30 @@ class _ParentProposals:
             cells = self.guessed[column.name].where(self.frame[column.name].isna())
             if cells.notna().any():
                 target = TargetIntervals.of_cells(grid, cells, blanks_missing=False)
-                constraint = ColumnConstraint(self.codec, column.name, target)
                 for part in self._parts(column.name):
-                    yield _DEDUCED, part, self._proposal(constraint, part, target.is_known)
+                    yield self._proposal(_DEDUCED, column.name, target, part, target.is_known)
 
     def of_dates(self, targets: Mapping[str, TargetIntervals]) -> Iterator[_Proposal]:
         """Yields proposals of the dates whose parts are known or restricted."""
-        for constraint in date_constraints(self.codec, self.frame, self.guessed, targets):
-            is_open = self.frame[constraint.parent].isna().to_numpy()
-            for part in self._parts(constraint.parent):
-                yield _OF_DATES, part, self._proposal(constraint, part, is_open)
+        for parent, target in date_constraints(self.codec, self.frame, self.guessed, targets):
+            is_open = self.frame[parent].isna().to_numpy()
+            for part in self._parts(parent):
+                yield self._proposal(_OF_DATES, parent, target, part, is_open)
 
     def _proposal(
-        self, constraint: ParentConstraint | ColumnConstraint, part: int, is_open: Mask
-    ) -> SolvedRegion:
-        """Returns the region that proposes a column among the solutions of a restriction."""
-        name = self.codec.columns[part].name
-        return SolvedRegion(constraint, name, is_open, self.may_be_blank, beyond=self.beyond)
+        self,
+        rank: _Rank,
+        parent: str,
+        target: ParentConstraint | TargetIntervals,
+        part: int,
+        is_open: Mask,
+    ) -> _Proposal:
+        """Returns the proposal of a column among the solutions of a restriction."""
+        name, beyond = self.codec.columns[part].name, self.beyond
+        region = SolvedRegion(
+            self.codec, parent, target, name, is_open, self.may_be_blank, beyond=beyond
+        )
+        return rank, part, region
 
     def _parent_constraint(
         self, rewriting: Rewriting, parent: str, target_at: ConstraintAt, place: int

@@ -11,13 +11,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from gcvae.arrays import TIMES, Mask
+from gcvae.artifact.documents import Document
 from gcvae.codec.unmodelled_columns import ConstantCodec
 from gcvae.expressions.rounded_numbers import FALSE, TRUE, UNKNOWN, Truths
 from gcvae.expressions.terms import Rows, Term, column_values, compile_condition
@@ -30,65 +31,54 @@ from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rule_documents import pointer_of_rule
 from gcvae.schema.rules import Combination, Condition, Form, Formula, Missingness, Rule
 
-_BLANK, _UNSEEN = -1, 0
 _MOST_LEVELS = 200
 """Maximum number of levels of a column that are tried one by one."""
 
 
 @dataclass(frozen=True)
-class KnownCombinations:
+class KnownCombinations(Document):
     """Distinct combinations of the cells of some columns in a table.
 
     Attributes:
-        values: Distinct values of each column, as JSON types; dates are strings.
-        rows: Each combination as indices into `values` that count from 1; -1 is a missing cell.
+        names: Columns.
+        rows: Each combination, as JSON types: dates are strings, and None is a missing cell.
     """
 
-    values: Mapping[str, tuple[Any, ...]]
-    rows: frozenset[tuple[int, ...]]
+    names: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
 
     @classmethod
     def fit(cls, table: TypedTable, names: Sequence[str]) -> Self:
         """Collects the combinations that occur in a table."""
-        frame = rows_at(table, slice(None), names)
-        values = {name: _distinct(frame[name])[1] for name in names}
+        found = set(_combinations(rows_at(table, slice(None), names).drop_duplicates()))
         # Sorted, so that the model does not reveal the order of the rows.
-        ordered = {name: tuple(sorted(found, key=_sort_key)) for name, found in values.items()}
-        indices = pd.DataFrame(cls(ordered, frozenset())._indices(frame)).drop_duplicates()
-        return cls(ordered, frozenset(_tuples(indices.to_numpy())))
+        return cls(tuple(names), tuple(sorted(found, key=lambda row: [*map(_sort_key, row)])))
+
+    @cached_property
+    def _known(self) -> frozenset[tuple[Any, ...]]:
+        return frozenset(self.rows)
 
     def hold(self, frame: pd.DataFrame) -> Mask:
         """Returns a mask of n rows: those whose combination occurs in the table. Shape:
         (n,)."""
-        return np.array([row in self.rows for row in _tuples(self._indices(frame))], dtype=bool)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the combinations as a JSON document."""
-        # A list, since `rows` are indices in the order of the columns.
-        columns = [{"name": name, "values": list(found)} for name, found in self.values.items()]
-        return {"columns": columns, "rows": sorted(map(list, self.rows))}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Reads the combinations from a JSON document (`to_json`)."""
-        values = {part["name"]: tuple(part["values"]) for part in document["columns"]}
-        return cls(values, frozenset(map(tuple, document["rows"])))
-
-    def _indices(self, frame: pd.DataFrame) -> npt.NDArray[np.int64]:
-        """Returns each row as indices into `values`; 0 for an unseen value. Shape: (n, number of
-        columns)."""
-        matrix = np.zeros((len(frame), len(self.values)), dtype=np.int64)
-        for j, (name, known) in enumerate(self.values.items()):
-            index = {value: number for number, value in enumerate(known, start=1)}
-            codes, found = _distinct(frame[name])
-            indices = [index.get(value, _UNSEEN) for value in found]
-            matrix[:, j] = np.array([*indices, _BLANK])[codes]
-        return matrix
+        found = _combinations(frame[list(self.names)])
+        return np.array([row in self._known for row in found], dtype=bool)
 
 
-def _tuples(matrix: npt.NDArray[np.int64]) -> list[tuple[int, ...]]:
-    """Returns the rows of a matrix as tuples."""
-    return list(map(tuple, matrix.tolist()))
+def _combinations(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """Returns the rows of a frame as tuples of JSON types; None for missing cells."""
+    columns = []
+    for name in frame:
+        codes, found = pd.factorize(frame[name])
+        if pd.api.types.is_datetime64_any_dtype(frame[name].dtype):
+            found = np.datetime_as_string(np.asarray(found, dtype=TIMES))
+        values = [*found.tolist(), None]
+        columns.append([values[code] for code in codes])
+    return list(zip(*columns, strict=True))
+
+
+def _sort_key(value: Any) -> tuple[str, Any]:
+    return type(value).__name__, 0 if value is None else value
 
 
 class HardRules:
@@ -169,7 +159,7 @@ class HardRules:
             combinations = self._combinations[pointer]
             held = combinations.hold(frame)
             if blanks_unknown:
-                held |= frame[list(combinations.values)].isna().any(axis=1).to_numpy()
+                held |= frame[list(combinations.names)].isna().any(axis=1).to_numpy()
             return held
         if isinstance(rule.form, Condition):
             rows = Rows(self._values(frame, rule.columns), blanks_unknown)
@@ -411,16 +401,3 @@ def _blank_arguments(text: str) -> set[str]:
 def modelled(form: Combination, schema: TableSchema) -> list[str]:
     """Returns the columns of a rule on combinations of cells, without constant columns."""
     return [name for name in form.columns if schema[name].is_modelled]
-
-
-def _distinct(series: pd.Series[Any]) -> tuple[npt.NDArray[np.int64], list[Any]]:
-    """Returns (index of each cell's distinct value, -1 if missing; the distinct values as JSON
-    types)."""
-    codes, found = pd.factorize(series)
-    if pd.api.types.is_datetime64_any_dtype(series.dtype):
-        return codes, np.datetime_as_string(np.asarray(found, dtype=TIMES)).tolist()
-    return codes, found.tolist()
-
-
-def _sort_key(value: Any) -> tuple[str, Any]:
-    return type(value).__name__, value

@@ -158,42 +158,6 @@ class ParentConstraint:
         return pd.Series(grid.values(np.full(n, getattr(grid, end))))
 
 
-@dataclass(frozen=True)
-class ColumnConstraint:
-    """Restriction of an unknown column that is the same for all weighted draws of a row.
-
-    Attributes:
-        codec: Codec of the table.
-        parent: Name of the column.
-        target: Possible values of the column.
-    """
-
-    codec: TableCodec
-    parent: str
-    target: TargetIntervals
-
-    def __len__(self) -> int:
-        """Returns the number of rows."""
-        return len(self.target.low)
-
-    @property
-    def is_informative(self) -> Mask:
-        """Mask of the rows in which the column is restricted. Shape: (n,)."""
-        return self.target.is_known
-
-    def take(self, rows: npt.NDArray[np.int64]) -> ColumnConstraint:
-        """Returns the restriction for the rows with the given indices."""
-        return replace(self, target=self.target.take(rows))
-
-    def of_particles(self, codes: Tensor, values: Tensor) -> TargetIntervals:
-        """Returns the possible values of the column for each of N particles (weighted draws of a
-        row).
-
-        Of `codes` and `values` only the length N is used. Shape: (N, D).
-        """
-        return self.target.of_particles(codes, values)
-
-
 def _of_rows(mask: Mask, at: npt.NDArray[np.int64]) -> Mask:
     """Returns a mask for the rows with the given indices; one of length 1 is for all rows."""
     return mask if len(mask) == 1 else mask[at]
@@ -205,7 +169,10 @@ class SolvedRegion:
     satisfied.
 
     Attributes:
-        constraint: Restriction of the column.
+        codec: Codec of the table.
+        parent: Name of the column.
+        constraint: Restriction of the column: the same for all weighted draws of a row, or by a
+            rule of which other columns are unknown.
         part: Name of the model's column that is proposed; several may represent one column of the
             table.
         is_open: True for rows in which the column is proposed. Shape: (n,), or (1,) for all rows.
@@ -216,11 +183,13 @@ class SolvedRegion:
             cannot represent; None if there are none. n rows.
     """
 
-    constraint: ParentConstraint | ColumnConstraint
+    codec: TableCodec
+    parent: str
+    constraint: ParentConstraint | TargetIntervals
     part: str
     is_open: Mask
     may_be_blank: bool = True
-    others: tuple[tuple[ParentConstraint | ColumnConstraint, Mask], ...] = ()
+    others: tuple[tuple[ParentConstraint | TargetIntervals, Mask], ...] = ()
     beyond: pd.DataFrame | None = None
 
     @property
@@ -248,12 +217,10 @@ class SolvedRegion:
     def fixed_codes(self) -> Tensor | None:
         """Returns for n rows the mask of the K codes that solve the rule; None if the solutions
         differ between particles (weighted draws) of a row. Shape: (n, K)."""
-        constraint, codec = self.constraint, self.constraint.codec
-        if not isinstance(constraint, ColumnConstraint) or constraint.parent in (
-            codec.reduction.rewritten
-        ):
+        target = self.constraint
+        if isinstance(target, ParentConstraint) or self.parent in self.codec.reduction.rewritten:
             return None
-        region = region_of_wholes(codec.column_codec(self.part), constraint.target)
+        region = region_of_wholes(self.codec.column_codec(self.part), target)
         return ~torch.isneginf(region.log_share)
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
@@ -263,7 +230,7 @@ class SolvedRegion:
         `column` is the column's distribution p given the earlier columns. Shape: uniform noise
         (N,); codes and values (N, D), of which the columns drawn so far are set.
         """
-        codec, parent = self.constraint.codec, self.constraint.parent
+        codec, parent = self.codec, self.parent
         is_open = np.broadcast_to(self.is_open, len(noise))
         solved = self.constraint.of_particles(codes, values)
         for other, mask in self.others if (solved.low < solved.high).any() else ():

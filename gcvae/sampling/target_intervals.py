@@ -44,6 +44,10 @@ class TargetIntervals:
     is_known: Mask
     missing: Mask
 
+    def __len__(self) -> int:
+        """Returns the number of rows; 1 if all rows share the restriction."""
+        return len(self.low)
+
     def take(self, rows: npt.NDArray[np.int64]) -> TargetIntervals:
         """Returns the possible values for the rows with the given indices."""
         low, high, is_known, missing = self.low[rows], self.high[rows], self.is_known, self.missing

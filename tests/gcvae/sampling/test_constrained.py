@@ -213,10 +213,8 @@ def test_a_model_that_hardly_satisfies_a_hard_rule_is_refused_with_the_share() -
 @pytest.mark.slow
 def test_a_block_that_costs_too_many_draws_is_given_up(fitted: Synthesizer) -> None:
     """As when the measured acceptance was luck: here the hard rules are impossible."""
-    columns = [{"name": name, "values": []} for name in ("city", "country")]
-    never = HardRules.from_json(
-        fitted.schema, {"combinations": {"/rules/1": {"columns": columns, "rows": []}}}
-    )
+    none = {"names": ["city", "country"], "rows": []}
+    never = HardRules.from_json(fitted.schema, {"combinations": {"/rules/1": none}})
     hopeful = Acceptance(100, 90, (100, 90, 100))
     model = ConstrainedModel(fitted.model, fitted.codec, never, hopeful)
     with refuses(HardRuleError, "/rules/1"):
