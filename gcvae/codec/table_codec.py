@@ -186,20 +186,17 @@ class TableCodec:
         candidates = [column for column in schema if column.is_modelled]
         copies = find_copies(table, candidates) if encoding == "quantile" else {}
         dependencies, functions = functions, coded_functions(table, schema, functions)
-        whole = {name for rule in functions for name in rule.columns}
         reduction = Reduction(schema)
         if with_rules:
             constant = () if entities is None else entities.determined
             reduction = Reduction.of_table(
                 table,
                 schema,
-                schema.rules or (),
-                copies,
-                whole,
-                rare_rows,
-                whole,
-                constant,
-                dependencies,
+                left_out=copies,
+                rare_rows=rare_rows,
+                coded=functions,
+                dependencies=dependencies,
+                constant=constant,
             )
         functions = [rule for rule in functions if reduction.owners.keys().isdisjoint(rule.columns)]
         reduced = reduction.reduced_table(table)

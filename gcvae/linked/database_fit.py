@@ -41,6 +41,7 @@ from gcvae.numerics.generators import numpy_generator
 from gcvae.numerics.seeds import derived_seed
 from gcvae.profiling.infer import infer_schema
 from gcvae.rules.reduction import Reduction
+from gcvae.rules.residuals import Computed
 from gcvae.rules.search import find_rules
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.kinds import ColumnKind
@@ -218,7 +219,8 @@ def _outer_reduction(joined: pd.DataFrame, schema: TableSchema, outside: set[str
             for side in rule.sides
             if side.column not in outside and not outside.isdisjoint(side.parents)
         ][:1]
-    return Reduction.of_table(joined, schema, chosen, (), schema.names)
+    found = Reduction.of_table(joined, replace(schema, rules=tuple(chosen))).rewritings
+    return Reduction(schema, tuple(r for r in found if isinstance(r, Computed)))
 
 
 class DatabaseFit(LinkedRows):

@@ -57,36 +57,36 @@ class Reduction:
         cls,
         table: TypedTable,
         schema: TableSchema,
-        rules: Iterable[Rule],
-        left_out: Iterable[str],
-        whole: Collection[str] = (),
+        *,
+        left_out: Iterable[str] = (),
         rare_rows: int = 1,
-        functional: Collection[str] = (),
-        constant: Collection[str] = (),
+        coded: Sequence[Rule] = (),
         dependencies: Sequence[Rule] = (),
+        constant: Collection[str] = (),
     ) -> Reduction:
-        """Fits the transformation that replaces columns of a table by residuals of rules and by
-        parts.
+        """Fits the transformation that replaces columns of a table by residuals of the schema's
+        rules and by parts.
+
+        Rules count in their order, but a formula that holds in most rows comes before all
+        inequalities. Hard conditions stand for the formulas and inequalities among their terms.
 
         Args:
-            rules: Candidate rules, in order of priority; a formula that holds in most rows comes
-                before all inequalities. Hard conditions stand for the formulas and inequalities
-                among their terms.
             left_out: Columns that are neither replaced nor used in formulas.
-            whole: Columns that are not split into parts, such as week and weekday.
             rare_rows: Minimum number of rows that contain the largest or smallest residual; with
                 fewer rows, its limit is a round number, so that it does not disclose them.
-            functional: Columns of functional dependencies: an inequality never replaces them, and a
-                formula of two columns the other one.
+            coded: Functional dependencies that the model enforces between codes: their columns are
+                not split into parts, an inequality never replaces them, and a formula of two
+                columns the other one.
+            dependencies: Functional dependencies. One of a computed column, or of a column that is
+                in none of `coded`, becomes a formula with a lookup table.
             constant: Columns that have one value for each entity; they are not computed from other
                 columns.
-            dependencies: Functional dependencies. One of a computed column, or of a column that is
-                not in `functional`, becomes a formula with a lookup table.
         """
+        functional = {name for rule in coded for name in rule.columns}
         unusable = set(left_out) | {column.name for column in schema if not column.is_modelled}
         found: dict[str, Rewriting] = {}
         parents: dict[str, tuple[str, ...]] = {}
-        rules = list(rules)
+        rules = schema.rules or ()
         for rule in sorted([*rules, *implied_formulas(rules)], key=_yields):
             form = rule.form
             if not isinstance(form, Formula) or rule.keep == "off":
@@ -110,7 +110,7 @@ class Reduction:
                         break
         waiting = [rule for rule in dependencies if unusable.isdisjoint(rule.columns)]
         for rule in [*waiting, *waiting]:  # a lookup makes its column a computed one
-            is_enforced = found.keys().isdisjoint(rule.columns) and {*rule.columns} <= {*functional}
+            is_enforced = found.keys().isdisjoint(rule.columns) and {*rule.columns} <= functional
             is_possible = rule.column not in (*found, *constant)
             if is_enforced or not is_possible:
                 continue
@@ -123,7 +123,7 @@ class Reduction:
             if rewriting is not None:
                 found[rule.column] = rewriting
                 parents[rule.column] = rewriting.parents
-        for split in splits_of(schema, unusable.union(found, whole)):
+        for split in splits_of(schema, unusable.union(found, functional)):
             found[split.column] = split
         return cls(schema, tuple(in_order(found)))
 

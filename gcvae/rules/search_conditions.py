@@ -14,7 +14,7 @@ its conditions, while all rows of the other level violate one of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -64,58 +64,43 @@ def find_blanks(sample: RowSample) -> list[Candidate]:
     which only one has a value, x is the one that comes first in the table.
     """
     names = [c.name for c in sample.columns if sample.training.frame[c.name].isna().any()]
-    halves = [half.frame[names].isna().to_numpy() for half in sample.halves]
-    shares = {is_inverse: _shares(halves, is_inverse) for is_inverse in (False, True)}
+    seen, unseen = (half.frame[names].isna().to_numpy() for half in sample.halves)
+    is_likely = {}
+    for is_inverse in (False, True):
+        there = (seen != is_inverse).astype(np.float64)
+        is_likely[is_inverse] = there.T @ seen >= _LEAST_IMPLIED * there.sum(axis=0)[:, None]
     found, same = list[Candidate](), set[int]()
     for j, name in enumerate(names):
         candidates = []
-        for i, of in enumerate(names):
-            for is_inverse, (forth, back, n_rows) in shares.items() if i not in same else ():
-                together = min(forth[i, j], back[i, j]) >= _LEAST_IMPLIED
-                is_second = i >= j if together or is_inverse else i == j
-                if (
-                    is_second
-                    or forth[i, j] < _LEAST_IMPLIED
-                    or n_rows[:, i].min() < _LEAST_IMPLYING
-                ):
-                    continue
-                text = missingness(of, name, is_same=together, is_inverse=is_inverse)
-                there, here = halves[1][:, i] != is_inverse, halves[1][:, j]
-                where = there | here if together else there
-                candidate = _validated(text, here & there, here, where, 2 * len(names) ** 2)
-                if candidate is not None:
-                    candidates.append((together, not is_inverse, n_rows[0, i], candidate))
-                if together and not is_inverse:
-                    same.add(j)
+        for i, is_inverse in product(range(len(names)), (False, True)):
+            if i in same or not is_likely[is_inverse][i, j]:
+                continue
+            pairs = [(half[:, i] != is_inverse, half[:, j]) for half in (seen, unseen)]
+            n_there, n_here = (
+                [int(mask.sum()) for mask in own] for own in zip(*pairs, strict=True)
+            )
+            n_both = [int((there & here).sum()) for there, here in pairs]
+            forth, back = (
+                min(both / max(n, 1) for both, n in zip(n_both, own, strict=True))
+                for own in (n_there, n_here)
+            )
+            together = min(forth, back) >= _LEAST_IMPLIED
+            is_second = i >= j if together or is_inverse else i == j
+            if is_second or forth < _LEAST_IMPLIED or min(n_there) < _LEAST_IMPLYING:
+                continue
+            there, here = pairs[1]
+            n_rows = int((there | here).sum()) if together else n_there[1]
+            agreement = Agreement(n_both[1] / max(n_rows, 1), float(here.mean()), 1, n_rows)
+            if agreement.is_significant(2 * len(names) ** 2):
+                text = missingness(names[i], name, is_same=together, is_inverse=is_inverse)
+                nats = agreement.nats * n_rows / len(here)
+                candidate = Candidate(Rule(text, source="found"), nats, agreement.share)
+                candidates.append((together, not is_inverse, n_there[0], candidate))
+            if together and not is_inverse:
+                same.add(j)
         if candidates:
             found.append(max(candidates, key=lambda c: c[:3])[3])
     return found
-
-
-def _shares(halves: list[Mask], is_inverse: bool) -> tuple[Numbers, Numbers, Numbers]:
-    """Returns the smaller one of two halves' (shares of the missing cells of column i, or of its
-    values if `is_inverse`, in whose rows column j is missing; shares of the missing cells of j in
-    whose rows that of i is missing, or has a value), and numbers of these cells of i by half.
-
-    Shape: (D, D), (D, D), (2, D).
-    """
-    there = [(half != is_inverse).astype(np.float64) for half in halves]
-    both = [x.T @ half for x, half in zip(there, halves, strict=True)]
-    n_there = np.stack([x.sum(axis=0) for x in there])
-    n_here = [half.sum(axis=0) for half in halves]
-    forth = [x / np.maximum(n, 1)[:, None] for x, n in zip(both, n_there, strict=True)]
-    back = [x / np.maximum(n, 1) for x, n in zip(both, n_here, strict=True)]
-    return np.minimum(*forth), np.minimum(*back), n_there
-
-
-def _validated(text: str, kept: Mask, here: Mask, where: Mask, n_tried: int) -> Candidate | None:
-    """Returns the rule as a candidate if the validation half satisfies it far beyond chance; else
-    None."""
-    n_rows = int(where.sum())
-    found = Agreement(float(kept.sum() / max(n_rows, 1)), float(here.mean()), 1, n_rows)
-    if not found.is_significant(n_tried):
-        return None
-    return Candidate(Rule(text, source="found"), found.nats * float(where.mean()), found.share)
 
 
 def find_conditions(sample: RowSample, plan: Plan) -> Iterator[Candidate]:

@@ -132,14 +132,13 @@ class _Proposal(NamedTuple):
 
 
 class _Triple(NamedTuple):
-    """Formula of a pair p and a leaf u: expression, complexity and value; the pair that makes it y,
-    and the tolerance of that pair if y has tolerance e."""
+    """Formula of a pair p and a leaf u: expression, complexity, value, and the pair that makes it
+    y."""
 
     text: str
     size: float
     value: _Of
     pair: _Of
-    reach: _Of
 
 
 _PRODUCT = "{a} * {b}"
@@ -157,24 +156,18 @@ _PAIRS: tuple[tuple[str, float, _Of], ...] = (
     ("({a} + {b}) / 2", 2.6, lambda a, b: (a + b) / 2),
 )
 """Formulas of two leaves: expression, complexity and value. Rates form products only."""
-# fmt: off
 _TRIPLES = (
-    _Triple("{p} * {u}", 1.0, lambda p, u: p * u, lambda y, u: y / u, lambda e, y, u: e / u),
-    _Triple("{p} * {u} / 100", 1.7, lambda p, u: p * u / 100, lambda y, u: 100 * y / u,
-            lambda e, y, u: 100 * e / u),
-    _Triple("{p} / {u}", 1.4, lambda p, u: p / u, lambda y, u: y * u, lambda e, y, u: e * u),
-    _Triple("{u} / {p}", 1.4, lambda p, u: u / p, lambda y, u: u / y,
-            lambda e, y, u: e * u / (y * y)),
-    _Triple("100 * {p} / {u}", 1.8, lambda p, u: 100 * p / u, lambda y, u: y * u / 100,
-            lambda e, y, u: e * u / 100),
-    _Triple("100 * {u} / {p}", 1.8, lambda p, u: 100 * u / p, lambda y, u: 100 * u / y,
-            lambda e, y, u: 100 * (e * u / (y * y))),
-    _Triple("{p} + {u}", 1.0, lambda p, u: p + u, lambda y, u: y - u, lambda e, y, u: e),
-    _Triple("{p} - {u}", 1.1, lambda p, u: p - u, lambda y, u: y + u, lambda e, y, u: e),
-    _Triple("{u} - {p}", 1.1, lambda p, u: u - p, lambda y, u: u - y, lambda e, y, u: e),
+    _Triple("{p} * {u}", 1.0, lambda p, u: p * u, lambda y, u: y / u),
+    _Triple("{p} * {u} / 100", 1.7, lambda p, u: p * u / 100, lambda y, u: 100 * y / u),
+    _Triple("{p} / {u}", 1.4, lambda p, u: p / u, lambda y, u: y * u),
+    _Triple("{u} / {p}", 1.4, lambda p, u: u / p, lambda y, u: u / y),
+    _Triple("100 * {p} / {u}", 1.8, lambda p, u: 100 * p / u, lambda y, u: y * u / 100),
+    _Triple("100 * {u} / {p}", 1.8, lambda p, u: 100 * u / p, lambda y, u: 100 * u / y),
+    _Triple("{p} + {u}", 1.0, lambda p, u: p + u, lambda y, u: y - u),
+    _Triple("{p} - {u}", 1.1, lambda p, u: p - u, lambda y, u: y + u),
+    _Triple("{u} - {p}", 1.1, lambda p, u: u - p, lambda y, u: u - y),
 )
 """Formulas of a pair and a leaf. Rates form products and quotients only."""
-# fmt: on
 _OF_RATES = 6
 """Number of the first triples, those of rates."""
 _INVERTED = {"{p} * {u}": "{u} / {p}", "{p} / {u}": "1 / ({p} * {u})", "{p}": "1 / {p}"}
@@ -774,7 +767,8 @@ class _Sieve:
                 for triple in forms if is_other else ():
                     values = triple.pair(self.y, u[:, i])
                     usable = np.where(np.isfinite(values), values, np.nan)
-                    reach = np.abs(triple.reach(self.near, self.y, u[:, i]))
+                    ends = [triple.pair(self.y + e, u[:, i]) for e in (-self.near, self.near)]
+                    reach = np.abs(ends[1] - ends[0]) / 2
                     found.append((i, triple, usable, reach + 1e-9 * np.abs(usable)))
         return found
 

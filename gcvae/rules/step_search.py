@@ -445,5 +445,5 @@ def _gain(parts: Halves, alike: Numbers) -> float:
 
     Shape: alike (k,).
     """
-    counts = np.bincount(parts.training, minlength=len(alike)) + len(alike) * alike
-    return float(np.log((counts / counts.sum() / alike)[parts.validation]).sum())
+    nats = parts.log_shares(len(alike))[0] - np.log(alike[parts.validation])
+    return float(nats.sum())

@@ -122,6 +122,8 @@ class HardRules:
             for rule in schema.rules or ()
             if _is_exact(rule) and _is_of_missing(rule)
         ]
+        conditions = [(hard[pointer], term) for pointer, term in self._terms.items()]
+        self._deciding = [*conditions, *self._of_missing]
 
     @classmethod
     def fit(
@@ -226,8 +228,7 @@ class HardRules:
         """
         blank = {str(name): frame[name].isna().to_numpy() for name in frame}
         found = {name: np.zeros(len(frame), dtype=bool) for name in blank}
-        hard = ((r, self._terms[at]) for at, r in self._by_pointer() if at in self._terms)
-        for rule, term in (*hard, *self._of_missing):
+        for rule, term in self._deciding:
             if _allows_values(rule.form):
                 continue
             for name in _blank_arguments(rule.text) & found.keys():
@@ -277,8 +278,7 @@ class HardRules:
         follow."""
         n_before = -1
         while n_before < (n_before := sum(int(mask.sum()) for mask in found.values())):
-            hard = ((r, self._terms[at]) for at, r in self._by_pointer() if at in self._terms)
-            for rule, term in (*hard, *self._of_missing):
+            for rule, term in self._deciding:
                 for name in found.keys() & set(rule.columns):  # a constant may be absent
                     found[name] |= self._must_be_missing(term, rule.columns, name, frame, found)
         return found

@@ -99,7 +99,7 @@ def keeps(rows: pd.DataFrame) -> dict[str, float]:
 
 def test_a_reduced_table_is_restored_to_the_cell() -> None:
     frame, schema = typed_orders()
-    reduction = Reduction.of_table(frame, schema, schema.rules or (), ())
+    reduction = Reduction.of_table(frame, schema)
     reduced = reduction.reduce(frame)
     assert len(reduction) == 4
     assert (reduced["month"] == 0).all()
@@ -149,7 +149,7 @@ def test_every_form_of_a_formula_is_restored_to_the_cell() -> None:
     frame = payments()
     schema = schema_of(frame, FORMS)
     typed = parse_table(frame, schema)
-    reduction = Reduction.of_table(typed, schema, schema.rules or (), ())
+    reduction = Reduction.of_table(typed, schema)
     assert reduction.rewritten.keys() == {rule.column for rule in schema.rules or ()}
     reduced = reduction.reduce(typed)
     for name, share in (("Tag", 0.97), ("paid", 0.14), ("is high", 1.0)):
