@@ -96,7 +96,9 @@ _MOST_LEVELS = 12
 _FACTORS = (
     1.0, 0.01, 100.0, 0.1, 10.0, 0.001, 1000.0, 10_000.0, 0.5, 2.0, 12.0, 60.0, 1 / 12, 1 / 60,
 )  # fmt: skip
-"""Possible factors of a pair: units and per cent."""
+"""Usual factors of a term: units and per cent ..."""
+_NEAR_FACTOR = 0.1
+"""... and largest relative difference to the factor that most rows have."""
 
 _Of = Callable[..., Numbers]
 
@@ -640,8 +642,6 @@ class _Sieve:
             *sieve._of_multiples(leaves, rows),
             *sieve._of_multiples(pairs, rows),
             *sieve._of_multiples(terms.triple_products, rows),
-            *sieve._of_terms(leaves, rows),
-            *sieve._of_terms(pairs, rows),
             *islice(sieve._of_triples(leaves, pairs, rows), _MOST_SIEVED),
             *islice(sieve._of_triples(products, products, rows), _MOST_SIEVED),
         ):
@@ -656,24 +656,9 @@ class _Sieve:
                 best.append(one)
         return sorted(best[:_MOST_TRIED], key=lambda one: one.size)
 
-    def _of_terms(self, terms: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[_Proposal]:
-        """Yields the terms that, times a usual factor, equal the column in most rows."""
-        values = terms.values[rows]
-        for factor in _FACTORS:
-            off = np.abs(factor * values[::_SKIPPED] - self.y[::_SKIPPED, None])
-            at = self._may_agree(off, self.near[::_SKIPPED, None])
-            off = np.abs(factor * values[:, at] - self.y[:, None])
-            hits = self._shares(off <= self.near[:, None], ~np.isnan(off))
-            for place in at[hits >= _LEAST_SIEVED]:
-                term = terms.each[place]
-                if self.column.name not in term.names:
-                    text, size = _scaled(factor, term.text, term.size)
-                    values_of = partial(np.multiply, factor, terms.values[:, place])
-                    yield _Proposal(text, size, term.names, values_of)
-
     def _of_multiples(self, terms: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[_Proposal]:
-        """Yields the terms that, times a factor of at most _MOST_DIGITS_OF_FACTOR digits, equal the
-        column in most rows; rates only as part of a pair."""
+        """Yields the terms that, times a usual factor or one of at most _MOST_DIGITS_OF_FACTOR
+        digits, equal the column in most rows; rates alone only times a usual factor."""
         is_fine = self.unit is None or np.ptp(self.y) >= _LEAST_STEPS * self.unit
         at = np.arange(len(terms.each))
         for step in (_SKIPPED, 1):
@@ -691,15 +676,22 @@ class _Sieve:
             term, x = terms.each[place], values[:, place]
             is_rate = len(term.names) == 1 and term.size > 1.0
             known = np.isfinite(x) & (x != 0)
-            if is_rate or self.column.name in term.names or known.sum() < _LEAST_SIEVE:
+            if self.column.name in term.names or known.sum() < _LEAST_SIEVE or not factor:
                 continue
-            plain_factors = _plain_factors(factor) if is_fine else [float(f"{factor:.1g}")]
-            for digits, plain in enumerate(plain_factors):
+            others = _plain_factors(factor) if is_fine else [float(f"{factor:.1g}")]
+            sizes = [
+                (one, _scaled(one, term.text, term.size)[1])
+                for one in _FACTORS
+                if abs(one / factor - 1) <= _NEAR_FACTOR
+            ]
+            sizes += [
+                (one, term.size + 0.5 + 0.1 * k) for k, one in enumerate(others) if not is_rate
+            ]
+            for plain, size in sizes:
                 hits = np.abs(plain * x - self.y)[known] <= self.near[known]
                 if hits.mean() >= _LEAST_SIEVED:
                     text, _ = _scaled(plain, term.text, term.size)
                     values_of = partial(np.multiply, plain, terms.values[:, place])
-                    size = term.size + 0.5 + 0.1 * digits
                     yield _Proposal(text, size, term.names, values_of)
                     break
 
