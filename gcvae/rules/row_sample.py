@@ -24,6 +24,10 @@ from gcvae.schema.expressions import quoted_name
 from gcvae.schema.rules import Rule, Tables
 
 SAMPLE_ROWS = 5_000
+LEAST_SHARE = 0.9
+"""Minimum share of rows in which a formula holds."""
+MOST_LEVELS = 60
+"""Maximum number of levels of a column that conditions name, or that looks another one up."""
 LEAST_ROWS = 20
 """Minimum number of rows in which all columns of a rule are known."""
 _LARGEST = 1e100
@@ -118,6 +122,13 @@ class RowSample:
         """Columns of numbers and dates in both halves, as in `Half.numbers`."""
         one, other = self.training.numbers, self.validation.numbers
         return {name: np.concatenate([one[name], other[name]]) for name in one.keys() & other}
+
+    @cached_property
+    def of_levels(self) -> tuple[Column, ...]:
+        """Columns of 2 to 60 levels."""
+        n_levels = {name: codes.max(initial=-1) + 1 for name, codes in self.codes.items()}
+        has_levels = (column for column in self.columns if column.kind.has_levels)
+        return tuple(c for c in has_levels if 2 <= n_levels[c.name] <= MOST_LEVELS)
 
     @cached_property
     def numeric(self) -> tuple[Column, ...]:
@@ -235,7 +246,7 @@ def column_medians(values: Numbers) -> Numbers:
 
 
 def validated(
-    rules: Iterable[Rule], sample: RowSample, n_tried: int, least_share: float
+    rules: Iterable[Rule], sample: RowSample, n_tried: int, least_share: float = LEAST_SHARE
 ) -> Iterator[Candidate]:
     """Yields, as candidates, the formulas that enough validation rows satisfy, far beyond chance.
 

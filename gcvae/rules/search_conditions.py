@@ -39,7 +39,6 @@ from gcvae.schema.rules import Missingness, Rule, missingness
 _LEAST_IMPLIED, _LEAST_IMPLYING = 0.98, 5
 """Minimum share of the rows in which a cell is missing, of those in which a rule on missing cells
 implies it, and minimum number of the latter in each half."""
-_MOST_LEVELS = 60
 _LEAST_NAMED = 12
 """Minimum number of sampled rows that contain a level that a condition names."""
 _LEAST_SHARED = 3  # levels of columns that never agree
@@ -109,11 +108,10 @@ def find_conditions(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
     n, whole = len(sample.training), sample.frame
     blank = {c.name: whole[c.name].isna().to_numpy() for c in sample.columns}
     names = [name for name, mask in blank.items() if mask[:n].any() and not mask[n:].all()]
-    few: dict[str, tuple[Codes, list[Level]]] = {}
-    for column in sample.columns:
-        codes, levels = pd.factorize(whole[column.name])
-        if column.kind.has_levels and 2 <= len(levels) <= _MOST_LEVELS:
-            few[column.name] = codes, levels.tolist()
+    few: dict[str, tuple[Codes, list[Level]]] = {
+        c.name: (sample.codes[c.name], pd.unique(whole[c.name].dropna()).tolist())
+        for c in sample.of_levels
+    }
     # With as many excluded rows expected, none has an excluded pair with chance exp(-least).
     least = least_nats(2 * (len(names) + len(few)) ** 2 + 1)
 
@@ -306,9 +304,9 @@ def _tests(sample: RowSample, y: str, is_own: Mask) -> Iterator[_Test]:
             of_x = f"is_missing({x})"
             yield _Test(0.8, np.where(blank, 0.0, 1.0), f"not {of_x}", of_x, 1.0)
             yield _Test(0.8, np.where(blank, 1.0, 0.0), of_x, f"not {of_x}", 1.0)
-        levels = pd.unique(frame[column.name].dropna()).tolist()
-        if column.kind.has_levels and 2 <= len(levels) <= _MOST_LEVELS:
+        if column in sample.of_levels:
             codes = sample.codes[column.name]
+            levels = pd.unique(frame[column.name].dropna()).tolist()
             there = np.isin(np.arange(len(levels)), codes[: len(is_own)][is_own])
             is_negative = there.sum() > len(levels) / 2
             named = ~there if is_negative else there

@@ -18,6 +18,7 @@ from gcvae.expressions.terms import Rows, column_values, compile_term, key_texts
 from gcvae.rules.grids import Grid
 from gcvae.rules.row_sample import (
     LEAST_ROWS,
+    LEAST_SHARE,
     Candidate,
     RowSample,
     column_medians,
@@ -25,13 +26,12 @@ from gcvae.rules.row_sample import (
     most_frequent,
     validated,
 )
+from gcvae.rules.solutions import MINUTES, minutes_of
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.expressions import names_in, parse_expression, quoted_name
 from gcvae.schema.rules import Rule, Tables, sum_text
 from gcvae.spelling.date_text import has_offset
 
-LEAST_SHARE = 0.9
-"""Minimum share of rows in which a rule holds."""
 ZONES = (
     "America/New_York", "America/Chicago", "America/Denver", "America/Los_Angeles",
     "America/Phoenix", "America/Anchorage", "Pacific/Honolulu", "America/Halifax",
@@ -48,7 +48,6 @@ ZONES = (
 Source: the IANA time zone database."""
 _WEEKDAYS = ("{}", "{} + 1", "({} + 1) % 7", "({} + 1) % 7 + 1")
 """Numbers of weekdays: from 0 or 1 on Monday, or from 0 or 1 on Sunday."""
-_DAY_MINUTES = 1440
 _RANGES: dict[str, tuple[int, int]] = {
     "year": (1600, 2300),
     "quarter": (1, 4),
@@ -62,7 +61,6 @@ _RANGES: dict[str, tuple[int, int]] = {
     "second": (0, 59),
 }
 _DAY = 86_400
-_MOST_LEVELS = 60
 _UNITS = (1, 60, 3600, _DAY, 604_800)
 """Seconds, minutes, hours, days and weeks."""
 _ZONE_PARTS = ("hour", "day", "month", "day_of_year")
@@ -82,7 +80,7 @@ def find_date_parts(sample: RowSample) -> list[Candidate]:
         zone = _zone(sample, date, likely)
         for of_zone in dict.fromkeys((zone, None)):
             for rule, share in _matching(sample, date.name, likely, of_zone):
-                for candidate in validated([rule], sample, n_tried, LEAST_SHARE):
+                for candidate in validated([rule], sample, n_tried):
                     found.append((-share - candidate.share, candidate))
     return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])]
 
@@ -188,10 +186,10 @@ def find_clocks(sample: RowSample) -> list[Candidate]:
     n_tried = max(len(clocks) ** 2 * len(sample.numeric), 1)
     if len(clocks) < 2:
         return []
-    gone = np.stack([half.numbers[c.name] % _DAY_MINUTES for c in sample.numeric], axis=1)
+    gone = np.stack([half.numbers[c.name] % MINUTES for c in sample.numeric], axis=1)
     for y, start in permutations(clocks, 2):
-        between = _minutes(half.numbers[y.name]) - _minutes(half.numbers[start.name])
-        between %= _DAY_MINUTES
+        between = minutes_of(half.numbers[y.name]) - minutes_of(half.numbers[start.name])
+        between %= MINUTES
         off = gone[:_SIEVE_ROWS] - between[:_SIEVE_ROWS, None]
         least = np.maximum((LEAST_SHARE - 0.2) * (~np.isnan(off)).sum(0), 1)
         for place in np.flatnonzero((off == 0).sum(0) >= least):
@@ -201,7 +199,7 @@ def find_clocks(sample: RowSample) -> list[Candidate]:
             of = f"{quoted_name(start.name)}, {quoted_name(column.name)}"
             of += ", 2400" if y.maximum == 2400 else ""
             found.append(equality(y, f"clock({of})"))
-    return list(validated(found, sample, n_tried, LEAST_SHARE))
+    return list(validated(found, sample, n_tried))
 
 
 def find_spans(sample: RowSample) -> list[Candidate]:
@@ -234,7 +232,7 @@ def find_spans(sample: RowSample) -> list[Candidate]:
             for place in np.flatnonzero(is_near.sum(0) >= least_of_y):
                 text = sum_text([(1, span)], float(more[place]))
                 found.append(equality(sample.numeric[int(place)], text))
-    return list(validated(found, sample, n_tried, LEAST_SHARE))
+    return list(validated(found, sample, n_tried))
 
 
 def find_months(sample: RowSample) -> Iterator[Candidate]:
@@ -258,13 +256,9 @@ def find_months(sample: RowSample) -> Iterator[Candidate]:
             for factor, text in ((1, ""), (12, "12 * ")):
                 if share_equal(months, factor * half.numbers[column.name]) >= LEAST_SHARE:
                     terms.append((f"{text}{quoted_name(column.name)}", {}))
-        for column in sample.columns if not terms else ():
+        for column in sample.of_levels if not terms else ():
             cells = half.frame[column.name][known]
-            if (
-                not column.kind.has_levels
-                or column.has_numbers
-                or not 2 <= cells.nunique() <= _MOST_LEVELS
-            ):
+            if column.has_numbers or cells.nunique() < 2:
                 continue
             of_levels = pd.Series(months[known]).groupby(cells.to_numpy()).agg(most_frequent)
             if (cells.map(of_levels) == months[known]).mean() >= LEAST_SHARE:
@@ -278,7 +272,7 @@ def find_months(sample: RowSample) -> Iterator[Candidate]:
             equality(end, f"add_months({quoted_name(start.name)}, {text}){later}", tables)
             for text, tables in terms
         ]
-        yield from list(validated(rules, sample, n_tried, LEAST_SHARE))[:1]
+        yield from list(validated(rules, sample, n_tried))[:1]
 
 
 def find_starts(sample: RowSample) -> Iterator[Candidate]:
@@ -309,7 +303,7 @@ def find_starts(sample: RowSample) -> Iterator[Candidate]:
             texts = [text for text in texts if shares[text] >= LEAST_SHARE]
         if texts:
             best = max(texts, key=shares.__getitem__)
-            yield from validated([equality(start, best)], sample, n_tried, LEAST_SHARE)
+            yield from validated([equality(start, best)], sample, n_tried)
 
 
 def _are_within_a_year(gaps: Numbers) -> bool:
@@ -327,8 +321,3 @@ def _is_clock(values: Numbers) -> bool:
         return False
     minutes = known % 100
     return bool((minutes < 60).all() and (minutes > 0).any() and (known == np.floor(known)).all())
-
-
-def _minutes(clock: Numbers) -> Numbers:
-    """Converts times of day such as 517 to minutes."""
-    return clock // 100 * 60 + clock % 100

@@ -28,7 +28,15 @@ from gcvae.cells.grid_units import grid_unit
 from gcvae.expressions.terms import key_texts
 from gcvae.numerics.outward import plainest
 from gcvae.rules.plan import Plan
-from gcvae.rules.row_sample import Candidate, Half, RowSample, equality, validated
+from gcvae.rules.row_sample import (
+    LEAST_SHARE,
+    MOST_LEVELS,
+    Candidate,
+    Half,
+    RowSample,
+    equality,
+    validated,
+)
 from gcvae.rules.search_conditions import find_flags
 from gcvae.rules.search_dates import evaluated, has_part, numbers_of, share_equal
 from gcvae.rules.search_functions import most_frequent_codes
@@ -36,8 +44,6 @@ from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.expressions import quoted_name
 from gcvae.schema.rules import Rule
 
-LEAST_SHARE = 0.9
-"""Minimum share of rows in which a feature determines a column."""
 _LEAST_OF_LEVELS = 0.995
 """Minimum share of rows for a span that is a level, since other spans would be unknown levels."""
 _SURE_SHARE = 0.995
@@ -55,7 +61,6 @@ _MOST_COLUMNS = 40
 _MOST_DATES = 12
 _FEW_ROWS = 200
 _SIEVE_ROWS = 400
-_MOST_LEVELS = 60
 _LEAST_OF_KEY = 2
 """Minimum number of training rows that contain a key of a lookup table."""
 _LEAST_OF_VALUE = 4
@@ -70,7 +75,7 @@ Texts = npt.NDArray[Any]
 def find_features(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
     """Finds columns that a feature of another column determines, such as its weekday, a truth value
     or a looked-up factor; at most one rule for each column."""
-    columns = [c for c in sample.columns if _has_few_levels(sample, c)][:_MOST_COLUMNS]
+    columns = sample.of_levels[:_MOST_COLUMNS]
     features = list(_features(sample))
     n_tried = max(len(columns) * len(features), 1)
     yield from _spans(sample, plan)
@@ -110,12 +115,6 @@ def _most_digits(rule: Rule) -> int:
     """Returns the number of digits of the longest number in a rule's lookup tables."""
     entries = [entry for table in rule.tables.values() for entry in table.values()]
     return max(len(str(entry).replace(".", "").strip("0")) for entry in entries)
-
-
-def _has_few_levels(sample: RowSample, column: Column) -> bool:
-    """Returns whether a column has from 2 to 60 levels."""
-    n = sample.codes[column.name].max(initial=-1) + 1
-    return column.kind.has_levels and 2 <= n <= _MOST_LEVELS
 
 
 # Lookups
@@ -379,7 +378,7 @@ def _factors(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
     column of levels determines; a factor also by limits of a number. Dates have summands of days.
     """
     numbers, codes = sample.training.numbers, sample.training.codes
-    levels = [c for c in sample.columns if _has_few_levels(sample, c)][:_MOST_COLUMNS]
+    levels = sample.of_levels[:_MOST_COLUMNS]
     numeric, dates = sample.numeric[:_MOST_COLUMNS], sample.dates[:_MOST_DATES]
     n_tried = max(2 * len(levels) * (len(numeric) ** 2 + len(dates) ** 2), 1)
     relations: dict[frozenset[str], list[Candidate]] = {}
@@ -427,7 +426,7 @@ def _are_few(form: str, y: Numbers, x: Numbers) -> bool:
         ratios = ratios[np.isfinite(ratios)]
         size = 10.0 ** np.floor(np.log10(np.maximum(np.abs(ratios), 1e-300)))
         found, counts = np.unique(np.round(ratios / size, 2) * size, return_counts=True)
-        n_usual = np.sort(counts)[-_MOST_LEVELS:].sum()
+        n_usual = np.sort(counts)[-MOST_LEVELS:].sum()
         if not 2 <= len(found) + has_zeros < most * len(ratios) or n_usual < 0.9 * len(ratios):
             return False
     return len(y) >= 20
@@ -521,4 +520,4 @@ def _with_levels(
         return []
     name, of_x = "rate" if form == "factor" else "extra", quoted_name(x.name)
     text = f"rate[{level}] * {of_x}" if form == "factor" else f"{of_x} + extra[{level}]"
-    return list(validated([equality(y, text, {name: table})], sample, n_tried, LEAST_SHARE))
+    return list(validated([equality(y, text, {name: table})], sample, n_tried))

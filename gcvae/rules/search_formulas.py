@@ -33,6 +33,7 @@ from gcvae.rules.plan import OF_NO_LEVEL, Plan, is_formula
 from gcvae.rules.predictions import Prediction, quantities, rounded
 from gcvae.rules.row_sample import (
     LEAST_ROWS,
+    LEAST_SHARE,
     Candidate,
     RowSample,
     agreement_of,
@@ -45,8 +46,6 @@ from gcvae.schema.columns import Column
 from gcvae.schema.expressions import quoted_name
 from gcvae.schema.rules import Rule, sum_text
 
-LEAST_SHARE = 0.9
-"""Minimum share of rows in which a formula holds."""
 _ROWS = 600
 """Number of rows in which terms are computed; a sieve contains the most informative of them."""
 _SIEVE_ROWS = 48

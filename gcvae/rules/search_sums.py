@@ -24,13 +24,11 @@ from gcvae.arrays import Mask, Numbers
 from gcvae.cells.grid_units import grid_unit
 from gcvae.rules.plan import OF_NO_LEVEL, Plan, Side
 from gcvae.rules.predictions import rounded
-from gcvae.rules.row_sample import Candidate, RowSample, most_frequent, validated
+from gcvae.rules.row_sample import LEAST_SHARE, Candidate, RowSample, most_frequent, validated
 from gcvae.schema.columns import Column
 from gcvae.schema.expressions import quoted_name
 from gcvae.schema.rules import Rule, sum_text
 
-LEAST_SHARE = 0.9
-"""Minimum share of rows in which a sum with its remainders holds."""
 _LEAST_COMMON = 0.5  # minimum share of rows with the most frequent remainder
 _LEAST_COMMON_BEFORE = 0.2  # ... before factors are rounded to few digits
 _LEAST_REMAINDER = 0.01  # minimum share of rows with each other remainder
@@ -101,7 +99,7 @@ def find_sums(sample: RowSample, plan: Plan, *, of_products: bool = False) -> It
         if not rules:
             return []
         seen.add(key)
-        found = list(validated([rule for _, rule in rules], sample, n_tried, LEAST_SHARE))
+        found = list(validated([rule for _, rule in rules], sample, n_tried))
         costs = {rule.text: cost for cost, rule in rules}
         sides = [(costs[candidate.rule.text], candidate.rule) for candidate in found]
         return [replace(c, cost=sides[0][0], others=tuple(sides[1:])) for c in found[:1]]

@@ -18,7 +18,8 @@ from gcvae.schema.columns import Column
 from gcvae.schema.expressions import names_in
 from gcvae.schema.rules import Formula
 
-_MINUTES = 1440
+MINUTES = 1440
+"""Minutes of a day."""
 _FARTHEST = 1 << 40
 """Largest index of a parent of numbers that is searched."""
 
@@ -237,21 +238,21 @@ def _of_clock(
 ) -> tuple[Indices, Indices]:
     """Returns the start, or the minutes of three successive days, that lead to the first target
     time."""
-    end = _minutes(target[:, 0])
+    end = minutes_of(target[:, 0])
     begin, gone = clock
     known = others[gone if parent == begin else begin]
     cells: Any = (
         np.nan_to_num(quantities(known)).clip(-LARGEST_PLACE, LARGEST_PLACE).astype(np.int64)
     )
     if parent == begin:
-        start = (end - cells) % _MINUTES
+        start = (end - cells) % MINUTES
         places = (start // 60 * 100 + start % 60)[:, None]
         return places, places
-    gap = (end - _minutes(cells)) % _MINUTES
-    places = gap[:, None] + _MINUTES * np.array([-1, 0, 1])
+    gap = (end - minutes_of(cells)) % MINUTES
+    places = gap[:, None] + MINUTES * np.array([-1, 0, 1])
     return places, places
 
 
-def _minutes(clock: Indices) -> Indices:
+def minutes_of(clock: Any) -> Any:
     """Converts times of day such as 517 to minutes."""
     return clock // 100 * 60 + clock % 100
