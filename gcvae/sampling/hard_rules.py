@@ -1,9 +1,10 @@
 """Rules that every generated row satisfies because rows that violate one are rejected.
 
 These are the hard rules of a schema, and soft ones that every row of the table satisfies although
-neither the decoder nor the transformation of the table does by itself. A row violates a rule only if the rule is false; a missing cell may make it unknown, which is no
-violation. In rules on combinations of columns a missing cell counts as a level. Functional
-dependencies are not included, because the model's decoder satisfies them.
+neither the decoder nor the transformation of the table does by itself. A row violates a rule only
+if the rule is false; a missing cell may make it unknown, which is no violation. In rules on
+combinations of columns a missing cell counts as a level. Functional dependencies are not included,
+because the model's decoder satisfies them.
 """
 
 from __future__ import annotations
@@ -71,9 +72,10 @@ def _combinations(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     for name in frame:
         codes, found = pd.factorize(frame[name])
         if pd.api.types.is_datetime64_any_dtype(frame[name].dtype):
-            found = np.datetime_as_string(np.asarray(found, dtype=TIMES))
-        values = [*found.tolist(), None]
-        columns.append([values[code] for code in codes])
+            values = np.datetime_as_string(np.asarray(found, dtype=TIMES)).tolist()
+        else:
+            values = found.tolist()
+        columns.append([None if code < 0 else values[code] for code in codes])
     return list(zip(*columns, strict=True))
 
 
@@ -352,7 +354,8 @@ class HardRules:
 
 def _rejects(rule: Rule, reduction: Reduction | None) -> bool:
     """Returns whether rows that violate a rule are rejected: it is hard, or every row of the table
-    satisfies it and it is a condition or an inequality of two columns that no residual expresses."""
+    satisfies it and it is a condition or an inequality of two columns that no residual expresses.
+    """
     form = rule.form
     if rule.is_dependency or rule.keep == "off":
         return False
