@@ -250,7 +250,8 @@ def _compute_again(
         after = pd.DataFrame({column: known[column] for column in rule.columns})
         moved = [(after[parent] != before[parent]).fillna(False) for parent in replaced]
         prediction = Prediction.of(rule, schema)
-        again = np.any(moved, axis=0) & prediction.keeps(before)[1]
+        is_exempt = prediction.exempts(prediction.values(before[name]))
+        again = np.any(moved, axis=0) & prediction.keeps(before)[1] & ~is_exempt
         predicted = prediction.predicted(after[again])
         at = predicted.index[predicted.notna()]
         if len(at):

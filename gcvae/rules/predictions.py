@@ -109,12 +109,14 @@ class Prediction:
 
     @cached_property
     def exempt(self) -> pd.Series[Any]:
-        """The k values of the predicted column to which the inequality does not apply. Shape: (k,).
+        """The k values of the predicted column to which the rule does not apply. Shape: (k,).
 
         Raises:
             ValueError: A value does not have the column's type.
         """
         values, column = self.form.exempt, self.column
+        if self.is_of_levels:
+            return pd.Series(values, dtype=object)
         wrong = [x for x in values if isinstance(x, str) != column.has_times]
         if column.has_times:
             times = read_dates(pa.array(map(str, values), pa.string()), column.date_format)
@@ -192,15 +194,22 @@ class Prediction:
     def agrees(self, values: npt.NDArray[Any], f_values: npt.NDArray[Any]) -> Mask:
         """Returns a mask of the rows in which values of y (from `values`) and of f (from
         `evaluated`) satisfy the rule. Shape: (n,) twice -> (n,)."""
+        is_exempt = self.exempts(values)
         if values.dtype == object:
-            return np.asarray(values == f_values, dtype=bool)
+            return np.asarray(values == f_values, dtype=bool) | is_exempt
         size = np.maximum(np.abs(values), np.abs(f_values))
         if self.form.is_inequality:
             above = values - f_values if self.form.relation == ">=" else f_values - values
-            is_kept = above >= -slack(self.column, size)
-            return np.asarray(is_kept | np.isin(values, quantities(self.exempt)))
+            return np.asarray(above >= -slack(self.column, size)) | is_exempt
         furthest = slack(self.column, size, is_rounded=True) + self.form.tolerance
-        return np.asarray(np.abs(values - f_values) <= furthest)
+        return np.asarray(np.abs(values - f_values) <= furthest) | is_exempt
+
+    def exempts(self, values: npt.NDArray[Any]) -> Mask:
+        """Returns a mask of those of n values of y (from `values`) to which the rule does not
+        apply. Shape: (n,)."""
+        if values.dtype == object:
+            return np.array([value in self.form.exempt for value in values], dtype=bool)
+        return np.isin(values, quantities(self.exempt))
 
 
 def keeps(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> tuple[Mask, Mask]:

@@ -1,8 +1,8 @@
 """Residuals e = y - f(x), which the model learns instead of a column y that a formula f determines.
 
 e is a whole number of steps of y's resolution, so that y and e determine each other given x. Values
-of y to which an inequality does not apply ("exempt"), such as 0 for "none", have codes of their own
-below all residuals. If all cells of y are multiples of a wider step, such as midnights in a format
+of y to which a rule does not apply ("exempt"), such as 0 for "none", have codes of their own below
+all residuals. If all cells of y are multiples of a wider step, such as midnights in a format
 with seconds, the residual of an inequality counts these steps.
 
 The index of a number or date is its multiple of the column's resolution (`grids`).
@@ -125,7 +125,7 @@ class Residual(Computed):
             product.
         by_side: Whether the sign of e is reversed where f lies below its rounded value, so that
             positive residuals always lead towards the exact f.
-        at_ties: Whether all residuals are 0, except 1 where f lies half way between two multiples
+        at_ties: Whether all residuals of values that are not exempt are 0, except 1 where f lies half way between two multiples
             of the resolution, as in tables computed in binary fractions.
     """
 
@@ -183,9 +183,10 @@ class Residual(Computed):
             defined = draft.reduced(chunk, blanks_unknown=True)[rule.column]
             has_missing |= bool(residuals.isna().any())
             if at_ties:
-                is_off = residuals.notna().to_numpy() & (residuals != 0).fillna(False).to_numpy()
-                is_near = (residuals.abs() <= 1).fillna(False).to_numpy()
-                at_ties = bool((~is_off | (is_near & prediction.at_tie(chunk))).all())
+                own = residuals.fillna(0).to_numpy(dtype=np.int64)
+                is_off = (own != 0) & (own > MOST_EXEMPT - _FURTHEST)
+                at_ties = bool((np.abs(own[is_off]) <= 1).all())
+                at_ties &= bool(prediction.at_tie(chunk)[is_off].all())
             for found, cells in ((counts, residuals), (defined_counts, defined)):
                 ordinary = cells.dropna()
                 ordinary = ordinary[ordinary > MOST_EXEMPT - _FURTHEST]  # on the grid, not exempt
@@ -197,9 +198,10 @@ class Residual(Computed):
             counts, defined_counts = map(_of_sizes, (counts, defined_counts))
         lowest, highest = _ends(counts, rare_rows)
         limits = _ends(defined_counts, rare_rows) if defined_counts else (lowest, highest)
+        at_ties &= lowest < highest
         if exempt:
             # Exempt values lie below all residuals, at a distance of the residuals' range.
-            lowest = min(lowest, limits[0]) - max(highest - lowest, 1)
+            lowest = min(lowest, limits[0]) - max(highest - lowest, len(exempt))
         return replace(
             draft,
             lowest=lowest,
@@ -207,7 +209,7 @@ class Residual(Computed):
             has_missing=has_missing,
             usual=_usual(defined_counts or counts),
             limits=limits,
-            at_ties=at_ties and lowest < highest,
+            at_ties=at_ties,
         )
 
     @property
@@ -215,7 +217,7 @@ class Residual(Computed):
         """Whether f determines y: every row of the table has the same residual, except where f lies
         half way between two multiples of y's resolution. An inequality, too, can be exact: if
         payment is always due 14 days after the end, `due >= end` determines both dates."""
-        return self.lowest == self.highest or self.at_ties
+        return self.lowest == self.highest or (self.at_ties and not self.exempt)
 
     @property
     def sole(self) -> int | None:
@@ -237,11 +239,11 @@ class Residual(Computed):
 
     @cached_property
     def parts(self) -> tuple[Column, ...]:
-        """The residual: a column of whole numbers, or of a single level if every row has the same
-        residual."""
+        """The residual: a column of whole numbers, or of levels if all rows to which the rule
+        applies have the same residual."""
         missing = Missing(self.written.missing.allowed or self.has_missing)
-        if self.lowest == self.highest:  # other residuals have no probability
-            levels = (self.lowest,)
+        if self.highest - self.lowest == len(self.exempt):  # other residuals have no probability
+            levels = tuple(range(self.lowest, self.highest + 1))
             return (Column(self.column, ColumnKind.ORDINAL, missing, levels=levels),)
         low, high = self.lowest, self.highest
         return (Column(self.column, ColumnKind.INTEGER, missing, minimum=low, maximum=high),)

@@ -268,7 +268,7 @@ def agreement_of(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> Agreem
     how often by chance, if f is shifted against y."""
     formula = Prediction.of(rule, schema)
     values, predicted = formula.values(frame[rule.column]), formula.evaluated(frame)
-    known = ~(pd.isna(values) | pd.isna(predicted))
+    known = ~(pd.isna(values) | pd.isna(predicted) | formula.exempts(values))
     values, predicted = values[known], predicted[known]
     n = len(values)
     if n < LEAST_ROWS:

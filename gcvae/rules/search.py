@@ -33,6 +33,7 @@ from gcvae.rules.search_formulas import (
     FormulaTerms,
     find_approximations,
     find_bounded,
+    find_exempting,
     find_formulas,
 )
 from gcvae.rules.search_functions import (
@@ -213,6 +214,7 @@ def _candidates(sample: RowSample, plan: Plan, implied: Sequence[Rule]) -> Itera
     functions = find_functions(sample)
     yield from (f for f in functions if f.share == 1.0 and _is_of_labels(f.rule, sample.schema))
     yield from find_bounded(sample, terms, plan)
+    yield from find_exempting(sample, terms, plan)
     yield from find_approximations(sample, terms, plan)
     yield from (function for function in functions if function.share == 1.0)
     yield from (Candidate(rule, 0.0, 0.0) for rule in inequalities)

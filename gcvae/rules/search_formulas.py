@@ -6,6 +6,7 @@
     multiples c * x, c * P or c * a * b * d, with the constant c that most rows agree on
     products  a * b + d * e, by meet in the middle
     bounds    max(a, f) or min(a, f), of such a formula f and a column or number a
+    exempt    y == f or y == c, with the column's most frequent number c
 
 A formula is tested on some rows (the sieve), then on all of the training half, and validated on the
 other half. Among formulas that hold equally often, the shortest is preferred. Several formulas may
@@ -60,6 +61,9 @@ _LEAST_JUDGED = 100
 LEAST_ROWS on, a share below 0.5 is reliable."""
 _LEAST_BOUNDED = 0.995
 """Minimum share of rows in which a formula with a bound holds."""
+_LEAST_EXEMPT = 0.05
+"""Minimum share of rows that have the number to which a formula does not apply, and of rows that
+do not have it."""
 _LEAST_MET, _LEAST_NUMBERS_MET = 0.02, 3
 """Minimum share of rows in which the bound is reached, and of distinct numbers in them."""
 MOST_COLUMNS = 40
@@ -489,6 +493,26 @@ def find_bounded(sample: RowSample, terms: FormulaTerms, plan: Plan) -> Iterator
             whole = _Sieve.of(sample, column)
             bounded = list(_bounded(whole, terms))
             found += _held(sample, whole, bounded, n_bounds * n_tried, _LEAST_BOUNDED)
+    in_order = sorted(found, key=lambda pair: (-round(pair[1].share, 2), pair[0]))
+    yield from _one_per_relation(sample, [candidate for _, candidate in in_order], plan)
+
+
+def find_exempting(sample: RowSample, terms: FormulaTerms, plan: Plan) -> Iterator[Candidate]:
+    """Yields rules by which a numeric column is a short formula or its most frequent number, such
+    as `fee == 0.02 * amount or fee == 0`, for columns that no rule of the plan computes; shortest
+    first."""
+    n_tried = len(terms.columns) * len(terms.pairs.each) * len(terms.leaves.each)
+    found = []
+    for column in terms.columns:
+        whole = _Sieve.of(sample, column)
+        usual, known = whole.usual, whole.y[~np.isnan(whole.y)]
+        share = float((known == usual).mean()) if len(known) else 0.0
+        if plan.computes(column.name) or not _LEAST_EXEMPT <= share <= 1 - _LEAST_EXEMPT:
+            continue
+        others = replace(whole, y=np.where(whole.y == usual, np.nan, whole.y))
+        suffix = f" or {quoted_name(column.name)} == {usual:.12g}"
+        proposals = [one._replace(text=one.text + suffix) for one in whole.usual_proposals(terms)]
+        found += _held(sample, others, proposals, n_tried, _LEAST_BOUNDED)
     in_order = sorted(found, key=lambda pair: (-round(pair[1].share, 2), pair[0]))
     yield from _one_per_relation(sample, [candidate for _, candidate in in_order], plan)
 

@@ -57,7 +57,7 @@ def deduced(codec: TableCodec, frame: pd.DataFrame) -> pd.DataFrame:
     formulas = [
         r
         for r in codec.reduction.rewritings
-        if isinstance(r, Residual) and (r.is_exact or not r.is_inequality)
+        if isinstance(r, Residual) and (r.is_exact or not (r.is_inequality or r.exempt))
     ]
     for _ in _rounds(cells):
         for formula in formulas:
@@ -188,7 +188,10 @@ def _from_chains(
     formulas = {
         r.column: r
         for r in codec.reduction.rewritings
-        if isinstance(r, Residual) and r.sole is not None and not r.exempt and r.stride == 1
+        if isinstance(r, Residual)
+        and r.sole is not None
+        and not (beyond and r.exempt)
+        and r.stride == 1
     }
     ancestors = [name for r in formulas.values() for name in r.parents if name not in formulas]
     leaves = [name for name in dict.fromkeys(ancestors) if Grid.of(codec.schema[name]) is not None]

@@ -7,7 +7,8 @@ its exceptions, "hard" makes every synthetic row satisfy it, "off" ignores it. R
 are satisfied by construction:
 
     y == f(x, ...)    y ≈ f(x, ...) ± 0.1            a formula, rounded to the decimals of y
-    y <= f(x, ...)    y >= x or y == 0               an inequality, with exempt values
+    y <= f(x, ...)    y >= f(x, ...)                 an inequality
+    y == f(x, ...) or y == 0                         a formula or inequality with exempt values
     determines(country; currency)                    a functional dependency
     is_missing(y) if is_missing(x)                   missing cells that imply each other
     is_missing(y) if not is_missing(x)               columns of which only one has a value
@@ -65,8 +66,8 @@ class Formula:
         relation: Relation between y and f: ==, ≈, <= or >=.
         value: Syntax tree of the expression f.
         parents: Columns x, in the order in which f names them.
-        exempt: Values of y that an inequality exempts, such as 0 for "none" or "2099-12-31" for "no
-            end".
+        exempt: Values of y to which the rule does not apply, such as 0 for "none" or "2099-12-31"
+            for "no end".
         tolerance: Largest difference between y and f if the relation is ≈.
     """
 
@@ -415,7 +416,7 @@ def _formula(tree: ast.expr) -> Formula | None:
         first, *others = tree.values
         form = _formula(first)
         exempt = [_value_of(other, form.column) for other in others] if form else [None]
-        if form is None or not form.is_inequality or None in exempt:
+        if form is None or None in exempt:
             return None
         return Formula(form.column, form.relation, form.value, form.parents, tuple(exempt))  # type: ignore[arg-type]
     match tree:
