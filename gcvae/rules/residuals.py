@@ -125,8 +125,9 @@ class Residual(Computed):
             product.
         by_side: Whether the sign of e is reversed where f lies below its rounded value, so that
             positive residuals always lead towards the exact f.
-        at_ties: Whether all residuals of values that are not exempt are 0, except 1 where f lies half way between two multiples
-            of the resolution, as in tables computed in binary fractions.
+        at_ties: Whether all residuals of values that are not exempt are 0, except 1 where f lies
+            half way between two multiples of the resolution, as in tables computed in binary
+            fractions.
     """
 
     lowest: int

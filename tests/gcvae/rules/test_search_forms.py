@@ -8,6 +8,8 @@ import pytest
 
 from benchmarks.known_truth.independent_columns import draw_independent
 from benchmarks.known_truth.priced import draw_prices, draw_stones
+from gcvae import infer_schema, parse_table
+from gcvae.rules.reduction import Reduction
 from tests.gcvae.rules.test_search import found_in
 from tests.lengths import first_of
 
@@ -53,6 +55,25 @@ def test_products_with_rates_are_found_through_each_other() -> None:
     found = found_in(table.astype(str))
     assert found["net == `unit price` * n * (1 - off / 100)"].rule.share == 1.0
     assert found["gross == net * (1 + 税)"].rule.share == 1.0
+
+
+def test_a_formula_or_its_most_frequent_number_is_found_and_restored() -> None:
+    random = random_of(3)
+    amount = np.round(random.gamma(2, 60, N) + 5, 2)
+    is_promoted = random.random(N) < 0.3
+    table = pd.DataFrame({"amount": amount, "discount": np.where(is_promoted, amount * 0.1, 0.0)})
+    table["discount"] = table["discount"].round(2)
+    assert found_in(table)["discount == amount / 10 or discount == 0"].rule.share == 1.0
+    schema = infer_schema(table).schema
+    typed = parse_table(table, schema)
+    reduction = Reduction.of_table(typed, schema)
+    reduced = reduction.reduce(typed)
+    assert (reduced["discount"] == np.where(is_promoted, 0, -1)).mean() > 0.95  # others are ties
+    assert reduction.restore(reduced)["discount"].tolist() == table["discount"].tolist()
+    swapped = reduced.assign(amount=reduced["amount"].to_numpy()[::-1])
+    restored = reduction.restore(swapped)
+    off = np.abs(restored["discount"] - restored["amount"] / 10)
+    assert ((off < 0.0051) | (restored["discount"] == 0)).all()
 
 
 def test_what_nearly_holds_is_found_with_its_constant() -> None:
