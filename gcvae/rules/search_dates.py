@@ -215,11 +215,12 @@ def find_spans(sample: RowSample) -> list[Candidate]:
     values = np.concatenate([none, *columns], axis=1)
     near = np.array([(grid_unit(column) or 1e-6) / 2 for column in sample.numeric])
     for start, end in permutations(dates, 2):
-        between = (numbers[end.name] - numbers[start.name])[:_SIEVE_ROWS]
+        first, seconds = counted_from(sample, start, end)
+        between = (numbers[end.name] - seconds)[:_SIEVE_ROWS]
         least = (LEAST_SHARE - 0.2) * max((~np.isnan(between)).sum(), 2)
         days = np.floor(np.nanmedian(between) / _DAY) if (~np.isnan(between)).any() else 0
         if days >= 1 and (between == days * _DAY).sum() >= least:
-            found.append(equality(end, f"{quoted_name(start.name)} + {days:.0f}"))
+            found.append(equality(end, f"{first} + {days:.0f}"))
         for unit in _UNITS:
             off = values - between[:, None] / unit
             more = np.zeros(len(near))
@@ -227,12 +228,24 @@ def find_spans(sample: RowSample) -> list[Candidate]:
                 more = np.nan_to_num(np.rint(column_medians(off)))
             is_near = np.abs(off - more) <= near
             least_of_y = np.maximum((LEAST_SHARE - 0.2) * (~np.isnan(off)).sum(0), 1)
-            span = f"{quoted_name(end.name)} - {quoted_name(start.name)}"
+            span = f"{quoted_name(end.name)} - {first}"
             span = span if unit == _DAY else sum_text([(_DAY / unit, f"({span})")])
             for place in np.flatnonzero(is_near.sum(0) >= least_of_y):
                 text = sum_text([(1, span)], float(more[place]))
                 found.append(equality(sample.numeric[int(place)], text))
     return list(validated(found, sample, n_tried))
+
+
+def counted_from(sample: RowSample, start: Column, end: Column) -> tuple[str, Numbers]:
+    """Returns (expression, seconds since 1970 in each of n training rows) of what the days until
+    `end` are counted from: the day of `start` if only `start` has times of day. Shape: (n,)."""
+    of_start, of_end = (sample.training.numbers[column.name] for column in (start, end))
+    has_clock, ends_with_clock = (
+        bool((values[~np.isnan(values)] % _DAY != 0).any()) for values in (of_start, of_end)
+    )
+    if not has_clock or ends_with_clock or has_offset(start.date_format):
+        return quoted_name(start.name), of_start
+    return f"date({quoted_name(start.name)})", of_start // _DAY * _DAY
 
 
 def find_months(sample: RowSample) -> Iterator[Candidate]:

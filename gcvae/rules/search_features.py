@@ -38,7 +38,7 @@ from gcvae.rules.row_sample import (
     validated,
 )
 from gcvae.rules.search_conditions import find_flags
-from gcvae.rules.search_dates import evaluated, has_part, numbers_of, share_equal
+from gcvae.rules.search_dates import counted_from, evaluated, has_part, numbers_of, share_equal
 from gcvae.rules.search_functions import most_frequent_codes
 from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.expressions import quoted_name
@@ -389,7 +389,7 @@ def _factors(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
         if y.has_times and any({y.name, x.name} <= {*rule.columns} for rule in plan.rules):
             continue  # a column has the days between them
         for form in ("summand",) if y.has_times else ("factor", "summand"):
-            if not _are_few(form, *(_in_days(sample.training, c) for c in (y, x))):
+            if not _are_few(form, _in_days(sample.training, y), _base(sample, x, y)[1]):
                 continue
             if not plan.allows(Rule(f"{quoted_name(y.name)} == {quoted_name(x.name)}")):
                 break
@@ -435,6 +435,15 @@ def _are_few(form: str, y: Numbers, x: Numbers) -> bool:
 def _in_days(half: Half, column: Column) -> Numbers:
     """Returns the numbers of a column in n rows of a half; dates in days. Shape: (n,)."""
     return half.numbers[column.name] / (_DAY if column.has_times else 1.0)
+
+
+def _base(sample: RowSample, x: Column, y: Column) -> tuple[str, Numbers]:
+    """Returns (expression, numbers in n training rows, dates in days) of the column x that y is a
+    multiple or later date of. Shape: (n,)."""
+    if not y.has_times:
+        return quoted_name(x.name), sample.training.numbers[x.name]
+    text, seconds = counted_from(sample, x, y)
+    return text, seconds / _DAY
 
 
 def _brackets(sample: RowSample, y: Column, x: Column) -> Iterator[tuple[str, Codes]]:
@@ -494,7 +503,7 @@ def _with_levels(
     """
     half = sample.training
     near = (0.5 + 1e-6) * (grid_unit(y) or 0.0) / (_DAY if y.has_times else 1.0)
-    target, other = _in_days(half, y), _in_days(half, x)
+    target, (of_x, other) = _in_days(half, y), _base(sample, x, y)
     level, codes = key
     rows = np.flatnonzero(~np.isnan(target) & ~np.isnan(other) & (codes >= 0) & (other != 0))
     rows = rows[np.argsort(codes[rows], kind="stable")]
@@ -518,6 +527,6 @@ def _with_levels(
     table: dict[str, Level] = {key: plainest(low, high) for key, low, high in within}
     if len(set(table.values())) < 2:
         return []
-    name, of_x = "rate" if form == "factor" else "extra", quoted_name(x.name)
+    name = "rate" if form == "factor" else "extra"
     text = f"rate[{level}] * {of_x}" if form == "factor" else f"{of_x} + extra[{level}]"
     return list(validated([equality(y, text, {name: table})], sample, n_tried))
