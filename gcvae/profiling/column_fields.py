@@ -188,7 +188,8 @@ def _limit(work: Completion, values: npt.NDArray[Any], key: str) -> Bound | None
         return found
     beyond = values < given if key == "minimum" else values > given
     bound = "at most" if key == "minimum" else "at least"
-    work.refuse(beyond, f"{key} is {given}, but the cell is {{}}", key, f"{bound} {found}")
+    expected = f"{bound} {found}, or no {key}"
+    work.refuse(beyond, f"{key} is {given}, but the cell is {{}}", key, expected)
     return given
 
 
@@ -266,7 +267,8 @@ def _date_limit(
         return found  # type: ignore[no-any-return]
     beyond = times < limit if key == "minimum" else times > limit
     bound = "at most" if key == "minimum" else "at least"
-    work.refuse(beyond, f"{key} is {given}, but the cell is {{}}", key, f"{bound} {found}")
+    expected = f"{bound} {found}, or no {key}"
+    work.refuse(beyond, f"{key} is {given}, but the cell is {{}}", key, expected)
     return given  # type: ignore[no-any-return]
 
 
@@ -286,7 +288,7 @@ def _complete_levels(work: Completion) -> Column:
     known = set(levels)
     unlisted = np.array([x not in known for x in read_levels(column, cells)], dtype=bool)
     shown = ", ".join(map(repr, levels[:20])) + (", ..." if len(levels) > 20 else "")
-    expected = f"one of {shown}" if levels else "at least one level"
+    expected = f"one of {shown}, or no levels" if levels else "at least one level"
     work.refuse(unlisted, "the cell is {}, which is no listed level", "levels", expected)
     return column
 

@@ -204,6 +204,26 @@ class Column:
                 document[each.name] = _as_json(value)
         return document
 
+    def for_other_rows(self) -> dict[str, Any]:
+        """Returns the column as a partial JSON document, without the members that follow from the
+        rows of one table; an order of texts stays."""
+        if self.kind.outcomes is Outcomes.ONE_VALUE:
+            return {"name": self.name}
+        is_open = self.kind is not ColumnKind.ORDINAL or not any(
+            isinstance(level, str) for level in self.levels or ()
+        )
+        left_out = _OF_ROWS if is_open else _OF_ROWS - {"levels"}
+        document = {name: value for name, value in self.to_json().items() if name not in left_out}
+        if markers := list(self.missing.markers):
+            document["missing"] = {"markers": markers}
+        return document
+
+
+_OF_ROWS = {
+    "missing", "minimum", "maximum", "levels", "decimals", "padded", "notation", "steps", "endings"
+}  # fmt: skip
+"""Members of a column's document that follow from the rows of one table."""
+
 
 def _as_json(value: Any) -> Any:
     """Returns the value of a column's field as a JSON value."""
@@ -286,6 +306,20 @@ class TableSchema:
         if self.find_rules:
             document["find_rules"] = True
         return document if self.separator == "," else document | {"separator": self.separator}
+
+    def for_other_rows(self) -> dict[str, Any]:
+        """Returns a partial schema for other rows of the same source, such as those of the next
+        month: the kinds, formats and rules, without what gcvae inferred from the rows (limits,
+        levels, decimals, steps, whether cells may be missing, shares of rules).
+
+        >>> prices = Column("price", ColumnKind.CONTINUOUS, minimum=1, maximum=9, decimals=2)
+        >>> TableSchema((prices,)).for_other_rows()
+        {'version': 1, 'columns': [{'name': 'price', 'kind': 'continuous'}]}
+        """
+        columns = [column.for_other_rows() for column in self.columns]
+        rules = [replace(rule, share=None) for rule in self.rules or ()]
+        rules_of = replace(self, rules=None if self.rules is None else tuple(rules)).to_json()
+        return rules_of | {"columns": columns}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> TableSchema:

@@ -45,13 +45,22 @@ def schema(
     output: opt.SchemaOutput = "-",
     schema_file: opt.SchemaFile = None,
     encoding: opt.Encoding = None,
+    for_other_rows: Annotated[
+        bool,
+        typer.Option(
+            "--for-other-rows",
+            help="Write kinds, formats and rules only, for other rows of the same source: no"
+            " limits, levels or decimals.",
+        ),
+    ] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Infer the schema of a table."""
     from gcvae import infer_schema
 
     inferred = infer_schema(opt.table_reader(table, encoding), read_schema(schema_file))
-    document = inferred.schema.to_json()
+    found = inferred.schema
+    document = found.for_other_rows() if for_other_rows else found.to_json()
     warn(inferred.warnings)
     for found in inferred.rules:
         report_rule(found)

@@ -76,6 +76,31 @@ def test_a_formula_or_its_most_frequent_number_is_found_and_restored() -> None:
     assert ((off < 0.0051) | (restored["discount"] == 0)).all()
 
 
+def test_days_after_a_date_with_a_clock_are_counted_from_its_day() -> None:
+    random = random_of(4)
+    day = np.datetime64("2024-01-01") + random.integers(0, 180, N)
+    term, plan = random.integers(3, 30, N), random.choice(["S", "M", "L"], N)
+    of_plan = pd.Series(plan).map({"S": 30, "M": 60, "L": 90}).to_numpy()
+    table = pd.DataFrame(
+        {
+            "ordered": day + random.integers(8 * 60, 20 * 60, N).astype("timedelta64[m]"),
+            "due": day + 14,
+            "end": day + term,
+            "term": term,
+            "until": day + of_plan,
+            "plan": plan,
+        }
+    )
+    found = found_in(table)
+    assert {
+        "due == date(ordered) + 14",
+        "term == end - date(ordered)",
+        "until == date(ordered) + extra[plan]",
+    } <= set(found)
+    tables = found["until == date(ordered) + extra[plan]"].rule.tables
+    assert tables == {"extra": {"S": 30, "M": 60, "L": 90}}
+
+
 def test_what_nearly_holds_is_found_with_its_constant() -> None:
     found = found_in(draw_stones(3, 3_000))
     assert "depth ≈ 200 * (z / (x + w)) ± 0.1" in found
