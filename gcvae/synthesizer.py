@@ -219,8 +219,9 @@ class Synthesizer:
             checkpoints: Store for checkpoints; training resumes from the last one in it.
             context: Values given for each row. The model is then p(row | context), as for the rows
                 of a child table in a database, and generates rows only with `sample_given`.
-            held_out: True for the n table rows that are not trained on and decide when training
-                stops. None holds out a random share (`held_out_share`). Shape: (n,).
+            held_out: Mask of the n rows of the table: True for rows that are not trained on, but
+                decide when training stops. None holds out a random share (`held_out_share`).
+                Shape: (n,).
 
         Raises:
             TableError: No column of the table can be modelled.

@@ -39,7 +39,8 @@ def readable_file(path: Path, name: str | None, folder: Path) -> Path:
 
 
 def joined(folder: Path, tables: Iterable[pa.Table]) -> Path:
-    """Writes tables with the rows of one table into a Parquet file in the folder; returns its path.
+    """Writes the parts of one table, one after another, into a Parquet file in the folder; returns
+    its path.
 
     Types that differ between the parts, such as of a column that is missing at first, become one
     type that holds both.

@@ -1,7 +1,8 @@
 """Check digits of IBANs and card numbers.
 
-Synthetic numbers are learned and generated without check digits, which are then computed. If a
-synthetic number differs from all originals before that, it differs from them afterwards.
+The model learns and generates numbers without their check digits, which are computed afterwards. A
+generated number that differs from all originals without check digits also differs from them with
+check digits.
 """
 
 from __future__ import annotations

@@ -262,10 +262,11 @@ def _alphabets(texts: list[str], by_class: bool, number: int | None = None) -> A
 
 
 class _Search:
-    """Searches a group of keys for numbers that none of the `n_rows` originals uses.
+    """Finds new keys of one pattern that are not among the `n_rows` original keys.
 
-    If the characters seen leave too little room, numbers may contain any digits. When all keys of
-    one length are used up, longer ones follow, up to the number `largest`.
+    Each position has the characters that the originals have there. If these give too few new keys,
+    it has all ten digits. When the keys of one length are used up, longer ones follow, up to the
+    numeric value `largest`.
     """
 
     def __init__(self, group: _Group, n_rows: int, largest: int | None) -> None:

@@ -55,13 +55,14 @@ class GroupedLevelCodec(ColumnCodec):
     """Codec of levels (categories), in which groups of rare levels share a code. Codes follow the
     first axis of a correspondence analysis, so that similar levels have similar codes.
 
-    The real value in (0, 1) of a cell selects one of the levels of its code; it is 1/2 if the code
-    has a single level, and HIDDEN for a suppressed level.
+    A cell is encoded as a code and a real value in (0, 1), which selects one of the levels of the
+    code; it is 1/2 if the code has a single level. Levels of too few rows are suppressed: in
+    training rows another level replaces them, and in other rows their real value is HIDDEN.
 
     Attributes:
         codes: Code of each of the K levels of the schema, not counting missing. Shape: (K,).
         counts: Number of rows of each level, including those where it replaces a suppressed level;
-            or shares of rows (`without_counts`). Shape: (K,).
+            in the result of `without_counts`, shares of rows. Shape: (K,).
         withheld: Number of rows in which each level replaces a suppressed one; or shares of rows.
             Shape: (K,).
     """

@@ -146,10 +146,11 @@ _ROWS_TO_TELL_DATES = 200
 
 
 def written_schema(schema: TableSchema) -> TableSchema:
-    """Returns the schema without the lists of levels, because rare levels may identify people.
+    """Returns the schema that a model file stores, without the lists of levels, because rare levels
+    may identify people.
 
-    Columns with listed levels become identifiers; only those of pandas dtype category keep their
-    list.
+    Columns with listed levels become identifiers, whose cells can be any text. Only a column of
+    pandas dtype category keeps its list, which is part of the dtype.
     """
     listed = {c.name for c in schema if c.kind is ColumnKind.CATEGORICAL and c.dtype != "category"}
     return with_keys(schema, listed)

@@ -347,8 +347,8 @@ class Households(LinkedRows):
             self.frames[key.table] = pd.concat([before, self.child_columns(name, mean)], axis=1)
 
     def _borrowed(self, name: str, number: int, columns: tuple[str, ...]) -> pd.DataFrame:
-        """Returns the columns of referenced rows, which are unknown for a missing reference if the
-        training table contained none."""
+        """Returns, for each row, the given columns of the row that it refers to. For a missing
+        reference they are missing, or unknown if no reference was missing in the training table."""
         found = self.borrowed_cells(name, number, columns)
         there = self._there(name, number)
         if there not in self.models[name].columns:

@@ -1,8 +1,9 @@
 """Computes likelihoods of rows under the autoregressive decoder with few evaluations.
 
-A log density needs one unnormalised probability per column and the log of their sum
-(`ColumnWeights.log_code`). The contributions of a row's cells to the running sum do not depend on
-z, so they are computed once for all samples of z. Unobserved cells are sampled during the pass;
+For each column, a log density needs the unnormalised probability of the row's code and the log of
+the sum over all codes of the column (`ColumnWeights.log_code`). The network's hidden layer is a sum
+to which each preceding cell of the row adds a term. These terms do not depend on z, so they are
+computed once for all samples of z. Unobserved cells are sampled during the pass;
 only rows with unobserved cells need contributions for each sample.
 """
 

@@ -79,7 +79,8 @@ class RowNoise:
         return torch.from_numpy(((points ^ bits).astype(np.float64) + 0.5) * 2.0**-N_BITS)
 
     def normal(self, n_draws: int, width: int) -> Tensor:
-        """Returns standard normal samples, as `uniform`. Shape: (n_draws, n, width), float64."""
+        """Returns standard normal samples, drawn for each row as by `uniform`. Shape: (n_draws, n,
+        width), float64."""
         scores: Tensor = torch.special.ndtri(self.uniform(n_draws, width))
         return scores
 

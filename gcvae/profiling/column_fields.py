@@ -390,7 +390,7 @@ def _complete_identifier(work: Completion) -> Column:
 
 
 def _are_whole_numbers(cells: Cells) -> bool:
-    """Returns whether the exact texts, including spaces, are whole numbers without plus signs."""
+    """Returns whether all texts, as they are, are whole numbers without spaces and plus signs."""
     if pc.any(pc.starts_with(cells.texts, "+")).as_py():
         return False
     if cells.numerals is cells.texts:

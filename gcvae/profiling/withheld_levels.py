@@ -7,8 +7,8 @@ cells. Cells that the replaced level determines, such as the price of a product,
 those of the new level, and formulas of them are computed again. If most cells of a column contain
 rare levels, all rare ones become "(other)".
 
-Levels are kept if the file's type makes them numbers or dates, if the user listed them, or if a
-hard rule depends on them.
+Levels are kept if the column has a number or date type in the file, if the user listed them, or if
+a hard rule depends on them.
 
 # PAPER-DIFF: the paper's model contains every level of its table. Here levels of few rows are
 # suppressed.

@@ -69,7 +69,8 @@ def date_ending(text: str, last: Step, step: int) -> int:
 
 
 def _word(word: str, last: Step) -> int:
-    """Returns the microseconds that one word of an ending stands for. Raises ValueError."""
+    """Returns the microseconds that one word of the ending of a time, such as "09:00" or "Monday",
+    stands for in dates that are `last` apart. Raises ValueError for any other word."""
     if clock := _CLOCK.fullmatch(word):
         hours, minutes, seconds = (int(x or 0) for x in clock.groups()[:3])
         microseconds = int((clock[4] or "0").ljust(6, "0"))

@@ -180,7 +180,8 @@ class Halves:
     share: float
 
     def remainders(self, step: int) -> Halves:
-        """Returns the halves with each cell replaced by its remainder modulo `step`."""
+        """Returns both halves of the rows, one that proposes steps and one that validates them,
+        with each cell replaced by its remainder modulo `step`."""
         return self.mapped(lambda places: places % step)
 
     def mapped(self, part: Callable[[Indices], Indices]) -> Halves:

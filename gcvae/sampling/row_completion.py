@@ -192,7 +192,9 @@ class _RowProposal:
         return cls(proposal, _PRIOR_SHARE, centre, torch.cat([sigma, spread], dim=-1))
 
     def draw(self, n_particles: int, generator: AnyGenerator) -> tuple[Tensor, Tensor]:
-        """Draws S = n_particles latent vectors of each row. Returns (vectors, log p - log g).
+        """Draws S = n_particles latent vectors for each row, of K components of z and F of the
+        copula, from a proposal g. Returns (vectors, log weights log p - log g for the prior p).
+
         Shape: (n, S, K + F), (n, S)."""
         n, n_components, width = self.mean.shape
         n_prior = math.ceil(self.prior_share * n_particles)
