@@ -59,8 +59,8 @@ def schema(
     from gcvae import infer_schema
 
     inferred = infer_schema(opt.table_reader(table, encoding), read_schema(schema_file))
-    found = inferred.schema
-    document = found.for_other_rows() if for_other_rows else found.to_json()
+    whole = inferred.schema
+    document = whole.for_other_rows() if for_other_rows else whole.to_json()
     warn(inferred.warnings)
     for found in inferred.rules:
         report_rule(found)
