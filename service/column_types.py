@@ -6,15 +6,9 @@ from collections.abc import Mapping
 
 from catalog.records import Dataset, Document
 from gcvae.errors import Problem
-from gcvae.schema.kinds import ColumnKind
+from gcvae.schema.kinds import ColumnKind, Outcomes
 
-_TYPES: dict[str | None, str] = {
-    ColumnKind.CONTINUOUS: "number",
-    ColumnKind.INTEGER: "number",
-    ColumnKind.DATETIME: "date",
-    ColumnKind.BOOLEAN: "boolean",
-    ColumnKind.IDENTIFIER: "identifier",
-}
+_TYPES = {Outcomes.TRUTH_VALUES: "boolean", Outcomes.KEYS: "identifier"}
 _ANY = "any"
 _WIDE = {"boolean", "identifier"}
 """Types of columns of numbers, or of text: other rows of the same column may have either."""
@@ -51,10 +45,15 @@ the column is new
 
 
 def _type_of(column: Document) -> str:
-    if (kind := column.get("kind")) in (ColumnKind.ORDINAL, ColumnKind.CATEGORICAL):
+    if "kind" not in column:
+        return _ANY
+    kind = ColumnKind(column["kind"])
+    if kind.is_real:
+        return "number" if kind.is_number else "date"
+    if kind.outcomes in (Outcomes.ORDERED_LEVELS, Outcomes.NOMINAL_LEVELS):
         has_text = any(isinstance(level, str) for level in column.get("levels") or ())
         return "text" if has_text else "number"
-    return _TYPES.get(kind, _ANY)
+    return _TYPES.get(kind.outcomes, _ANY)
 
 
 def _may_be_same(one: str, other: str) -> bool:

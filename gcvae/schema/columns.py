@@ -209,7 +209,7 @@ class Column:
         rows of one table; an order of texts stays."""
         if self.kind.outcomes is Outcomes.ONE_VALUE:
             return {"name": self.name}
-        is_open = self.kind is not ColumnKind.ORDINAL or not any(
+        is_open = self.kind.outcomes is not Outcomes.ORDERED_LEVELS or not any(
             isinstance(level, str) for level in self.levels or ()
         )
         left_out = _OF_ROWS if is_open else _OF_ROWS - {"levels"}
