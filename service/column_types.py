@@ -47,7 +47,7 @@ the column is new
 def _type_of(column: Document) -> str:
     if "kind" not in column:
         return _ANY
-    kind = ColumnKind(column["kind"])
+    kind = ColumnKind[column["kind"].upper()]
     if kind.is_real:
         return "number" if kind.is_number else "date"
     if kind.outcomes in (Outcomes.ORDERED_LEVELS, Outcomes.NOMINAL_LEVELS):
