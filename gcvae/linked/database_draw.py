@@ -80,17 +80,31 @@ class Drawing(LinkedRows):
         return self._write()
 
     def _write(self) -> dict[str, pd.DataFrame]:
-        """Returns all tables with keys and computed columns."""
+        """Returns all tables with keys and computed columns.
+
+        Totals follow from rows of child tables, and other columns from totals, so that both are
+        computed until no total changes.
+        """
         written: dict[str, pd.DataFrame] = {}
-        for name in self.parts:
-            self._write_keys(name, written)
-        for name, part in reversed(list(self.parts.items())):
-            for total in part.totals:
-                frame, parents = self.frames[name], self.parents(total.child)
-                cells = total.of_children(self.frames[total.child], parents, len(frame))
-                frame[total.column] = cells.astype(frame[total.column].dtype)
-                written[name][total.column] = frame[total.column]
+        for _ in range(len(self.parts) + 1):
+            written.clear()
+            for name in self.parts:
+                self._write_keys(name, written)
+            if not self._add_totals(written):
+                break
         return written
+
+    def _add_totals(self, written: Mapping[str, pd.DataFrame]) -> bool:
+        """Computes totals from written tables. Returns whether one of them changed."""
+        has_changed = False
+        for name, part in self.parts.items():
+            for total in part.totals:
+                own, parents = written[name][total.column], self.parents(total.child)
+                cells = total.of_children(written[total.child], parents, len(own))
+                cells = cells.astype(own.dtype)
+                has_changed |= not cells.equals(own)
+                self.frames[name] = with_columns(self.frames[name], {total.column: cells})
+        return has_changed
 
     def complete(
         self,
@@ -235,12 +249,12 @@ class Drawing(LinkedRows):
     def _restored(
         self, name: str, found: pd.DataFrame, written: Mapping[str, pd.DataFrame]
     ) -> pd.DataFrame:
-        """Returns the rows after computing the columns that rules determine from the time column
-        and the parent row."""
+        """Returns the rows after computing the columns that the outer rules determine."""
         part, key = self.parts[name], self.key(name)
-        if not len(part.reduction) or key is None:
+        if not len(part.reduction):
             return found
         for here, column in part.parent_columns.items():
+            assert key is not None, "the columns are those of its parent"
             found[here] = taken_cells(written[key.table][column], self.parents(name))
         made = {r.column for r in part.reduction.rewritings}
         kept = [c for c in part.order if c in found.columns or c in made]
@@ -277,7 +291,6 @@ class Drawing(LinkedRows):
                 found[column] = counted.astype("int64").view(TIMES) if is_time else counted
             elif column not in found:
                 found[column] = np.arange(1, len(found) + 1)
-        self.frames[name] = found
         written[name] = found
         return found
 

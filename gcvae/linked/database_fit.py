@@ -4,7 +4,7 @@ models.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,16 +36,16 @@ from gcvae.linked.table_model import (
     fit_table,
     with_filler_column,
 )
-from gcvae.linked.totals import find_totals
+from gcvae.linked.totals import Total, find_totals
 from gcvae.numerics.generators import numpy_generator
 from gcvae.numerics.seeds import derived_seed
 from gcvae.profiling.infer import infer_schema
 from gcvae.rules.reduction import Reduction
-from gcvae.rules.residuals import Computed
 from gcvae.rules.search import find_rules
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.kinds import ColumnKind
-from gcvae.schema.rules import Formula
+from gcvae.schema.rule_documents import read_rules
+from gcvae.schema.rules import Formula, Rule
 from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.loop import split
 from gcvae.training.progress import Progress
@@ -98,8 +98,10 @@ def typed_table(
     seen = pd.concat([frame, frame], ignore_index=True) if len(frame) == 1 else frame
     # Inference refuses a table of keys alone, so a filler column is added.
     with of_table(name):
-        inferred = infer_schema(with_filler_column(seen), {"columns": columns}, rules=False).schema
-    schema = replace(inferred, columns=inferred.columns[: frame.shape[1]])
+        document = {"columns": columns, "rules": links.rules or ()}
+        stated = bool(links.rules)  # which every row has to keep, if they are hard
+        inferred = infer_schema(with_filler_column(seen), document, rules=stated).schema
+    schema = replace(inferred, columns=inferred.columns[: frame.shape[1]], rules=None)
     with of_table(name):
         return schema, parse_table(frame, schema)
 
@@ -202,26 +204,46 @@ def key_grids(frame: pd.DataFrame, links: LinkedTable) -> dict[str, tuple[float,
     return {column: (float(numbers[0]), step)}
 
 
-def _outer_reduction(joined: pd.DataFrame, schema: TableSchema, outside: set[str]) -> Reduction:
-    """Finds rules y = f(x), such as `shipped >= customers.joined`, that compute a column y of a
-    table from columns x that its model does not learn: those of the parent row, and the time.
+def _outer_reduction(
+    joined: pd.DataFrame, schema: TableSchema, stated: Sequence[Rule], outside: set[str]
+) -> Reduction:
+    """Finds the rules y = f(x), such as `shipped >= customers.joined`, that compute a column y of a
+    table from columns that are known only after its model has generated a row, or from columns y
+    of other such rules.
 
-    The model learns the residual y - f(x) instead of y, which is computed after x is generated.
+    The model learns the residual y - f(x) instead of y, which is computed after x is known.
+
+    Args:
+        joined: Rows of the table with the columns of their parent rows.
+        schema: Schema of `joined`.
+        stated: Rules that the user specified. No rule replaces a column of those that are not
+            computed here.
+        outside: Columns of `joined` that no rule computes: those of the parent row, the time,
+            copied columns and totals.
     """
     if not outside:
         return Reduction(schema)
-    chosen = []
-    for rule in (finding.rule for finding in find_rules(joined, replace(schema, rules=None))):
-        share = 1.0 if rule.share is None else rule.share
-        if not isinstance(rule.form, Formula) or rule.keep == "off" or share < _LEAST_SHARE:
-            continue
-        chosen += [
-            side
-            for side in rule.sides
-            if side.column not in outside and not outside.isdisjoint(side.parents)
-        ][:1]
-    found = Reduction.of_table(joined, replace(schema, rules=tuple(chosen))).rewritings
-    return Reduction(schema, tuple(r for r in found if isinstance(r, Computed)))
+    rules = tuple(
+        rule
+        for rule in (f.rule for f in find_rules(joined, replace(schema, rules=tuple(stated))))
+        if isinstance(rule.form, Formula) and rule.keep != "off"
+        if not outside.issuperset(rule.columns)
+        if outside.isdisjoint(rule.columns) or rule.share is None or rule.share >= _LEAST_SHARE
+    )
+    kept: set[str] = set()
+    while True:
+        of_rules = replace(schema, rules=rules)
+        found = Reduction.of_table(joined, of_rules, left_out=kept, constant=outside)
+        found = replace(found.depending_on(outside), schema=schema)
+        waiting = [
+            rule
+            for rule in stated
+            if rule.keep != "off" and not any(map(found.computes, rule.sides))
+        ]
+        broken = {c for rule in waiting for c in rule.columns} & set(found.rewritten)
+        if not broken:
+            return found
+        kept |= broken
 
 
 class DatabaseFit(LinkedRows):
@@ -266,7 +288,10 @@ class DatabaseFit(LinkedRows):
         plans, rows = plan_database(typed, schemas, links)
         super().__init__(links, plans, typed, rows)
         self.held_out = self._held_out()
-        self.reductions = {name: self._reduction(name) for name in self.plans}
+        self.totals = {name: self._totals(name) for name in self.plans}
+        self.reductions: dict[str, Reduction] = {}
+        for name in self.plans:
+            self.reductions[name] = self._reduction(name)
         self.reduced = {name: self._reduced(name) for name in self.plans}
         self.frames = self.degrees()
         self.degree_columns = {name: set(map(str, f.columns)) for name, f in self.frames.items()}
@@ -306,28 +331,43 @@ class DatabaseFit(LinkedRows):
         if key is None:
             return {}
         own, above = set(self.typed[name].columns), self.schemas[key.table]
+        sums = {total.column for total in self.totals[key.table] if total.child == name}
+        later = {*sums, *self.reductions[key.table].depending_on(sums).rewritten}
         is_split = key.table == f"{name} by {', '.join(key.columns)}"
         return {
             (c.name if is_split and c.name not in own else f"{key.table} {c.name}"): c.name
             for c in above
+            if c.name not in later  # known only after the table's own rows
             if c.is_modelled and (is_split or c.has_numbers or c.has_times)
         }
 
+    def _totals(self, name: str) -> tuple[Total, ...]:
+        """Returns the columns of a table that are sums over rows of its child tables."""
+        if self.plans[name].is_catalogue:
+            return ()
+        children = {c: (self._without_keys(c), self.parents(c)) for c in self.children(name)}
+        return find_totals(self._without_keys(name), children)
+
     def _reduction(self, name: str) -> Reduction:
-        """Returns the rules that determine columns from the time column or from the parent row."""
-        key, plan, schema = self.key(name), self.plans[name], self.schemas[name]
-        if key is None or plan.is_catalogue or not len(self.typed[name]):
+        """Returns the rules that determine columns from the parent row, from the time column, from
+        copied columns or from totals."""
+        plan, schema = self.plans[name], self.schemas[name]
+        if plan.is_catalogue or not len(self.typed[name]):
             return Reduction(schema)
         outside = self._parent_columns(name)
-        columns = [replace(self.schemas[key.table][c], name=here) for here, c in outside.items()]
+        key = self.key(name)
+        above = schema if key is None else self.schemas[key.table]
+        columns = [replace(above[column], name=here) for here, column in outside.items()]
         # Generated times, and values computed from them, may exceed the range of the real table.
         free = [
             replace(c, minimum=None, maximum=None, steps=None, endings=None)
             for c in (*schema.columns, *columns)
         ]
         joined = replace(schema, columns=tuple(free), rules=None)
-        given = {*outside, *plan.copied, *([plan.order] if plan.order else [])}
-        return _outer_reduction(self.joined(name, self._parent_columns(name)), joined, given)
+        given = {*outside, *plan.copied, *(total.column for total in self.totals[name])}
+        given |= {plan.order} if plan.order else set()
+        stated = read_rules(self.links[name].rules or (), [])
+        return _outer_reduction(self.joined(name, outside), joined, stated, given)
 
     def _reduced(self, name: str) -> tuple[TableSchema, pd.DataFrame]:
         """Returns (schema, frame) in which residuals replace the columns that rules determine."""
@@ -397,7 +437,11 @@ class DatabaseFit(LinkedRows):
         links, plan = self.links[key.table], self.plans[key.table]
         not_own = {*links.referring, *plan.copied}
         free = [
-            c for c in others.columns if c not in not_own and self._is_learned(key.table, str(c))
+            c
+            for c in others.columns
+            if c not in not_own
+            and c not in self.reductions[key.table].rewritten  # computed after the choice
+            and self._is_learned(key.table, str(c))
         ]
         rare = 1 if plan.is_catalogue else RARE_ROWS
         chosen = borrowed_columns(others[free], rare)
@@ -429,8 +473,14 @@ class DatabaseFit(LinkedRows):
             for c in self.frames[name].columns
             if c in schema or str(c) in counts
         ]
-        rules = self.links[name].rules
-        return {"columns": columns} | ({} if rules is None else {"rules": list(rules)})
+        rules, computes = self.links[name].rules, self.reductions[name].computes
+        if rules is None:
+            return {"columns": columns}
+        of_model = [
+            {**document, "keep": "off"} if any(map(computes, rule.sides)) else document
+            for document, rule in zip(rules, read_rules(rules, []), strict=True)
+        ]
+        return {"columns": columns, "rules": of_model}
 
     def parts(self) -> dict[str, DatabasePart]:
         """Fits all tables. Returns the fitted tables by name, parents before their children."""
@@ -485,9 +535,6 @@ class DatabaseFit(LinkedRows):
         if plan.is_catalogue or model is None:
             beside = [c for columns in self.child_column_names[name].values() for c in columns]
             kept = pd.concat([self.typed[name], self.frames[name][beside]], axis=1)
-        of_children = {
-            child: (self._without_keys(child), self.parents(child)) for child in self.children(name)
-        }
         return DatabasePart(
             written_schema(self.schemas[name]),
             plan,
@@ -498,7 +545,7 @@ class DatabaseFit(LinkedRows):
             self.borrowed[name],
             degrees,
             kept,
-            () if plan.is_catalogue else find_totals(self._without_keys(name), of_children),
+            self.totals[name],
             tuple(map(str, self.typed[name].columns)),
             with_columns_of_rules(self.reductions[name]),
             self._parent_columns(name),

@@ -44,7 +44,8 @@ class DatabasePart:
         catalogue: Rows of a catalogue with their additional columns; None for other tables.
         totals: Columns that are sums over rows of child tables.
         order: Names of the table's columns, in order.
-        reduction: Rules that determine columns from the time column or from the parent row.
+        reduction: Rules that determine columns from the parent row, from the time column, from
+            copied columns or from totals.
         parent_columns: Columns of the parent row that rules may use: {name in the rules: name in
             the parent table}.
         key_dtypes: Names of the dtypes of the key columns.

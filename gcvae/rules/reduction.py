@@ -172,6 +172,23 @@ class Reduction:
         rewritten = self.rewritten
         return any(x in rewritten and y in rewritten[x].parents for x, y in ((a, b), (b, a)))
 
+    def computes(self, rule: Rule) -> bool:
+        """Returns whether the column of a rule is replaced by its residual from the rule's other
+        columns."""
+        rewriting = self.rewritten.get(rule.column)
+        return rewriting is not None and set(rewriting.parents) == set(rule.parents)
+
+    def depending_on(self, names: Collection[str]) -> Reduction:
+        """Returns a copy with only the replacements of columns that are computed from the named
+        ones, directly or by other columns."""
+        reached = set(names)
+        kept = []
+        for rewriting in self.rewritings:
+            if not reached.isdisjoint(rewriting.parents):
+                reached.add(rewriting.column)
+                kept.append(rewriting)
+        return Reduction(self.schema, tuple(kept))
+
     def log_unit(self, part: str) -> float:
         """Returns the log of an original column's resolution for one of the columns that replace
         it, and 0 for the others.
