@@ -1,6 +1,8 @@
 """Infers keys of tables from column names, uniqueness and inclusion of values.
 
-    primary key    a column whose cells are unique and present, and whose name is like a key's
+    primary key    a column whose cells are unique and present, and whose name is like a key's, or
+                   whose values a column of the same name in another table repeats; or a foreign key
+                   together with a column that numbers its rows
     foreign key    a column whose values are all among those of another table's primary key,
                    and whose name is like that key, that table, or both
 
@@ -48,7 +50,7 @@ def infer_database(
     keyed = {
         name: table
         if "primary_key" in stated.get(name, {})
-        else replace(table, primary_key=_primary_key(name, tables[name]))
+        else replace(table, primary_key=_primary_key(name, tables))
         for name, table in draft.tables.items()
     }
     keyed = dict(DatabaseSchema(keyed).with_references().tables)
@@ -62,7 +64,11 @@ def infer_database(
         {
             name: table
             if table.primary_key or "primary_key" in stated.get(name, {})
-            else replace(table, primary_key=_key_of_references(tables[name], table))
+            else replace(
+                table,
+                primary_key=_numbered_key(tables[name], table)
+                or _key_of_references(tables[name], table),
+            )
             for name, table in linked.items()
         }
     )
@@ -76,6 +82,24 @@ def _key_of_references(frame: pd.DataFrame, table: LinkedTable) -> tuple[str, ..
     if len(table.foreign_keys) < 2 or not len(frame) or frame[columns].isna().any(axis=None):
         return ()
     return () if frame.duplicated(columns).any() else tuple(columns)
+
+
+def _numbered_key(frame: pd.DataFrame, table: LinkedTable) -> tuple[str, ...]:
+    """Returns a foreign key of one column and a column that numbers the rows of each of its values,
+    such as the number of an order and that of its line; an empty tuple if there are none, or if
+    other columns are stated to be unique."""
+    if table.unique:
+        return ()
+    for [key] in (key.columns for key in table.foreign_keys if len(key.columns) == 1):
+        for column in (c for c in frame.columns if c not in table.referring):
+            cells = frame[[key, column]]
+            if cells.isna().any(axis=None) or cells.duplicated().any() or len(cells) < 2:
+                continue
+            numbers = pd.to_numeric(cells[column].astype(str), errors="coerce")
+            ranks = numbers.groupby(cells[key]).rank()
+            if (numbers - ranks).nunique(dropna=False) == 1 and numbers.nunique() > 1:
+                return key, str(column)
+    return ()
 
 
 _SAME_NAME = 3
@@ -136,19 +160,44 @@ def _is_unique(cells: pd.Series[Any]) -> bool:
     return bool(len(cells)) and bool(cells.notna().all()) and cells.is_unique
 
 
-def _primary_key(name: str, frame: pd.DataFrame) -> tuple[str, ...]:
-    """Returns the unique column that is named like a key, preferably `id` or the table's name.
+def _primary_key(name: str, tables: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
+    """Returns the unique column of a table that is a key by its name or by its use in another
+    table, preferably `id`, the table's name, or a column that another table uses.
 
     Returns an empty tuple if there is none.
     """
-    found = [c for c in frame.columns if _is_like_a_key(c, name) and _is_unique(frame[c])]
-    own = _joined(name)
+    frame, own = tables[name], _joined(name)
+    others = [other for key, other in tables.items() if key != name]
+    used = {c for c in frame.columns if any(_is_used(frame[c], other) for other in others)}
+    found = [
+        c for c in frame.columns if (c in used or _is_like_a_key(c, name)) and _is_code(frame[c])
+    ]
 
-    def rank(column: str) -> tuple[bool, bool]:
+    def rank(column: str) -> tuple[bool, bool, bool]:
         words = _words(column)
-        return words not in (["id"], [own, "id"]), "".join(words[:-1]) not in ("", own)
+        is_id = words in (["id"], [own, "id"])
+        return not is_id, column not in used, "".join(words[:-1]) not in ("", own)
 
     return (min(found, key=rank),) if found else ()
+
+
+def _is_code(cells: pd.Series[Any]) -> bool:
+    """Returns whether cells are present, unique, and no texts with spaces."""
+    return _is_unique(cells) and not cells.astype(str).str.contains(r"\s").any()
+
+
+def _is_used(cells: pd.Series[Any], other: pd.DataFrame) -> bool:
+    """Returns whether a column of the same name in another table repeats the values of a unique
+    column. Row numbers are too frequent to be evidence."""
+    if cells.name not in other or not _is_unique(cells):
+        return False
+    numbers = pd.to_numeric(cells.astype(str), errors="coerce")
+    are_row_numbers = numbers.min() <= 1 and numbers.max() - numbers.min() == len(numbers) - 1
+    values = other[cells.name].dropna()
+    is_fraction = (numbers % 1 != 0).mean() if numbers.notna().all() else 0.0
+    if are_row_numbers or is_fraction or not values.duplicated().any():
+        return False
+    return _share_included(values, cells) == 1.0
 
 
 def _foreign_keys(

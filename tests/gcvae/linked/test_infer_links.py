@@ -39,6 +39,29 @@ def test_names_in_other_styles_are_keys_too() -> None:
     assert found["items"] == (("id",), ["category -> categories.id"])
 
 
+def test_codes_that_other_tables_repeat_are_keys_and_free_texts_are_none() -> None:
+    codes = [f"{k}7" for k in range(200, 230)]
+    lines = pd.DataFrame({"order_no": [f"B{i // 3}" for i in range(60)], "pzn": codes * 2})
+    lines["line"] = [f"{1 + i % 3}" for i in range(60)]
+    tables = {
+        "products": pd.DataFrame({"product": [f"Salve {c} g" for c in codes], "pzn": codes}),
+        "orders": pd.DataFrame({"order_no": [f"B{i}" for i in range(20)], "paid": 1.5}),
+        "lines": lines.sample(frac=1.0, random_state=1),
+    }
+    found = _found(tables)
+    assert found["products"] == (("pzn",), [])
+    assert found["lines"] == (
+        ("order_no", "line"),
+        ["order_no -> orders.order_no", "pzn -> products.pzn"],
+    )
+
+
+def test_numbers_of_rows_and_amounts_are_no_keys_of_other_tables() -> None:
+    amounts = pd.DataFrame({"rank": range(1, 31), "price": [0.5 + k for k in range(30)]})
+    tables = {"steps": amounts, "sales": pd.concat([amounts, amounts])}
+    assert _found(tables) == {"steps": ((), []), "sales": ((), [])}
+
+
 def test_what_is_said_wins() -> None:
     found = _found(shop(), orders={"foreign_keys": []}, customers={"primary_key": []})
     assert found["orders"] == (("order_id",), [])
