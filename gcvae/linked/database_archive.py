@@ -156,6 +156,7 @@ def write_database(
     target: BinaryIO,
     tables: Mapping[str, pd.DataFrame],
     format: str,
+    schemas: Mapping[str, TableSchema],
     *,
     typed: Mapping[str, TableSchema] | None = None,
     escape_formulas: bool = False,
@@ -166,13 +167,14 @@ def write_database(
         target: Empty file.
         tables: Generated tables by name.
         format: Format of the files in the archive, `csv` or `parquet`.
+        schemas: Schemas by table name, which contain the separators of CSV files.
         typed: Schemas by table name (`schemas_of_texts`). In Parquet files, the cells of these
             tables are converted from text to the dtypes of their columns.
         escape_formulas: Whether to escape cells of CSV files that a spreadsheet would run as
             formulas (`gcvae.files.table_stream`).
     """
     write = {
-        name: partial(_write_csv, frame, escape_formulas)
+        name: partial(_write_csv, frame, schemas[name].separator, escape_formulas)
         if format == "csv"
         else partial(_write_parquet, frame, (typed or {}).get(name))
         for name, frame in tables.items()
@@ -182,11 +184,13 @@ def write_database(
     return {name: packed[f"{name}.{format}"] for name in tables}
 
 
-def _write_csv(frame: pd.DataFrame, escape_formulas: bool, sink: io.RawIOBase) -> None:
+def _write_csv(
+    frame: pd.DataFrame, separator: str, escape_formulas: bool, sink: io.RawIOBase
+) -> None:
     if escape_formulas:
         frame = with_columns(frame, {c: _escaped(frame[c]) for c in _texts(frame)})
     text = io.TextIOWrapper(sink, encoding="utf-8", newline="")  # type: ignore[type-var]
-    frame.to_csv(text, index=False, lineterminator="\n")
+    frame.to_csv(text, index=False, lineterminator="\n", sep=separator)
     text.detach()
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from gcvae.arrays import TIMES, Codes, Mask
 from gcvae.cells.data_frames import with_columns
+from gcvae.codec.key_parts import with_parts
 from gcvae.files.frame_dtypes import with_dtypes
 from gcvae.linked.database_part import DatabasePart, degree_name, taken_cells
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
@@ -90,6 +91,8 @@ class Drawing(LinkedRows):
             written.clear()
             for name in self.parts:
                 self._write_keys(name, written)
+            for name in self.parts:
+                self._write_references(name, written)
             if not self._add_totals(written):
                 break
         return written
@@ -130,7 +133,9 @@ class Drawing(LinkedRows):
         self.rows[name] = {part.plan.parent or 0: parents}
         self._refer(name, part)
         written = {other: table for other, table in known.typed.items() if other != name}
-        frame = self._write_keys(name, written)[list(part.order)].reset_index(drop=True)
+        self._write_keys(name, written)
+        self._write_references(name, written)
+        frame = written[name][list(part.order)].reset_index(drop=True)
         return with_key_dtypes(with_dtypes(frame, part.schema), part.key_dtypes)
 
     def _draw(self, name: str, part: DatabasePart, parents: int | None, scale: float) -> None:
@@ -147,19 +152,22 @@ class Drawing(LinkedRows):
             return
         above, beside = self.frames[key.table], self.parts[key.table].child_columns[name]
         counts = above[beside[0]].to_numpy(dtype=np.float64, na_value=0.0).round().astype(np.int64)
-        firsts = [c for c in beside if c.endswith(" first")]
-        first = above[firsts[0]] if firsts else None
-        if first is not None:
+        sequence, first = part.model.sequence, None
+        if sequence is not None:
+            first = sequence.clock.first_times(above, name)
             is_there = first.notna().to_numpy()
             counts = np.where(is_there, counts, 0)
             first = first.fillna(first.dropna().iloc[0]) if is_there.any() else first
         effects = above[effect_columns(name, beside)]
         context = pd.concat([effects, self.lineage(key.table, self.frames)], axis=1)
         context = context[list(part.context)]
-        frame, rows = part.model.draw_children(context, counts.clip(min=0), first, seed)
+        frame, rows = part.model.draw_children(
+            context, counts.clip(min=0), first, part.schema, seed
+        )
         n_drawn = len(frame)
-        for _ in range(_MOST_ROUNDS if part.model.sequence is None else 0):
-            again = np.flatnonzero(repeats(frame, self.links[name], key, rows))
+        for _ in range(_MOST_ROUNDS if sequence is None else 0):
+            again = repeats(frame, self.links[name], key, rows) | self._are_late(name, frame)
+            again = np.flatnonzero(again)
             if not len(again):
                 break
             of_parents = context.iloc[rows[again]].reset_index(drop=True)
@@ -178,13 +186,27 @@ class Drawing(LinkedRows):
         assert part.model is not None, "it is no catalogue"
         found, links = part.model.draw(n, seed), self.links[name]
         for more in range(1, _MOST_ROUNDS):
-            found = found[~repeats(found, links)]
+            found = found[~(repeats(found, links) | self._are_late(name, found))]
             if len(found) >= n:
                 break
             again = part.model.draw(n, derived_seed(str(seed), str(more)))
             found = pd.concat([found, again], ignore_index=True)
         found = found[~repeats(found, links)].head(n).reset_index(drop=True)
         _warn_of_left_out_rows(name, n - len(found))
+        return found
+
+    def _are_late(self, name: str, frame: pd.DataFrame) -> Mask:
+        """Returns a mask of the rows whose sequences begin after the last time of their table.
+        Shape: (n,)."""
+        found = np.zeros(len(frame), dtype=bool)
+        for child in self.children(name):
+            part = self.parts[child]
+            if part.model is None or (sequence := part.model.sequence) is None:
+                continue
+            times = sequence.clock.first_times(frame, child)
+            known = times.notna().to_numpy()
+            last = sequence.clock.last(part.schema[sequence.column])
+            found[known] |= sequence.clock.count(times[known]) > last
         return found
 
     def _refer(self, name: str, part: DatabasePart) -> None:
@@ -275,14 +297,15 @@ class Drawing(LinkedRows):
             copied.setdefault(number, []).append((column, other))
         written[name] = found  # a table may refer to itself
         for i, key in enumerate(self.links[name].foreign_keys):
-            rows = self.rows[name][i]
             others = found if key.table == name else self._write_keys(key.table, written)
             pairs = [*zip(key.columns, key.references, strict=True), *copied.get(i, [])]
             for column, other in pairs:
                 if other not in others:  # circular reference: the key is the row's own number
                     continue
-                found[column] = taken_cells(others[other], rows)
+                found[column] = taken_cells(others[other], self.rows[name][i])
         found = self._restored(name, found, written)
+        for column, parts in part.key_parts.items():
+            found[column] = with_parts(found[column].to_numpy(dtype=object), parts, found)
         for column in part.order:
             if column in part.grids:
                 start, step = part.grids[column]
@@ -293,6 +316,13 @@ class Drawing(LinkedRows):
                 found[column] = np.arange(1, len(found) + 1)
         written[name] = found
         return found
+
+    def _write_references(self, name: str, written: Mapping[str, pd.DataFrame]) -> None:
+        """Sets the references of a table to the complete keys of the tables to which they lead."""
+        for i, key in enumerate(self.links[name].foreign_keys):
+            for column, other in zip(key.columns, key.references, strict=True):
+                cells = taken_cells(written[key.table][other], self.rows[name][i])
+                written[name][column] = cells
 
 
 def with_key_dtypes(frame: pd.DataFrame, dtypes: Mapping[str, str]) -> pd.DataFrame:

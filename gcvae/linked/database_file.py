@@ -15,6 +15,7 @@ from torch import Tensor
 
 from gcvae.artifact.file import packed_bytes, unpacked_bytes
 from gcvae.codec.context_codec import ContextCodec
+from gcvae.codec.key_parts import KeyPart
 from gcvae.linked.database_part import DatabasePart
 from gcvae.linked.plan import TablePlan
 from gcvae.linked.random_effect import RandomEffect
@@ -28,7 +29,7 @@ from gcvae.rules.reduction import Reduction
 from gcvae.schema.columns import TableSchema
 from gcvae.synthesizer import Synthesizer
 
-VERSION = 2
+VERSION = 3
 
 
 def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) -> dict[str, Any]:
@@ -62,6 +63,7 @@ def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) ->
         "key_dtypes": dict(part.key_dtypes),
         "unlike": {str(i): others for i, others in part.disjoint.items()},
         "grids": dict(part.grids),
+        "key_parts": {c: [each.to_json() for each in p] for c, p in part.key_parts.items()},
         "household_tails": part.household_tails,
         "outer_schema": part.reduction.schema.to_json(),
         "outer_rules": part.reduction.to_json(),
@@ -142,5 +144,9 @@ def read_part(document: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Dat
         dict(document["key_dtypes"]),
         {int(i): tuple(others) for i, others in document["unlike"].items()},
         {name: (grid[0], grid[1]) for name, grid in document["grids"].items()},
+        {
+            column: tuple(KeyPart.from_json(each) for each in parts)
+            for column, parts in document["key_parts"].items()
+        },
         tuple(document["household_tails"]),
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pandas as pd
 from gcvae.arrays import TIMES, Mask
 from gcvae.cells.values import parse_table
 from gcvae.codec.context_codec import ContextCodec
+from gcvae.codec.key_parts import KeyPart, learn_parts, without_parts
 from gcvae.linked.database_part import (
     DatabasePart,
     of_table,
@@ -30,6 +32,7 @@ from gcvae.linked.references import (
     borrowed_columns,
     without_blanks,
 )
+from gcvae.linked.sequences import Clock
 from gcvae.linked.table_model import (
     Fitting,
     fit_children,
@@ -43,7 +46,7 @@ from gcvae.profiling.infer import infer_schema
 from gcvae.rules.reduction import Reduction
 from gcvae.rules.search import find_rules
 from gcvae.schema.columns import TableSchema
-from gcvae.schema.kinds import ColumnKind
+from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.schema.rule_documents import read_rules
 from gcvae.schema.rules import Formula, Rule
 from gcvae.training.checkpoints import CheckpointStore
@@ -98,7 +101,8 @@ def typed_table(
     seen = pd.concat([frame, frame], ignore_index=True) if len(frame) == 1 else frame
     # Inference refuses a table of keys alone, so a filler column is added.
     with of_table(name):
-        document = {"columns": columns, "rules": links.rules or ()}
+        document: dict[str, Any] = {"columns": columns, "rules": links.rules or ()}
+        document["separator"] = frame.attrs.get("separator")  # of its text file
         stated = bool(links.rules)  # which every row has to keep, if they are hard
         inferred = infer_schema(with_filler_column(seen), document, rules=stated).schema
     schema = replace(inferred, columns=inferred.columns[: frame.shape[1]], rules=None)
@@ -292,6 +296,7 @@ class DatabaseFit(LinkedRows):
         self.reductions: dict[str, Reduction] = {}
         for name in self.plans:
             self.reductions[name] = self._reduction(name)
+        self.key_parts = {name: self._key_parts(name) for name in self.plans}
         self.reduced = {name: self._reduced(name) for name in self.plans}
         self.frames = self.degrees()
         self.degree_columns = {name: set(map(str, f.columns)) for name, f in self.frames.items()}
@@ -369,6 +374,24 @@ class DatabaseFit(LinkedRows):
         stated = read_rules(self.links[name].rules or (), [])
         return _outer_reduction(self.joined(name, outside), joined, stated, given)
 
+    def _key_parts(self, name: str) -> dict[str, tuple[KeyPart, ...]]:
+        """Returns the parts of a table's own keys that other columns of the row determine.
+
+        They are inserted into a generated key after all columns of its row are known.
+        """
+        schema, typed = self.schemas[name], self.typed[name]
+        if self.plans[name].is_catalogue:
+            return {}
+        others = [c for c in schema if c.is_modelled and c.name not in self.links[name].referring]
+        keys = [
+            c
+            for c in schema
+            if c.kind.outcomes is Outcomes.KEYS and c.personal is None
+            if c.name not in self.links[name].referring and column_is_text(typed[c.name])
+        ]
+        found = {key.name: learn_parts(typed, key, others) for key in keys}
+        return {column: parts for column, parts in found.items() if parts}
+
     def _reduced(self, name: str) -> tuple[TableSchema, pd.DataFrame]:
         """Returns (schema, frame) in which residuals replace the columns that rules determine."""
         reduction, outside = self.reductions[name], set(self._parent_columns(name))
@@ -395,6 +418,8 @@ class DatabaseFit(LinkedRows):
         their random effect."""
         plan, key, typed = self.plans[name], self.key(name), self.typed[name]
         frame = self.reduced[name][1][self._modelled(name)].copy()
+        for column, parts in self.key_parts[name].items():
+            frame[column] = frame[column].map(partial(without_parts, parts=parts), "ignore")
         self.borrowed[name] = {}
         for i, other in enumerate(self.links[name].foreign_keys):
             if i == plan.parent or plan.is_catalogue or not len(typed):
@@ -418,7 +443,8 @@ class DatabaseFit(LinkedRows):
             n_parents,
             noise.standard_normal((n_parents, effect.n_directions)),
         )
-        added = self.child_columns(name, drawn)
+        clock = None if plan.order is None else Clock.of(typed[plan.order])
+        added = self.child_columns(name, drawn, clock)
         self.effects[name] = effect
         self.child_column_names[key.table][name] = tuple(map(str, added.columns))
         before = self.frames.get(key.table)
@@ -552,6 +578,7 @@ class DatabaseFit(LinkedRows):
             self._key_dtypes(name),
             self._disjoint(name),
             self.grids.get(name, {}),
+            self.key_parts[name],
         )
 
     def _progress_of(self, name: str) -> Callable[[Progress], None] | bool | None:

@@ -13,6 +13,7 @@ import pandas as pd
 from gcvae.arrays import Codes, Numbers
 from gcvae.cells.values import in_column_zones, parse_table
 from gcvae.codec.context_codec import ContextCodec
+from gcvae.codec.key_parts import KeyPart
 from gcvae.errors import InputError, json_pointer
 from gcvae.linked.database_schema import ForeignKey
 from gcvae.linked.plan import TablePlan
@@ -52,6 +53,8 @@ class DatabasePart:
         disjoint: For each reference, the other references that never lead to the same row.
         grids: For each key column of dates or fractions, (start, step): the generated values are
             start, start + step, start + 2 step, ….
+        key_parts: Parts of keys that columns of the row determine, such as the year of a date, by
+            column; the model learns the keys without them.
         household_tails: Sorted anomaly statistics of the held-out households, from which p-values
             are computed. A household is a row of a root table (a table without a parent) with all
             rows below it. Empty for other tables.
@@ -73,6 +76,7 @@ class DatabasePart:
     key_dtypes: Mapping[str, str]
     disjoint: Mapping[int, tuple[int, ...]]
     grids: Mapping[str, tuple[float, float]]
+    key_parts: Mapping[str, tuple[KeyPart, ...]]
     household_tails: tuple[float, ...] = ()
 
     def typed(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:

@@ -44,7 +44,7 @@ from gcvae.linked.references import (
     checked_references,
     without_blanks,
 )
-from gcvae.linked.table_model import GAP, Steps
+from gcvae.linked.table_model import Steps
 from gcvae.linked.totals import LEAST_EQUAL as EQUAL_TOTALS
 from gcvae.linked.totals import SLACK
 from gcvae.numerics.generators import numpy_generator
@@ -343,8 +343,11 @@ class Households(LinkedRows):
         self.equal[name] = self._equal_rows(name, frame, self.parents(name))
         if self.parts[key.table].catalogue is None:
             mean, _ = self._posterior(name)
+            clock = None if model.sequence is None else model.sequence.clock
             before = self.frames.get(key.table, pd.DataFrame())
-            self.frames[key.table] = pd.concat([before, self.child_columns(name, mean)], axis=1)
+            self.frames[key.table] = pd.concat(
+                [before, self.child_columns(name, mean, clock)], axis=1
+            )
 
     def _borrowed(self, name: str, number: int, columns: tuple[str, ...]) -> pd.DataFrame:
         """Returns, for each row, the given columns of the row that it refers to. For a missing
@@ -669,10 +672,10 @@ class Households(LinkedRows):
             return
         with_previous = self.steps[name].take(at).with_previous
         typed, encoded = conditions[0][0], [context for _, context in conditions]
-        tails, _, _ = sequence.gaps.scorer.tails_given(typed, encoded, (), {}, seed)
+        tails, cells, _ = sequence.gaps.scorer.tails_given(typed, encoded, (), {}, seed)
         are_odder = tails < found.least[with_previous]
         odder = with_previous[are_odder]
-        found.cells[with_previous] += 1
+        found.cells[with_previous] += cells
         found.least[odder], found.column[odder] = tails[are_odder], sequence.column
 
     def _gaps(
@@ -687,7 +690,10 @@ class Households(LinkedRows):
         codec = sequence.gaps.context
         assert codec is not None, "it is conditional"
         encoded = codec.encode(conditions.iloc[with_previous].reset_index(drop=True))
-        typed = parse_table(pd.DataFrame({GAP: steps.gap[with_previous]}), sequence.gaps.schema)
+        cells = steps.take(with_previous).gap_columns(
+            sequence.clock, of_days=len(sequence.gaps.schema) > 1
+        )
+        typed = parse_table(cells, sequence.gaps.schema)
         return typed, encoded
 
     def _child_context(

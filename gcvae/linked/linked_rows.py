@@ -18,6 +18,7 @@ from gcvae.linked.database_part import degree_name, taken_cells
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey
 from gcvae.linked.plan import TablePlan
 from gcvae.linked.references import NO_ROW
+from gcvae.linked.sequences import Clock
 
 
 def effect_columns(child: str, columns: Iterable[str]) -> list[str]:
@@ -119,13 +120,14 @@ class LinkedRows:
             found[f"{prefix} there"] = rows != NO_ROW
         return pd.DataFrame(found, index=self.typed[name].index)
 
-    def child_columns(self, name: str, effect: Numbers) -> pd.DataFrame:
+    def child_columns(self, name: str, effect: Numbers, clock: Clock | None) -> pd.DataFrame:
         """Returns the columns that summarise a child table in its parent's rows: number of
         children, random effect, and in a sequence the time of the first child.
 
         Args:
             effect: Random effect of each of m parents: a vector of q dimensions that its children
                 share. Shape: (m, q).
+            clock: Conversion of the times of a sequence; None if the children are unordered.
         """
         key, order = self.key(name), self.plans[name].order
         assert key is not None, "it has a parent"
@@ -133,7 +135,8 @@ class LinkedRows:
         found = {f"{name} count": np.bincount(parents, minlength=n)}
         found |= {f"{name} effect {k + 1}": u for k, u in enumerate(effect.T)}
         frame = pd.DataFrame(found)
-        if order is not None:
-            times = self.typed[name][order].groupby(parents).min()
-            frame[f"{name} first"] = times.reindex(range(n))
+        if order is not None and clock is not None:
+            times = self.typed[name][order].groupby(parents).min().reindex(range(n))
+            columns = clock.first_columns(times)
+            frame = pd.concat([frame, columns.add_prefix(f"{name} ")], axis=1)
         return frame

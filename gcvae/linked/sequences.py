@@ -1,10 +1,12 @@
 """Sequences: the ordered rows of a parent, with times modelled as gaps to the previous row.
 
-    t_1 is a column of the parent,  t_k = t_{k-1} + gap_k
+    t_1 is a column of the parent,  t_k = t_{k-1} + gap_k  <=  last time of the table
     gap_k ~ p(gap | parent, u, k, n - k, row k-1),   x_k ~ p(x | parent, u, k, n - k, t_k, row k-1)
 
 x_k is the k-th of n rows, t_k its time, u the random effect that they share. The unit of time is a
-day if all times are midnights, else a second; an order of numbers has no unit.
+day if all times are midnights, else a second; an order of numbers has no unit. If most gaps are
+longer than a day, and not whole days, gap_k is modelled as its number of days and the time of day
+of t_k. Sequences that end after the last time are generated anew.
 """
 
 from __future__ import annotations
@@ -16,8 +18,17 @@ import numpy as np
 import pandas as pd
 
 from gcvae.arrays import DAY, TIMES, Numbers
+from gcvae.rules.grids import Grid
+from gcvae.schema.columns import Column
 
+GAP = "gap"
+"""Name of the column that contains the time since the previous row of a sequence."""
+_FIRST, _TIME_OF_DAY = "first", "time of day"
 _SECOND = 1_000_000
+_DAY_SECONDS = DAY // _SECOND
+_LEAST_SHARE = 0.5
+"""Minimum share of gaps longer than a day, and maximum share of the most frequent remainder of a
+day, for gaps that consist of days and a time of day."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,64 @@ class Clock:
             return pd.Series(whole).astype(dtype)
         ticks = (whole * self.unit).astype("int64")
         return pd.Series(ticks.view(TIMES)).astype(dtype)
+
+    def has_times_of_day(self, gaps: Numbers) -> bool:
+        """Returns whether gaps are modelled as a number of days and a time of day. Shape: (n,)."""
+        if self.unit != _SECOND or (gaps >= _DAY_SECONDS).mean() < _LEAST_SHARE:
+            return False
+        counts = np.unique(gaps % _DAY_SECONDS, return_counts=True)[1]
+        return bool(counts.max() < _LEAST_SHARE * len(gaps))
+
+    def gap_columns(self, gaps: Numbers, before: Numbers, *, of_days: bool) -> pd.DataFrame:
+        """Returns the columns that a model of gaps learns: the gaps, or their days and the times of
+        day to which they lead.
+
+        Args:
+            gaps: Gaps in units of time. Shape: (n,).
+            before: Times at which they begin. Shape: (n,).
+            of_days: Whether gaps consist of days and times of day (`has_times_of_day`).
+        """
+        found = {GAP: gaps}
+        if of_days:
+            days, times = np.divmod(before + gaps, _DAY_SECONDS)
+            found = {GAP: days - before // _DAY_SECONDS, _TIME_OF_DAY: times}
+        return pd.DataFrame(found).astype(np.int64 if self.is_whole else np.float64)
+
+    def after(self, before: Numbers, columns: pd.DataFrame) -> Numbers:
+        """Returns the times to which gaps lead, given the times at which they begin and the columns
+        of `gap_columns`. Shape: (n,)."""
+        gaps = columns[GAP].to_numpy(dtype=np.float64)
+        if _TIME_OF_DAY not in columns:
+            return np.asarray(before + gaps)
+        times = columns[_TIME_OF_DAY].to_numpy(dtype=np.float64)
+        return np.asarray((before // _DAY_SECONDS + gaps) * _DAY_SECONDS + times)
+
+    def first_columns(self, times: pd.Series[Any]) -> pd.DataFrame:
+        """Returns the columns that a parent's model learns of the times of first rows, which may be
+        missing: the time, or its date and its time of day in seconds. n rows."""
+        if self.unit != _SECOND:
+            return pd.DataFrame({_FIRST: times})
+        dates = times.dt.normalize()
+        seconds = (times - dates).dt.total_seconds().astype("Int64")
+        return pd.DataFrame({_FIRST: dates, f"{_FIRST} {_TIME_OF_DAY}": seconds})
+
+    def first_times(self, parents: pd.DataFrame, child: str) -> pd.Series[Any]:
+        """Returns the times of the first rows of table `child` for n parents, from the columns that
+        `first_columns` named."""
+        times = parents[f"{child} {_FIRST}"]
+        if self.unit != _SECOND:
+            return times
+        seconds = parents[f"{child} {_FIRST} {_TIME_OF_DAY}"].astype("Float64")
+        found: pd.Series[Any] = times + pd.to_timedelta(seconds, unit="s")
+        return found
+
+    def last(self, column: Column) -> float:
+        """Returns the largest time that is generated, in units of time, given the schema of the
+        time column; infinity without a limit."""
+        grid = Grid.of(column)
+        if grid is None or column.maximum is None:
+            return np.inf
+        return float(self.count(pd.Series(grid.values(np.array([grid.high]))))[0])
 
     def features(self, counts: Numbers, name: str) -> pd.DataFrame:
         """Returns columns that describe times, on which a model depends: time, month, weekday, day

@@ -19,16 +19,17 @@ import pandas as pd
 from gcvae.arrays import Codes, Mask, Numbers
 from gcvae.linked.model_checkpoints import ModelCheckpoints, digest_of
 from gcvae.linked.random_effect import RandomEffect
-from gcvae.linked.sequences import Clock
+from gcvae.linked.sequences import GAP, Clock
 from gcvae.numerics.generators import numpy_generator
 from gcvae.numerics.seeds import derived_seed
+from gcvae.schema.columns import TableSchema
 from gcvae.synthesizer import Synthesizer
 from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.preparation import Context
 from gcvae.training.progress import Progress
 
-GAP = "gap"
-"""Name of the column that contains the time since the previous row of a sequence."""
+_MOST_ROUNDS = 5
+"""Maximum number of times that sequences which end too late are generated anew."""
 _FILLER = "·"
 
 
@@ -129,8 +130,8 @@ class RowOrder:
         column: Name of the time column.
         clock: Conversion of times to numbers.
         dtype: Name of the pandas dtype of the time column.
-        gaps: Model of the gap to the previous row; or the gap itself, in units of the clock, if it
-            is constant.
+        gaps: Model of the gap to the previous row, as a number or as days and a time of day; or the
+            gap itself, in units of the clock, if it is constant.
     """
 
     column: str
@@ -163,7 +164,12 @@ class TableModel:
         return rows[list(self.columns)]
 
     def draw_children(
-        self, context: pd.DataFrame, counts: Codes, first: pd.Series[Any] | None, seed: int
+        self,
+        context: pd.DataFrame,
+        counts: Codes,
+        first: pd.Series[Any] | None,
+        schema: TableSchema,
+        seed: int,
     ) -> tuple[pd.DataFrame, Codes]:
         """Generates the rows of given parents. Returns (rows, parent index of each row), sorted by
         parent and, in a sequence, by time.
@@ -172,13 +178,51 @@ class TableModel:
             context: Context (data on which rows depend) of each parent. Shape: m rows.
             counts: Number of rows to generate for each parent. Shape: (m,).
             first: Time of each parent's first row in a sequence; else None.
+            schema: Schema of the table, whose time column limits the times of a sequence.
         """
         parents = np.repeat(np.arange(len(counts)), counts)
         if self.sequence is None:
             rows = context.iloc[parents].reset_index(drop=True)
             return self.rows.sample_given(rows, seed)[list(self.columns)], parents
         assert first is not None, "a sequence begins at some time"
-        return self._draw_sequences(self.sequence, context, counts, first, seed)
+        return self._draw_until_last(self.sequence, context, counts, first, schema, seed)
+
+    def _draw_until_last(
+        self,
+        sequence: RowOrder,
+        context: pd.DataFrame,
+        counts: Codes,
+        first: pd.Series[Any],
+        schema: TableSchema,
+        seed: int,
+    ) -> tuple[pd.DataFrame, Codes]:
+        """Generates sequences that end no later than the table's last time, and whose times rise.
+
+        Others are generated anew; in the end, rows after the last time are left out.
+        """
+        clock, last = sequence.clock, sequence.clock.last(schema[sequence.column])
+        rows, parents = self._draw_sequences(sequence, context, counts, first, seed, 0)
+        n_drawn = len(rows)
+        for _ in range(0 if isinstance(sequence.gaps, float) else _MOST_ROUNDS):
+            times = clock.count(rows[sequence.column])
+            falls = (np.diff(times, prepend=-np.inf) < 0) & (np.diff(parents, prepend=-1) == 0)
+            again = np.unique(parents[(times > last) | falls])
+            if not len(again):
+                break
+            of_parents, starts = (
+                each.iloc[again].reset_index(drop=True) for each in (context, first)
+            )
+            drawn, of = self._draw_sequences(
+                sequence, of_parents, counts[again], starts, seed, n_drawn
+            )
+            n_drawn += len(drawn)
+            is_kept = ~np.isin(parents, again)
+            parents = np.concatenate([parents[is_kept], again[of]])
+            order = np.argsort(parents, kind="stable")
+            rows = pd.concat([rows[is_kept], drawn], ignore_index=True)
+            rows, parents = rows.iloc[order].reset_index(drop=True), parents[order]
+        is_in_time = clock.count(rows[sequence.column]) <= last
+        return rows[is_in_time].reset_index(drop=True), parents[is_in_time]
 
     def _draw_sequences(
         self,
@@ -187,12 +231,15 @@ class TableModel:
         counts: Codes,
         first: pd.Series[Any],
         seed: int,
+        n_drawn: int,
     ) -> tuple[pd.DataFrame, Codes]:
-        """Generates the rows of all sequences: all first rows, then all second rows, and so on."""
+        """Generates the rows of all sequences: all first rows, then all second rows, and so on.
+
+        `n_drawn` rows were generated before, so that the keys of these rows differ from theirs.
+        """
         now = sequence.clock.count(first)
         steps: list[pd.DataFrame] = []
         places: list[Codes] = []
-        n_drawn = 0
         for k in range(int(counts.max()) if len(counts) else 0):
             active = np.flatnonzero(counts > k)
             previous = None
@@ -244,23 +291,22 @@ class TableModel:
         sequence: RowOrder,
         base: pd.DataFrame,
         ranks: pd.DataFrame,
-        last: Numbers,
+        before: Numbers,
         previous: pd.DataFrame | None,
         seed: int,
         first_row: int,
     ) -> tuple[pd.DataFrame, Numbers]:
         """Generates the next row of each parent. Returns (rows, their times).
 
-        If `previous` is None, the rows are the first ones, at the times `last`.
+        If `previous` is None, the rows are the first ones, at the times `before`.
         """
         gap: Numbers = np.full(len(base), np.nan)
-        previous_cells, now = _previous_features(previous, self.previous_columns, len(base)), last
+        previous_cells, now = _previous_features(previous, self.previous_columns, len(base)), before
         if previous is not None:
-            at = sequence.clock.features(last, sequence.column)
-            gap = self._gaps(
-                sequence, pd.concat([base, ranks, at, previous_cells], axis=1), seed, first_row
-            )
-            now = last + gap
+            at = sequence.clock.features(before, sequence.column)
+            of_gap = pd.concat([base, ranks, at, previous_cells], axis=1)
+            now = self._next_times(sequence, of_gap, before, seed, first_row)
+            gap = now - before
         at = sequence.clock.features(now, sequence.column)
         whole = pd.concat([base, ranks, at, pd.DataFrame({GAP: gap}), previous_cells], axis=1)
         rows = self.rows.sample_given(whole, seed, first_row=first_row)
@@ -285,15 +331,20 @@ class TableModel:
         drawn = pd.concat(steps, ignore_index=True).iloc[order].reset_index(drop=True)
         return drawn[[*self.columns, sequence.column]], parents[order]
 
-    def _gaps(
-        self, sequence: RowOrder, context: pd.DataFrame, seed: int, first_row: int
+    def _next_times(
+        self,
+        sequence: RowOrder,
+        context: pd.DataFrame,
+        before: Numbers,
+        seed: int,
+        first_row: int,
     ) -> Numbers:
-        """Generates the gap after each previous row, in units of the clock. Shape: (n,)."""
+        """Generates the time after each of n times, in units of the clock. Shape: (n,)."""
         if isinstance(sequence.gaps, float):
-            return np.full(len(context), sequence.gaps)
+            return before + sequence.gaps
         own = derived_seed(str(seed), GAP)  # the model of the rows uses `seed` itself
-        drawn = sequence.gaps.sample_given(context, own, first_row=first_row)[GAP]
-        return drawn.to_numpy(dtype=np.float64)
+        drawn = sequence.gaps.sample_given(context, own, first_row=first_row)
+        return sequence.clock.after(before, drawn)
 
 
 def _rank_features(position: Codes, n_after: Codes) -> pd.DataFrame:
@@ -389,6 +440,11 @@ class Steps:
         gap = pd.DataFrame({GAP: self.gap})
         return pd.concat([base, self.ranks, self.at, gap, self.before], axis=1)
 
+    def gap_columns(self, clock: Clock, *, of_days: bool) -> pd.DataFrame:
+        """Returns the columns that a model of gaps learns (`Clock.gap_columns`)."""
+        before = self.at_before.iloc[:, 0].to_numpy(dtype=np.float64)  # the previous row's time
+        return clock.gap_columns(self.gap, before, of_days=of_days)
+
     def gap_context(self, base: pd.DataFrame) -> pd.DataFrame:
         """Returns the columns on which the model of the time since the previous row depends; the
         time of the row itself is unknown to it.
@@ -482,12 +538,9 @@ def _fit_gaps(
     if not len(found) or (found == found[0]).all():
         return float(found[0]) if len(found) else 0.0
     some = steps.gap_context(context).iloc[with_previous].reset_index(drop=True)
-    document = {"columns": [{"name": GAP, "kind": "integer" if clock.is_whole else "continuous"}]}
+    frame = steps.take(with_previous).gap_columns(clock, of_days=clock.has_times_of_day(found))
+    kind = "integer" if clock.is_whole else "continuous"
+    document = {"columns": [{"name": name, "kind": kind} for name in frame], "rules": []}
     held_out = None if held_out is None else held_out[with_previous]
     of_rows = Context(some, parents[with_previous])
-    return fitting.synthesizer(_gap_frame(found, clock), document, of_rows, held_out)
-
-
-def _gap_frame(gaps: Numbers, clock: Clock) -> pd.DataFrame:
-    """Returns gaps as a table of one column, of integers if all times are whole units."""
-    return pd.DataFrame({GAP: gaps.astype(np.int64) if clock.is_whole else gaps})
+    return fitting.synthesizer(frame, document, of_rows, held_out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -106,7 +107,7 @@ def clone(
     drawn = synthesizer.sample(scale=scale, seed=seed)
     if model is not None:
         synthesizer.save(model)
-    write(drawn)
+    write(drawn, synthesizer.schemas)
     if as_json:
         rows = {name: len(frame) for name, frame in drawn.items()}
         answer({"output": output, "rows": rows, "plans": synthesizer.plans, "seed": seed})
@@ -126,7 +127,8 @@ def _opened(source: str, output: str | None) -> tuple[dict[str, Any], dict[str, 
         if output is not None and target.exists():
             raise WrongUsageError(f"{output}: there is such a folder (expected: a new one)")
         tables = {name: str(path) for name, path in files.items()}
-        return tables, document_of(files), lambda drawn: write_folder(target, drawn, files)
+        write = partial(write_folder, target, files)
+        return tables, document_of(files), write
     try:
         from gcvae_sources.databases import read_database, write_database
     except ModuleNotFoundError as error:
@@ -140,7 +142,7 @@ def _opened(source: str, output: str | None) -> tuple[dict[str, Any], dict[str, 
     url = output if output is None or "://" in output else f"sqlite:///{output}"
     if url is not None and url.startswith("sqlite:///") and Path(url[10:]).exists():
         raise WrongUsageError(f"{url[10:]}: there is such a file (expected: a new one)")
-    return frames, document, lambda drawn: write_database(str(url), drawn, metadata)
+    return frames, document, lambda drawn, _: write_database(str(url), drawn, metadata)
 
 
 def _merged(document: dict[str, Any], given: dict[str, Any] | None) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from gcvae_cli.errors import OutputError, WrongUsageError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gcvae.schema.columns import TableSchema
+
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".parquet")
 
 
@@ -38,14 +40,18 @@ def files_of(folder: Path) -> dict[str, Path]:
 
 
 def write_folder(
-    folder: Path, tables: Mapping[str, pd.DataFrame], files: Mapping[str, Path]
+    folder: Path,
+    files: Mapping[str, Path],
+    tables: Mapping[str, pd.DataFrame],
+    schemas: Mapping[str, TableSchema],
 ) -> None:
     """Writes tables to a new folder, which is created completely or not at all.
 
     Args:
         folder: Path of the new folder.
-        tables: Tables to write, by name.
         files: Path of each table's original file, which determines file name and format.
+        tables: Tables to write, by name.
+        schemas: Column schema of each table, which contains the separator of its text file.
 
     Raises:
         OutputError: The folder exists already, or cannot be written.
@@ -58,7 +64,7 @@ def write_folder(
             if path.name.endswith(".parquet"):
                 frame.to_parquet(path, index=False)
             else:
-                frame.to_csv(path, index=False, sep="\t" if path.name.endswith(".tsv") else ",")
+                frame.to_csv(path, index=False, sep=schemas[name].separator)
         partial.rename(folder)
     except OSError as error:
         raise OutputError(f"{folder}: {error.strerror}") from error

@@ -75,10 +75,13 @@ def _drawn_tables(context: InlineContext, model: Model, spec: SampleSpec) -> Ite
     counted = dict(
         zip(kept, context.tally.count_rows(JobKind.SAMPLE, iter(kept.values())), strict=True)
     )
-    typed = schemas_of_texts(model.record or {}, synthesizer.schemas)
+    schemas = synthesizer.schemas
+    typed = schemas_of_texts(model.record or {}, schemas)
     escape = spec.escape_formulas
     with tempfile.TemporaryFile(prefix="gcvae-sample-") as file:
-        packed = write_database(file, counted, spec.format, typed=typed, escape_formulas=escape)
+        packed = write_database(
+            file, counted, spec.format, schemas, typed=typed, escape_formulas=escape
+        )
         start, end = 0, file.seek(0, SEEK_END)
         if spec.table is not None:
             start = packed[spec.table].offset

@@ -140,11 +140,15 @@ def test_a_folder_is_drawn_anew_into_a_new_folder(tmp_path: Path) -> None:
     for name, frame in shop(40).items():
         if name == "lines":
             frame.to_parquet(folder / f"{name}.parquet")
+        elif name == "products":
+            frame.to_csv(folder / f"{name}.csv", index=False, sep=";", decimal=",")
         else:
             frame.to_csv(folder / f"{name}.csv", index=False)
     assert main(["clone", str(folder), "-o", str(tmp_path / "drawn"), *QUICK]) == 0
     names = sorted(path.name for path in (tmp_path / "drawn").iterdir())
     assert names == ["customers.csv", "lines.parquet", "orders.csv", "products.csv"]
+    products = pd.read_csv(tmp_path / "drawn" / "products.csv", sep=";", decimal=",")
+    assert products["price"].dtype == float
     orders = pd.read_csv(tmp_path / "drawn" / "orders.csv")
     assert (
         pd.read_parquet(tmp_path / "drawn" / "lines.parquet")["order_id"]

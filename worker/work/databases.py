@@ -106,10 +106,13 @@ def _publish_tables(
     from gcvae.files.table_stream import MEDIA_TYPES
     from gcvae.linked.database_archive import schemas_of_texts, write_database
 
-    typed = schemas_of_texts(attempt.model().record or {}, synthesizer.schemas)
+    schemas = synthesizer.schemas
+    typed = schemas_of_texts(attempt.model().record or {}, schemas)
     path = attempt.folder / ("tables.zip" if only is None else f"rows.{format}")
     with path.open("w+b") as file:
-        packed = write_database(file, tables, format, typed=typed, escape_formulas=escape_formulas)
+        packed = write_database(
+            file, tables, format, schemas, typed=typed, escape_formulas=escape_formulas
+        )
         if only is not None:
             archive_as_file(file, packed[only])
     told = {name: {"rows": len(frame), **vars(packed[name])} for name, frame in tables.items()}

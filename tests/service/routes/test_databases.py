@@ -40,7 +40,8 @@ def parquet(text: str) -> bytes:
 
 
 def keys_hold(files: dict[str, bytes]) -> bool:
-    users, visits = (pd.read_csv(io.BytesIO(files[f"{n}.csv"])) for n in ("users", "visits"))
+    users = pd.read_csv(io.BytesIO(files["users.csv"]), sep=";", decimal=",")
+    visits = pd.read_csv(io.BytesIO(files["visits.csv"]))
     unique = users["id"].is_unique and visits["visit_id"].is_unique
     return bool(unique and visits["user_id"].isin(users["id"]).all())
 
@@ -315,7 +316,7 @@ def test_tables_are_drawn_by_scale_and_by_parents(service: Running, model: dict[
     assert files.keys() == FILES.keys()
     assert keys_hold(files)
     assert files["users.csv"].count(b"\n") == 121
-    assert b".2024," in files["users.csv"]  # as the table writes dates
+    assert b".2024;" in files["users.csv"]  # as the table writes dates
     assert service.http.post(place, json={"scale": 2, "seed": 5}).content == answer.content
     one = service.http.post(f"{place}?table=visits", json={"scale": 2, "seed": 5})
     assert one.headers["Content-Type"].startswith("text/csv")
@@ -470,7 +471,8 @@ def test_a_training_fails_by_its_table_and_all_that_it_made_goes_with_its_datase
     service: Running,
 ) -> None:
     before = service.traces()
-    said = {"tables": {"visits": {"rules": [{"rule": "page >= pages"}]}}}
+    rule = {"rule": "pages >= 0 or started > '2025-06-01'", "keep": "hard"}
+    said = {"tables": {"visits": {"rules": [rule]}}}
     dataset = upload(service, schema=json.dumps(said)).json()
     asked = {"dataset_id": dataset["id"], "training": TRAINING}
     failing, waiting = (service.http.post("/v1/models", json=asked).json() for _ in range(2))
@@ -558,11 +560,11 @@ def test_a_database_is_imputed_by_a_job_as_the_library_imputes_it(
     artifact = service.http.get(f"/v1/models/{model['id']}/artifact").content
     tables = {n.removesuffix(".csv"): read_table(t.encode()) for n, t in sent.items()}
     expected = DatabaseSynthesizer.from_bytes(artifact).impute(tables, seed=3)
-    read = pd.read_csv if form == "csv" else pd.read_parquet
     for table, frame in expected.items():
         answer = service.http.get(f"/v1/imputations/{made['id']}/content", params={"table": table})
         assert answer.content == unzipped(content)[f"{table}.{form}"]
-        found = read(io.BytesIO(answer.content))
+        file, separator = io.BytesIO(answer.content), ";" if table == "users" else ","
+        found = pd.read_csv(file, sep=separator) if form == "csv" else pd.read_parquet(file)
         assert found.notna().all(axis=None)
         if form == "csv":
             text = pd.read_csv(io.StringIO(frame.to_csv(index=False)))
