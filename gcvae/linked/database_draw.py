@@ -166,8 +166,9 @@ class Drawing(LinkedRows):
         )
         n_drawn = len(frame)
         for _ in range(_MOST_ROUNDS if sequence is None else 0):
-            again = repeats(frame, self.links[name], key, rows) | self._are_late(name, frame)
-            again = np.flatnonzero(again)
+            again = np.flatnonzero(
+                repeats(frame, self.links[name], key, rows) | self._are_late(name, frame)
+            )
             if not len(again):
                 break
             of_parents = context.iloc[rows[again]].reset_index(drop=True)
@@ -182,7 +183,7 @@ class Drawing(LinkedRows):
 
     def _draw_unique(self, name: str, part: DatabasePart, n: int, seed: int) -> pd.DataFrame:
         """Generates `n` rows of a table without a parent, replacing those that repeat unique
-        values."""
+        values, and those whose sequences begin too late."""
         assert part.model is not None, "it is no catalogue"
         found, links = part.model.draw(n, seed), self.links[name]
         for more in range(1, _MOST_ROUNDS):

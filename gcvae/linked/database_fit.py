@@ -103,8 +103,8 @@ def typed_table(
     with of_table(name):
         document: dict[str, Any] = {"columns": columns, "rules": links.rules or ()}
         document["separator"] = frame.attrs.get("separator")  # of its text file
-        stated = bool(links.rules)  # which every row has to keep, if they are hard
-        inferred = infer_schema(with_filler_column(seen), document, rules=stated).schema
+        is_checked = bool(links.rules)  # rows that violate hard rules are refused
+        inferred = infer_schema(with_filler_column(seen), document, rules=is_checked).schema
     schema = replace(inferred, columns=inferred.columns[: frame.shape[1]], rules=None)
     with of_table(name):
         return schema, parse_table(frame, schema)

@@ -209,9 +209,8 @@ class TableModel:
             again = np.unique(parents[(times > last) | falls])
             if not len(again):
                 break
-            of_parents, starts = (
-                each.iloc[again].reset_index(drop=True) for each in (context, first)
-            )
+            of_parents = context.iloc[again].reset_index(drop=True)
+            starts = first.iloc[again].reset_index(drop=True)
             drawn, of = self._draw_sequences(
                 sequence, of_parents, counts[again], starts, seed, n_drawn
             )
