@@ -155,8 +155,9 @@ def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> li
     least = max(_LEAST_NATS, 3 * error, least_nats(n_tried) / len(gained))
     is_whole = all(grid_unit(column) == 1.0 for column in (low, high))
     may_be_plain = (low.has_times or is_whole) and share >= _LEAST_PLAIN_SHARE
-    is_plain = nats < least and may_be_plain
-    if is_plain and nats + 2 * error >= (-_MOST_LOST if low.has_times else _LEAST_OF_NUMBERS):
+    most_lost = -_MOST_LOST if low.has_times else _LEAST_OF_NUMBERS
+    is_plain = nats < least and may_be_plain and nats + 2 * error >= most_lost
+    if is_plain:
         nats = _ruled_out(*halves)
         ruled_out = _LEAST_RULED_OUT if low.has_times else _LEAST_OF_NUMBERS
         least = max(ruled_out, least_nats(n_tried) / len(gained))
@@ -165,8 +166,9 @@ def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> li
     if nats >= least:
         turns = not is_sparse_bound(of_low, of_high)
         return [Candidate(rule, nats * of_high, share, turns=turns)]
-    is_few = low.has_times and sum(n_known) < _FEW_ROWS
-    return _kept_by_all(rule, sample, n_tried) if is_few else []
+    is_few = sum(n_known) < _FEW_ROWS
+    is_sure = low.has_times and (is_few or is_plain)
+    return _kept_by_all(rule, sample, n_tried) if is_sure else []
 
 
 def _kept_by_all(rule: Rule, sample: RowSample, n_tried: int) -> list[Candidate]:

@@ -309,17 +309,24 @@ class TableSchema:
 
     def for_other_rows(self) -> dict[str, Any]:
         """Returns a partial schema for other rows of the same source, such as those of the next
-        month: the kinds, formats and rules, without what gcvae inferred from the rows (limits,
-        levels, decimals, steps, whether cells may be missing, shares of rules).
+        month: kinds, formats, and the rules that you stated or changed.
+
+        Limits, levels, decimals, steps, other rules and whether cells may be missing are left out:
+        they are inferred from the other rows.
 
         >>> prices = Column("price", ColumnKind.CONTINUOUS, minimum=1, maximum=9, decimals=2)
         >>> TableSchema((prices,)).for_other_rows()
         {'version': 1, 'columns': [{'name': 'price', 'kind': 'continuous'}]}
         """
         columns = [column.for_other_rows() for column in self.columns]
-        rules = [replace(rule, share=None) for rule in self.rules or ()]
-        rules_of = replace(self, rules=None if self.rules is None else tuple(rules)).to_json()
-        return rules_of | {"columns": columns}
+        rules = [
+            replace(rule, share=None)
+            for rule in self.rules or ()
+            if rule.source == "given" or rule.keep != "soft"
+        ]
+        of_rules = None if self.rules and not rules else self.rules and tuple(rules)
+        kept = replace(self, rules=of_rules, find_rules=bool(rules))
+        return kept.to_json() | {"columns": columns}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> TableSchema:

@@ -49,8 +49,8 @@ def schema(
         bool,
         typer.Option(
             "--for-other-rows",
-            help="Write kinds, formats and rules only, for other rows of the same source: no"
-            " limits, levels or decimals.",
+            help="Write kinds, formats and stated rules only, for other rows of the same source:"
+            " no limits, levels or decimals.",
         ),
     ] = False,
     as_json: opt.AsJson = False,
