@@ -3,8 +3,9 @@
 These are the hard rules of a schema, and soft ones that every row of the table satisfies although
 neither the decoder nor the transformation of the table does by itself. A row violates a rule only
 if the rule is false; a missing cell may make it unknown, which is no violation. In rules on
-combinations of columns a missing cell counts as a level. Functional dependencies are not included,
-because the model's decoder satisfies them.
+combinations of columns a missing cell counts as a level. The decoder satisfies a hard functional
+dependency for the combinations of the table. One on several columns also rejects other combinations
+of them, because two rows with such a combination could differ.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from gcvae.schema.columns import TableSchema
 from gcvae.schema.expressions import parse_expression
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rule_documents import pointer_of_rule
-from gcvae.schema.rules import Combination, Condition, Form, Formula, Missingness, Rule
+from gcvae.schema.rules import Combination, Condition, Dependency, Form, Formula, Missingness, Rule
 
 _MOST_LEVELS = 200
 """Maximum number of levels of a column that are tried one by one."""
@@ -84,7 +85,7 @@ def _sort_key(value: Any) -> tuple[str, Any]:
 
 
 class HardRules:
-    """Rules of a schema by which rows are rejected; functional dependencies are none of them.
+    """Rules of a schema by which rows are rejected.
 
     Attributes:
         rules: Rules, in the order of the schema.
@@ -101,8 +102,8 @@ class HardRules:
 
         Args:
             schema: Complete schema.
-            combinations: By JSON pointer of a rule on combinations, the combinations that it
-                permits.
+            combinations: By JSON pointer of a rule on combinations, or of a functional dependency,
+                the combinations that it permits.
             reduction: Transformation of the table, which satisfies some soft inequalities by
                 construction; None if it satisfies all of them.
         """
@@ -136,7 +137,7 @@ class HardRules:
         combinations = {
             pointer: KnownCombinations.fit(table, modelled(rule.form, schema))
             for pointer, rule in unfitted._by_pointer()
-            if isinstance(rule.form, Combination)
+            if isinstance(rule.form, Combination | Dependency)
         }
         return cls(schema, combinations, reduction)
 
@@ -159,10 +160,10 @@ class HardRules:
 
     def _keeps(self, pointer: str, rule: Rule, frame: pd.DataFrame, blanks_unknown: bool) -> Mask:
         """Returns a mask of the rows that do not violate a rule. Shape: (n,)."""
-        if isinstance(rule.form, Combination):
+        if isinstance(rule.form, Combination | Dependency):
             combinations = self._combinations[pointer]
             held = combinations.hold(frame)
-            if blanks_unknown:
+            if blanks_unknown or rule.is_dependency:
                 held |= frame[list(combinations.names)].isna().any(axis=1).to_numpy()
             return held
         if isinstance(rule.form, Condition):
@@ -357,7 +358,9 @@ def _rejects(rule: Rule, reduction: Reduction | None) -> bool:
     satisfies it and it is a condition or an inequality of two columns that no residual expresses.
     """
     form = rule.form
-    if rule.is_dependency or rule.keep == "off":
+    if rule.is_dependency:
+        return rule.keep == "hard" and len(rule.parents) > 1
+    if rule.keep == "off":
         return False
     if rule.keep == "hard" or rule.share != 1.0:
         return rule.keep == "hard"
@@ -401,6 +404,7 @@ def _blank_arguments(text: str) -> set[str]:
     }
 
 
-def modelled(form: Combination, schema: TableSchema) -> list[str]:
+def modelled(form: Combination | Dependency, schema: TableSchema) -> list[str]:
     """Returns the columns of a rule on combinations of cells, without constant columns."""
-    return [name for name in form.columns if schema[name].is_modelled]
+    names = (form.column, *form.parents)
+    return [name for name in names if schema[name].is_modelled]

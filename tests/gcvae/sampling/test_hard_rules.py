@@ -122,6 +122,19 @@ def test_a_blank_is_a_level_of_a_combination_where_it_is_not_a_cell_to_be_guesse
         assert found[:, 0].tolist() == expected
 
 
+def test_a_hard_dependency_on_two_columns_holds_for_the_combinations_of_the_table() -> None:
+    frame = pd.DataFrame({"a": list("xxyyy"), "b": list("ssstt"), "c": list("ppqrr")})
+    text = "determines(a, b; c)"
+    schema = TableSchema.from_json(infer_schema(frame, {"rules": [hard(text)]}).schema.to_json())
+    rules = HardRules.fit(parse_table(frame, schema), schema)
+    others = pd.DataFrame(
+        {"a": ["x", "x", "x", None, "y"], "b": list("sstst"), "c": ["p", "q", "p", "q", None]}
+    )
+    assert rules.kept(others)[:, 0].tolist() == [True, False, False, True, True]
+    again = HardRules.from_json(schema, json.loads(json.dumps(rules.to_json())))
+    assert again.kept(others).tolist() == rules.kept(others).tolist()
+
+
 def test_combinations_hold_dates_numbers_and_booleans_to_the_digit() -> None:
     random = np.random.default_rng(0)
     frame = pd.DataFrame(
