@@ -28,7 +28,7 @@ class Connections(RegisteredRecords[ConnectionRow, Connection]):
         """Creates a connection and returns its record.
 
         Args:
-            connection_id: Id from `new_id`, with which the password is encrypted.
+            connection_id: Id from `new_id`, to which the encrypted password is bound.
             sealed_password: Encrypted password; None for none.
 
         Raises:

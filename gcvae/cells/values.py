@@ -244,7 +244,8 @@ def _refuse_zone(times: pd.Series[Any], cells: Cells, problems: list[Problem]) -
 
 
 def _without_markers(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Returns typed dates without those that mean "missing"; other columns are unchanged."""
+    """Returns a parsed column in which missing cells replace the dates that stand for "missing";
+    columns of other kinds are unchanged."""
     if not (column.has_times and column.missing.markers):
         return series
     markers = read_dates(pa.array(column.missing.markers, pa.string()), column.date_format)

@@ -42,7 +42,7 @@ class Lettering:
 
     @classmethod
     def of(cls, texts: Iterable[str], *, is_svg: bool) -> Lettering:
-        """Selects fonts for the strings of a picture, and the characters to replace by code points.
+        """Selects fonts for the strings of a picture; characters of no font become code points.
 
         Warns with `FontWarning` if a PNG contains characters that are in no font; the viewer of an
         SVG can use other fonts.

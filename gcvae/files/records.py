@@ -120,8 +120,8 @@ def _edge_quotes(data: bytes, separator: str) -> npt.NDArray[np.int64] | None:
 
 
 def refuse_stray_quotes(rest: bytes, separator: str, line: int) -> None:
-    """Checks that no text follows the closing quote of a cell in the bytes after the complete
-    records (rows), which begin at a line counted from 1.
+    """Checks that no text follows the closing quote of a cell in `rest`, the bytes after the last
+    complete record (row). They begin at a line of the file, counted from 1.
 
     Readers of CSV disagree on the meaning of `"x"y`: `xy`, `x` or `"x"y`.
 

@@ -141,8 +141,8 @@ class DecodedFile:
 
 
 def refuse_encoding(data: bytes, line: int, offset: int) -> None:
-    """Checks that a part of a file is valid UTF-8; it begins at a line counted from 1, after
-    `offset` bytes.
+    """Checks that a part of a file is valid UTF-8. It begins after `offset` bytes of the file, at a
+    line counted from 1.
 
     Raises:
         TableError: The data is not valid UTF-8; the error names the first invalid byte.
@@ -158,8 +158,8 @@ def refuse_encoding(data: bytes, line: int, offset: int) -> None:
 
 
 def proposed_encoding(data: bytes, place: int) -> str:
-    """Returns a phrase for errors that suggests the encoding of data whose byte at index `place` is
-    not valid UTF-8: it shows a word decoded as cp1252, which is the most common one."""
+    """Returns a phrase for errors that suggests cp1252, the most common encoding besides UTF-8, and
+    shows the word around the invalid byte at index `place` decoded with it."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "name its encoding, utf-16"
     word = next(

@@ -83,11 +83,13 @@ class ChangePoints:
 
 
 class ChangePointLayer(nn.Module):
-    """Computes logits of the bins between change points: a fixed log ratio, selected by the
-    category of a parent column, plus a learned contribution.
+    """Computes logits of the bins into which change points divide a column of numbers: log(share of
+    the bin given the category of a parent column / share of the bin), which is fixed before
+    training, plus a learned term.
 
-    The fixed log ratios of N rows are called *offsets*: the bins of all columns with change points,
-    each padded to `width` bins. Shape: (N, n_offsets).
+    The fixed terms of N rows are called *offsets*: those of all columns with change points, each
+    column padded to `width` bins. Shape: (N, n_offsets). Such a column has a density, or each of
+    its values has a code. K is the greatest number of categories of a parent.
 
     Attributes:
         points: Change points of the D_steps columns with a density, padded. Shape: (D_steps, width

@@ -206,8 +206,8 @@ def columns_in_order(network: AutoregressiveNetwork, marginals: Marginals) -> li
 
 
 def _widened(parts: Sequence[Tensor]) -> Tensor:
-    """Concatenates the parts and pads them with zeros to a multiple of `LANES`, because products
-    with other widths use another algorithm for the remainder, whose last bit may differ."""
+    """Concatenates the parts and pads them with zeros to a multiple of `LANES`: products of other
+    widths compute the remaining columns by another algorithm, and may differ in the last bit."""
     joined = torch.cat(list(parts), -1)
     return nn.functional.pad(joined, (0, -joined.shape[-1] % LANES))
 

@@ -94,7 +94,9 @@ class RowLikelihoods:
         return by_row
 
     def _start(self, rows: EncodedTable, noise: Tensor) -> Cells:
-        """Returns the cells before the pass; complete rows are stored once for all samples of z."""
+        """Returns the cells with which the pass over the columns begins. Rows with unobserved cells
+        have a copy for each sample of z, in which these are drawn; if all rows are complete, one
+        copy serves all samples."""
         n_all = noise[..., 0].numel()
         is_whole = rows.intervals is None and bool(rows.observed.all())
         times = 1 if is_whole else n_all // len(rows)

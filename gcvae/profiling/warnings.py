@@ -313,7 +313,7 @@ def _values(cells: Cells, column: Column) -> Numbers | None:
 
 
 def _copies_of_keys(cells: Cells) -> Iterator[str]:
-    """Yields a warning on keys that repeat; texts of several words may."""
+    """Yields a warning if keys repeat. Texts of several words are exempt: they are hardly keys."""
     is_copied = cells.counts > 1
     if not is_copied.any() or pc.any(pc.match_substring_regex(cells.stripped, r"\s")).as_py():
         return

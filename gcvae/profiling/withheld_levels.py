@@ -184,10 +184,11 @@ class _Levels:
     ) -> RowIndices:
         """Returns the index of the replacement level for each of `rows`.
 
-        Levels of a class determine the same levels of other columns. A rare level is replaced by
-        levels of its finest class that contains frequent levels. To keep their shares, each
-        frequent level receives rows in proportion to its count. Levels are matched in the order of
-        the first correspondence axis, so that similar levels replace each other.
+        A class is a set of levels that determine the same levels of other columns, such as the
+        cities of one country. A rare level is replaced by levels of its smallest class that
+        contains frequent levels. To keep their shares, each frequent level receives rows in
+        proportion to its count. Levels are matched in the order of the first axis of a correspondence analysis,
+        so that similar levels replace each other.
         """
         others = [other for other in others if other.name != self.name]
         axis = level_axis(self.at, len(self.levels), others)

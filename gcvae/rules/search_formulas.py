@@ -437,8 +437,8 @@ class FormulaTerms:
 
     @classmethod
     def of(cls, sample: RowSample) -> Self:
-        """Returns the terms of a sample with at most MOST_COLUMNS columns, of which those with two
-        numbers come last."""
+        """Returns the terms of at most MOST_COLUMNS columns of a sample. Columns with only two
+        distinct numbers come last."""
         n_numbers = {
             c.name: len(np.unique(known[~np.isnan(known)]))
             for c in sample.numeric

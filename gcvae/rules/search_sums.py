@@ -93,7 +93,8 @@ def find_sums(sample: RowSample, plan: Plan, *, of_products: bool = False) -> It
     seen = set[frozenset[str]]()
 
     def candidates(relation: Mapping[str, float]) -> list[Candidate]:
-        """Returns a relation as a candidate, once, if it holds; an empty list otherwise."""
+        """Returns a list with the rule of a linear relation {term: factor}; an empty list if it
+        does not hold in the sample or was tried before."""
         key = frozenset(relation)
         rules = [] if key in seen else _rules(sample, terms, relation)
         if not rules:

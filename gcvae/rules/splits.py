@@ -323,8 +323,8 @@ class Split(JsonFields, Rewriting):
 
 
 def splits_of(schema: TableSchema, left_out: Collection[str] = ()) -> list[Split]:
-    """Returns the splits of all columns of a schema that have steps (spacings) or endings (common
-    remainders).
+    """Returns, for each column of a schema with steps (spacings) or endings (common remainders),
+    how it is split into multiples of the steps and an ending.
 
     Args:
         left_out: Columns that are not split.

@@ -297,8 +297,8 @@ class _Chain:
         return values.reindex(cells.index)
 
     def _can_step(self, name: str) -> bool:
-        """Returns whether a formula, and those of its parents that depend on the leaf, can be
-        solved for these parents."""
+        """Returns whether the formula of a column can be solved for each parent that depends on the
+        leaf, the column to be deduced, and likewise the formulas of these parents."""
         formula = self.formulas[name]
         return all(
             formula.can_solve(parent)

@@ -49,7 +49,8 @@ class Selection:
     estimate: Estimate
 
     def run(self, report: Callable[[float], None]) -> None:
-        """Counts selected pairs until the privacy budget is spent.
+        """Selects pairs of columns, and measures the contingency table of each with noise, until
+        the privacy budget is spent.
 
         Args:
             report: Function that is called with the spent share of the budget, from 0 to 1.
