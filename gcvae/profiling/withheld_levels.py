@@ -187,8 +187,8 @@ class _Levels:
         A class is a set of levels that determine the same levels of other columns, such as the
         cities of one country. A rare level is replaced by levels of its smallest class that
         contains frequent levels. To keep their shares, each frequent level receives rows in
-        proportion to its count. Levels are matched in the order of the first axis of a correspondence analysis,
-        so that similar levels replace each other.
+        proportion to its count. Levels are matched in the order of the first axis of a
+        correspondence analysis, so that similar levels replace each other.
         """
         others = [other for other in others if other.name != self.name]
         axis = level_axis(self.at, len(self.levels), others)
