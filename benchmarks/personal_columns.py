@@ -5,7 +5,8 @@
 Thirty-five tables of Faker, five of each of seven locales in five scripts, with people, and with
 columns that hold none: cities, companies, products, colours, weekdays, codes. Two of five tables
 number their columns, so that the cells alone tell; those of user names, tax numbers and streets
-keep their names, for no cell tells them.
+keep their names, for no cell tells them. Five more tables, each of another locale, have last names
+of several words, such as "van der Berg", which no list contains.
 """
 
 from __future__ import annotations
@@ -40,6 +41,13 @@ _HEADERS = {
     " اسم_المستخدم الهوية",
     "el_GR": "όνομα επώνυμο ονοματεπώνυμο email τηλέφωνο οδός διεύθυνση iban κάρτα ip url"
     " όνομα_χρήστη ΑΦΜ",
+}
+_COMPOSED = {
+    "pt_BR": ("sobrenome", "{} da {}"),
+    "nl_NL": ("achternaam", "van der {}-{}"),
+    "de_DE": ("Nachname", "von der {}"),
+    "es_ES": ("apellidos", "{} de la {}"),
+    "fr_FR": ("nom_de_famille", "de {} du {}"),
 }
 KINDS = ("first_name", "last_name", "name", "email", "phone", "street", "postal_address", "iban",
          "card", "ip", "url", "username", "tax_id")  # fmt: skip
@@ -113,6 +121,16 @@ def made_table(locale: str, number: int, rows: int = ROWS) -> MadeTable:
     return MadeTable(locale, pd.DataFrame(frame), kinds)
 
 
+def composed_table(locale: str, rows: int = ROWS) -> MadeTable:
+    """The table of last names of several words of a locale."""
+    fake = Faker(locale)
+    fake.seed_instance(1)
+    name, form = _COMPOSED[locale]
+    cells = [form.format(fake.last_name(), fake.last_name()) for _ in range(rows)]
+    frame = pd.DataFrame({name: cells, "amount": [row % 89 for row in range(rows)]})
+    return MadeTable(locale, frame, {name: "last_name", "amount": None})
+
+
 def _others(fake: Faker, draw: random.Random, rows: int) -> Iterator[tuple[str, list[object]]]:
     yield "city", [fake.city() for _ in range(rows)]
     yield "company", [fake.company() for _ in range(rows)]
@@ -182,6 +200,8 @@ def measure(locales: tuple[str, ...] = LOCALES, tables: int = TABLES_PER_LOCALE)
     for locale in locales:
         for number in range(tables):
             judge(made_table(locale, number), figures)
+    for locale in _COMPOSED:
+        judge(composed_table(locale), figures)
     return figures
 
 

@@ -42,6 +42,8 @@ _FEWEST_SINGLE = 20
 """Minimum number of distinct first or last names if cells alone decide."""
 _MOST_LOCALES = 4
 _MOST_CHARACTERS = 200
+_MOST_WORDS = 5
+"""Maximum number of words of a name."""
 _LEAST_DISTINCT = 0.2
 """Minimum number of distinct user names per row."""
 _MOST_BY_CHANCE = 0.25
@@ -63,9 +65,9 @@ _SAYS: dict[PersonalKind, re.Pattern[str]] = {
         r"|पहला.?नाम|^ім.?я$"
     ),
     PersonalKind.LAST_NAME: _name(
-        r"last.?name|sur.?name|family.?name|nachname|familienname|nom.?de.?famille|apellido"
-        r"|cognome|sobrenome|apelido|achternaam|efternamn|etternavn|efternavn|sukunimi|nazwisko"
-        r"|p[řr][íi]jmen[íi]|vezet[ée]kn[ée]v|soyad|soyisim|nama.?belakang|\blname"
+        r"last.?name|sur.?name|family.?name|maiden.?name|nachname|familienname|geburtsname"
+        r"|nom.?de.?famille|nume.?de.?familie|apellido|cognom|sobrenome|apelido|achternaam|familienaam"
+        r"|efternamn|etternavn|efternavn|sukunimi|nazwisko|p[řr][íi]jmen[íi]|vezet[ée]kn[ée]v|soyad|soyisim|nama.?belakang|\blname"
         r"|фамилия|прізвище|^姓$|^姓氏$|苗字|名字.?姓|^성$|اسم.?العائلة|اللقب|^επώνυμο|επίθετο|उपनाम"
     ),
     PersonalKind.NAME: _name(
@@ -385,11 +387,15 @@ def _names(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
         says = [column.missing_part]
     ranked = best_locales(column.texts[:300])[:_MOST_LOCALES]
     shares = {kind: _best(ranked, kind, column) for kind in _OF_NAMES}
-    are_short = column.share(lambda text: text.count(" ") < 2) >= _MOSTLY
+    are_words = column.share(_is_of_words) >= _MOSTLY and (
+        len(column.texts) >= _FEWEST or column.share(_is_short) >= _MOSTLY
+    )
+    firsts = frozenset[str]().union(*(names_of(locale).first_names for _, locale in ranked))
     for kind in says:
         share, locale = shares[kind]
         is_single = kind is not PersonalKind.NAME
-        if share >= _LISTED or (is_single and not others and are_short):
+        are_names = is_single or column.share(lambda text: _has_first(text, firsts)) >= _LIKELY
+        if share >= _LISTED or (not others and are_words and are_names):
             listed = f", and {_percent(share)} of its texts are in the lists of {locale}"
             yield kind, f"its name says so ({column.name})" + (listed if share >= _LISTED else "")
             return
@@ -416,6 +422,23 @@ _OF_NAMES = PersonalKind.NAME, PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME
 
 def _is_like_name(text: str) -> bool:
     return len(text) <= 60 and not any(map(str.isdigit, text)) and any(map(str.isalpha, text))
+
+
+def _is_short(text: str) -> bool:
+    return text.count(" ") < 2
+
+
+def _is_of_words(text: str) -> bool:
+    """Returns whether a text may be a name, such as "van der Berg", and is no sentence."""
+    return _is_short(text) or (
+        text.count(" ") < _MOST_WORDS and re.search(r"[,;:!?/()]|[^\W\d_]{3}\.", text) is None
+    )
+
+
+def _has_first(text: str, firsts: frozenset[str]) -> bool:
+    """Returns whether the first or last of several words is a first name."""
+    words = text.casefold().replace(",", " ").split()
+    return len(words) > 1 and not firsts.isdisjoint((words[0], words[-1]))
 
 
 def _best(

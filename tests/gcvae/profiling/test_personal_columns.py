@@ -31,6 +31,18 @@ SPANISH = [
     "Yurena",
     "Txomin",
 ]
+COMPOSED = [
+    "da Silva Santos",
+    "dos Santos Costa",
+    "Pereira da Cruz",
+    "van der Berg",
+    "von der Heide",
+    "Rodrigues de Almeida",
+    "Souza e Silva",
+    "van den Broek-Smit",
+    "de la Cruz García",
+    "D'Artois de Villepin",
+]
 MAILS = [f"anna.meier{i % 40}@web.de" for i in range(200)]
 
 
@@ -139,6 +151,8 @@ def test_a_date_of_birth_is_a_date(name: str) -> None:
         ("nombre", ["León", "Toledo", "Córdoba", "Sevilla", "Granada", "Burgos", "Soria", "Lugo"]),
         ("nombre", ["Rosa", "Clavel", "Margarita", "Violeta", "Tomate", "Miel", "Queso", "Pan"]),
         ("nombre_producto", PORTUGUESE),
+        ("last_name", ["not known yet", "the same as before", "changed by marriage"]),
+        ("surname", [f"He was called {name}, they said." for name in PORTUGUESE]),
         ("epoch", [str(1_600_000_000 + 7919 * i) for i in range(99)]),
     ],
 )
@@ -159,6 +173,9 @@ def test_what_is_like_a_personal_column_is_none(name: str, cells: list[str]) -> 
         ("nom_prenom", ["Martin Claire", "Durand Paul", "Petit Anne"], PersonalKind.NAME),
         ("příjmení", ["Novák", "Svoboda", "Dvořák"], PersonalKind.LAST_NAME),
         ("surname", [f"Xyrq{chr(97 + i % 26)}" for i in range(99)], PersonalKind.LAST_NAME),
+        ("last_name", COMPOSED, PersonalKind.LAST_NAME),
+        ("last_name", [name.upper() for name in COMPOSED], PersonalKind.LAST_NAME),
+        ("full_name", [f"Maria {name}" for name in COMPOSED], PersonalKind.NAME),
         ("x", [f"https://a{i % 20}.org/b" for i in range(99)], PersonalKind.URL),
     ],
 )
