@@ -388,7 +388,7 @@ def _names(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
     ranked = best_locales(column.texts[:300])[:_MOST_LOCALES]
     shares = {kind: _best(ranked, kind, column) for kind in _OF_NAMES}
     are_words = column.share(_is_of_words) >= _MOSTLY and (
-        len(column.texts) >= _FEWEST or column.share(_is_short) >= _MOSTLY
+        len(column.texts) >= _FEWEST or column.share(_ends_in_name) >= _MOSTLY
     )
     firsts = frozenset[str]().union(*(names_of(locale).first_names for _, locale in ranked))
     for kind in says:
@@ -424,15 +424,17 @@ def _is_like_name(text: str) -> bool:
     return len(text) <= 60 and not any(map(str.isdigit, text)) and any(map(str.isalpha, text))
 
 
-def _is_short(text: str) -> bool:
-    return text.count(" ") < 2
-
-
 def _is_of_words(text: str) -> bool:
     """Returns whether a text may be a name, such as "van der Berg", and is no sentence."""
-    return _is_short(text) or (
-        text.count(" ") < _MOST_WORDS and re.search(r"[,;:!?/()]|[^\W\d_]{3}\.", text) is None
-    )
+    n_words = text.count(" ") + 1
+    has_stops = re.search(r"[,;:!?/()]|[^\W\d_]{3}\.", text) is not None
+    return n_words < 3 or (n_words <= _MOST_WORDS and not has_stops)
+
+
+def _ends_in_name(text: str) -> bool:
+    """Returns whether a text has two words at most, or its last one begins with a capital."""
+    words = text.split()
+    return len(words) < 3 or words[-1][0].isupper()
 
 
 def _has_first(text: str, firsts: frozenset[str]) -> bool:

@@ -175,6 +175,7 @@ def test_what_is_like_a_personal_column_is_none(name: str, cells: list[str]) -> 
         ("surname", [f"Xyrq{chr(97 + i % 26)}" for i in range(99)], PersonalKind.LAST_NAME),
         ("last_name", COMPOSED, PersonalKind.LAST_NAME),
         ("last_name", [name.upper() for name in COMPOSED], PersonalKind.LAST_NAME),
+        ("last_name", COMPOSED[3:5] * 2 + ["de la Cruz"], PersonalKind.LAST_NAME),
         ("full_name", [f"Maria {name}" for name in COMPOSED], PersonalKind.NAME),
         ("x", [f"https://a{i % 20}.org/b" for i in range(99)], PersonalKind.URL),
     ],
