@@ -61,7 +61,7 @@ class Entities(Document):
 
     @classmethod
     def fit(cls, table: TypedTable, schema: TableSchema) -> Self | None:
-        """Returns the recurring identifier that determines most columns by the schema's rules; None
+        """Returns the recurring key that determines most columns by the schema's rules; None
         if there is none."""
         found: dict[str, list[str]] = {}
         for rule in schema.rules or ():
@@ -69,7 +69,7 @@ class Entities(Document):
                 found.setdefault(rule.parents[0], []).append(rule.column)
         for key in sorted(found, key=lambda name: -len(found[name])):
             sizes = group_sizes(value_codes(table, key))
-            if not schema[key].drop and sizes.sum() >= LEAST_ROWS_EACH * len(sizes) > 0:
+            if sizes.sum() >= LEAST_ROWS_EACH * len(sizes) > 0:
                 n_parts = max(min(_MOST_SIZES, len(sizes) // _LEAST_OF_SIZE), 1)
                 parts = np.array_split(np.sort(sizes), n_parts)
                 means = tuple(max(round(float(part.mean())), 1) for part in parts)

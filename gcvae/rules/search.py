@@ -160,13 +160,13 @@ def _opposite(rule: Rule) -> str:
 
 
 def _of_entities(table: TypedTable, schema: TableSchema) -> list[RuleFinding]:
-    """Returns the dependencies of other columns on a recurring identifier, such as a customer
-    number, that every row of the table satisfies; of several identifiers, those of the one that
-    determines most columns."""
+    """Returns the dependencies of other columns on a recurring key, such as a customer number,
+    that every row of the table satisfies; of several keys, those of the one that determines most
+    columns."""
     known = {rule.text for rule in schema.rules or ()}
     found: list[list[RuleFinding]] = [[]]
     for key in schema:
-        if key.drop or key.kind.outcomes is not Outcomes.KEYS:
+        if not key.is_key:
             continue
         codes = value_codes(table, key.name)
         if len(codes) < LEAST_ROWS_EACH * (int(codes.max(initial=-1)) + 1) or (codes < 0).any():

@@ -148,6 +148,13 @@ class Column:
         return isinstance(self.personal, PersonalKind) and self.personal.is_made_up
 
     @property
+    def is_key(self) -> bool:
+        """Whether equal cells mean the same entity, such as a customer: the column is an
+        identifier, and not one of names, addresses or phone numbers, which several may share."""
+        is_shared = isinstance(self.personal, PersonalKind) and not self.personal.is_number
+        return self.kind.outcomes is Outcomes.KEYS and not is_shared and not self.drop
+
+    @property
     def has_numbers(self) -> bool:
         """Whether every value is a number: the kind is continuous or integer, or all levels are
         numbers."""

@@ -47,6 +47,11 @@ class PersonalKind(StrEnum):
         the model learns like other dates."""
         return self is not PersonalKind.BIRTH_DATE
 
+    @property
+    def is_number(self) -> bool:
+        """Whether a cell is the number of one person or account."""
+        return self in (PersonalKind.IBAN, PersonalKind.CARD, PersonalKind.TAX_ID)
+
 
 Personal = PersonalKind | Literal[False]
 """Kind of personal data; False if the user states that the column is not personal."""

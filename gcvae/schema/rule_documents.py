@@ -232,11 +232,8 @@ def depends_on(names: Collection[str], column: str, parents: Mapping[str, Collec
 
 
 def is_of_entity(rule: Rule, schema: Columns) -> bool:
-    """Returns whether a rule says that an identifier, such as a customer number, determines a
-    column."""
-    if not rule.is_dependency or len(rule.parents) != 1:
-        return False
-    return schema[rule.parents[0]].kind.outcomes is Outcomes.KEYS
+    """Returns whether a rule says that a key, such as a customer number, determines a column."""
+    return rule.is_dependency and len(rule.parents) == 1 and schema[rule.parents[0]].is_key
 
 
 def is_of_pair(rule: Rule, schema: Columns) -> bool:

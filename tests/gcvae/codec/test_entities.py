@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from anyascii import anyascii
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp
@@ -218,3 +219,20 @@ def test_rows_of_a_group_get_cells_of_one_of_them(
         if grouping == "equal":
             assert torch.equal(found.values[own], values[own])
         assert (codes[own] == codes[own][0])[:, [0, 2][:n_bound]].all()
+
+
+def test_a_name_is_no_key_and_the_cells_of_a_person_fit_each_other() -> None:
+    random = np.random.default_rng(0)
+    of_country = {"DE": ["Anna", "Heike", "Uwe"], "CH": ["Urs", "Reto", "Beat"]}
+    country = random.choice(["DE", "CH"], 400)
+    first = [random.choice(of_country[place]) for place in country]
+    last = random.choice(["Weber", "Koch", "Berger", "Roth"], 400)
+    frame = pd.DataFrame({"first_name": first, "last_name": last, "country": country})
+    frame["currency"] = frame["country"].map({"DE": "EUR", "CH": "CHF"})
+    frame["email"] = (frame["first_name"] + "." + frame["last_name"]).str.lower() + "@web.de"
+    frame["amount"] = random.gamma(2.0, 20.0, 400).round(2)
+    model = fitted(frame)
+    assert not any("name" in parent for rule in model.schema.rules or () for parent in rule.parents)
+    drawn = model.sample(200, seed=1)
+    letters = [anyascii(name[0]).lower() for name in drawn["first_name"]]
+    assert all(map(str.startswith, drawn["email"], letters))
