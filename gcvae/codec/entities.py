@@ -70,10 +70,7 @@ class Entities(Document):
         for key in sorted(found, key=lambda name: -len(found[name])):
             sizes = group_sizes(value_codes(table, key))
             if sizes.sum() >= LEAST_ROWS_EACH * len(sizes) > 0:
-                n_parts = max(min(_MOST_SIZES, len(sizes) // _LEAST_OF_SIZE), 1)
-                parts = np.array_split(np.sort(sizes), n_parts)
-                means = tuple(max(round(float(part.mean())), 1) for part in parts)
-                return cls(key, tuple(found[key]), means)
+                return cls(key, tuple(found[key]), mean_sizes(sizes))
         return None
 
     @property
@@ -115,7 +112,7 @@ class Entities(Document):
         for key in keys[:n_alike]:
             differs[1:] |= key[order][1:] != key[order][:-1]
         generator = np.random.default_rng(derived_seed(*origin))
-        ends = self._ends(np.append(np.flatnonzero(differs), n), generator)
+        ends = _ends(self.sizes, np.append(np.flatnonzero(differs), n), generator)
         run = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
         firsts = np.append(0, ends[:-1])
         chosen = order[generator.integers(firsts, ends)]
@@ -136,15 +133,41 @@ class Entities(Document):
         filled = {name: rows[name].where(rows[name].notna(), others[name]) for name in names}
         return with_columns(rows, filled)
 
-    def _ends(self, limits: Codes, generator: np.random.Generator) -> Codes:
-        """Returns the end of each run of rows; no run contains a limit, except as its end."""
-        sizes = generator.choice(self.sizes, size=int(limits[-1]))
-        ends, at = list[int](), 0
-        for limit in limits.tolist():
-            while at < limit:
-                at = min(at + int(sizes[len(ends)]), limit)
-                ends.append(at)
-        return np.array(ends, dtype=np.int64)
+
+def random_groups(sizes: Sequence[int], n: int, *origin: str) -> Numbers:
+    """Divides n rows at random into groups of these sizes.
+
+    Args:
+        sizes: Numbers of rows, each for an equal share of the groups.
+        origin: Strings that seed the random numbers.
+
+    Returns:
+        The index of each row's group, from 0. Shape: (n,).
+    """
+    generator = np.random.default_rng(derived_seed(*origin))
+    ends = _ends(sizes, np.array([n]), generator)
+    groups = np.repeat(np.arange(len(ends), dtype=np.uint64), np.diff(ends, prepend=0))
+    return generator.permutation(groups)
+
+
+def _ends(sizes: Sequence[int], limits: Codes, generator: np.random.Generator) -> Codes:
+    """Returns the end of each run of rows, with random sizes; no run contains a limit, except as
+    its end."""
+    drawn = generator.choice(sizes, size=int(limits[-1]))
+    ends, at = list[int](), 0
+    for limit in limits.tolist():
+        while at < limit:
+            at = min(at + int(drawn[len(ends)]), limit)
+            ends.append(at)
+    return np.array(ends, dtype=np.int64)
+
+
+def mean_sizes(sizes: Codes) -> tuple[int, ...]:
+    """Summarises the numbers of rows of C keys by a few means, each of an equal share of the keys,
+    ascending. Shape: (C,)."""
+    n_parts = max(min(_MOST_SIZES, len(sizes) // _LEAST_OF_SIZE), 1)
+    parts = np.array_split(np.sort(sizes), n_parts)
+    return tuple(max(round(float(part.mean())), 1) for part in parts)
 
 
 def group_sizes(codes: npt.NDArray[np.integer[Any]]) -> Codes:

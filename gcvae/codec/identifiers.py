@@ -2,11 +2,13 @@
 original.
 
 Row i gets key number k of template t (a key format). Both are functions of the seed and of i, so
-they do not depend on how the generation of a sample is divided.
+they do not depend on how the generation of a sample is divided. If keys recur in the table, the
+rows of a block are divided at random into groups of its sizes, and i is the number of the group.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -21,6 +23,7 @@ from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS
 from gcvae.cells.values import placed_values
 from gcvae.codec.check_digits import CHECKED, form_of, with_check_digits, without_check_digits
 from gcvae.codec.column_codec import ColumnPart
+from gcvae.codec.entities import random_groups
 from gcvae.codec.key_learning import learn_templates
 from gcvae.codec.key_parts import KeyPart, with_parts
 from gcvae.codec.key_template import KeyTemplate
@@ -46,11 +49,14 @@ class IdentifierCodec(ColumnPart):
         are_numbers: Whether the keys are whole numbers.
         templates: Key formats; the key is missing in the rows out of CYCLE_ROWS that have none.
         parts: Parts of the keys that other columns determine; templates lack them.
+        sizes: Numbers of rows with the same key, each for an equal share of the keys; (1,) if each
+            row that is decoded has its own key.
     """
 
     are_numbers: bool
     templates: tuple[KeyTemplate, ...]
     parts: tuple[KeyPart, ...] = ()
+    sizes: tuple[int, ...] = (1,)
 
     @classmethod
     def fit(
@@ -58,6 +64,7 @@ class IdentifierCodec(ColumnPart):
         chunks: Iterable[pd.Series[Any]],
         column: Column,
         parts: tuple[KeyPart, ...] = (),
+        sizes: tuple[int, ...] = (1,),
     ) -> Self:
         """Learns the key formats of a column.
 
@@ -65,6 +72,7 @@ class IdentifierCodec(ColumnPart):
             chunks: Cells in chunks of rows, without parts; a collection, because it is iterated
                 several times.
             parts: Parts of the keys that other columns determine.
+            sizes: Numbers of rows with the same key, each for an equal share of the keys.
         """
         are_numbers = any(pd.api.types.is_integer_dtype(chunk.dtype) for chunk in chunks)
         found = _learned(chunks, column, are_numbers)
@@ -75,7 +83,7 @@ class IdentifierCodec(ColumnPart):
         shares = [with_keys * template.rows // total for template in found]
         shares[0] += with_keys - sum(shares)
         templates = (replace(t, rows=rows) for t, rows in zip(found, shares, strict=True) if rows)
-        return cls(column, are_numbers, tuple(templates), parts)
+        return cls(column, are_numbers, tuple(templates), parts, sizes)
 
     def completed(self, keys: pd.Series[Any], rows: pd.DataFrame) -> pd.Series[Any]:
         """Returns n keys from `decode` with the parts that other columns of the rows determine.
@@ -86,8 +94,11 @@ class IdentifierCodec(ColumnPart):
         return pd.Series(texts, keys.index, dtype=keys.dtype)
 
     def decode(self, rows: Numbers, seed: int) -> pd.Series[Any]:
-        """Returns the keys of the n synthetic rows with these numbers, without parts; a key does
-        not depend on the rest of the sample. Shape: (n,)."""
+        """Returns the keys of the n synthetic rows with these numbers, without parts; a key that
+        does not recur does not depend on the rest of the sample. Shape: (n,)."""
+        if self.sizes != (1,) and len(rows):
+            first = str(rows[0])
+            rows = rows[random_groups(self.sizes, len(rows), self._origin(seed, -2), first)]
         cycles, at = np.divmod(rows, np.uint64(CYCLE_ROWS))
         cycle = np.arange(CYCLE_ROWS, dtype=np.uint64)
         places = shuffled(cycle, CYCLE_ROWS, derived_seed(self._origin(seed, -1)))
@@ -105,8 +116,9 @@ class IdentifierCodec(ColumnPart):
         return self._typed(texts)
 
     def note(self, rows: int) -> str | None:
-        """Returns a warning if a sample of this many rows needs keys with more characters than the
-        table's; else None."""
+        """Returns a warning if a sample of this many rows, or groups of rows, needs keys with more
+        characters than the table's; else None."""
+        rows = math.ceil(rows / np.mean(self.sizes))
         fresh = min(template.room * CYCLE_ROWS // template.rows for template in self.templates)
         if rows <= fresh:
             return None

@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from gcvae.cells.values import placed_values
 from gcvae.codec.column_codec import ColumnPart
-from gcvae.codec.entities import Entities
+from gcvae.codec.entities import Entities, group_sizes, mean_sizes
 from gcvae.codec.identifiers import IdentifierCodec
 from gcvae.codec.key_parts import KeyPart, learn_parts, without_parts
 from gcvae.codec.people import People
 from gcvae.codec.personal import PersonalCodec, fit_personal, is_written
-from gcvae.files.typed_columns import TypedTable, row_chunks, rows_at
+from gcvae.files.typed_columns import TypedTable, row_chunks, rows_at, value_codes
 from gcvae.numerics.permutations import Numbers
 from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.kinds import Outcomes
@@ -27,6 +27,9 @@ from gcvae.spelling.date_text import read_dates
 LEAST_ROWS_OF_COPIES = 10
 """Minimum number of rows with a value other than the most frequent one for two equal columns to
 count as copies; in fewer rows they may agree by chance."""
+_UNIQUE_SHARE, _LEAST_KEYS = 0.9, 20
+"""Minimum number of distinct keys per row for repeated ones to be errors of the table; minimum
+number of keys for their numbers of rows to be kept."""
 
 
 @dataclass(frozen=True)
@@ -109,10 +112,21 @@ def fit_unmodelled(
                 others = [other for other in others if other.name in entities.determined]
             is_text = column.personal is None and not _are_whole(table, column.name)
             parts = learn_parts(table, column, others) if is_text else ()
-            return IdentifierCodec.fit(_CellChunks(table, column.name, parts), column, parts)
+            of_entity = () if entities is None else (entities.key, *entities.determined)
+            sizes = (1,) if column.name in of_entity else _sizes(table, column)
+            cells = _CellChunks(table, column.name, parts)
+            return IdentifierCodec.fit(cells, column, parts, sizes)
         return ConstantCodec(column)
 
     return tuple(fitted(column) for column in columns if not column.is_modelled)
+
+
+def _sizes(table: TypedTable, column: Column) -> tuple[int, ...]:
+    """Returns the numbers of rows with the same key, each for an equal share of the keys; (1,) if
+    there are few keys, or few recur, or equal cells do not mean the same entity."""
+    sizes = group_sizes(value_codes(table, column.name)) if column.is_key else np.ones(1, int)
+    recurs = _LEAST_KEYS <= len(sizes) < _UNIQUE_SHARE * sizes.sum()
+    return mean_sizes(sizes) if recurs else (1,)
 
 
 def _are_whole(table: TypedTable, name: str) -> bool:

@@ -6,8 +6,9 @@
 
 A key is a text or a whole number, named like a key, that recurs and determines at least two other
 columns; a whole number has to determine two that are not numbers, because a quantity may determine
-others by formulas. A key of which most values are frequent, such as the number of one of 20 stores,
-is a category instead, unless it determines personal data.
+others by formulas. A column named like the number of a person or a case, such as an order, is a key
+even if it determines nothing. A key of which most values are frequent, such as the number of one of
+20 stores, is a category instead, unless it determines personal data.
 """
 
 from __future__ import annotations
@@ -15,50 +16,82 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 import numpy as np
+import pandas as pd
 
 from gcvae.arrays import Codes
 from gcvae.cells.distinct_cells import Cells, cells_of
 from gcvae.files.source_columns import SourceColumns
-from gcvae.profiling.key_columns import is_called_a_key
+from gcvae.profiling.key_columns import (
+    FEWEST_KEYS,
+    IDENTIFIER_SHARE,
+    are_dates,
+    are_record_keys,
+    is_called_a_key,
+    is_called_a_record,
+    key_texts,
+)
 from gcvae.profiling.personal_columns import find_personal
 from gcvae.rules.search_functions import LEAST_ROWS_EACH
 from gcvae.spelling.number_text import are_whole
 
-_LEAST_KEYS = 20
 _LEAST_DETERMINED = 2
 _RARE_ROWS, _LEAST_RARE = 5, 0.05
 """Keys with fewer rows than this are rare; minimum share of rows with rare keys."""
+_MOST_ROWS_EACH = 10
+"""Maximum mean number of rows of the number of a person or a case, if none of them is rare."""
 
 
-def recurring_key(source: SourceColumns, settled: Collection[str]) -> tuple[str, list[str]] | None:
-    """Returns (the recurring key of a table, the columns that it determines); None without one. Of
-    several keys, the one that determines most columns is returned.
+def recurring_keys(source: SourceColumns, settled: Collection[str]) -> dict[str, list[str]]:
+    """Returns the recurring keys of a table, each with the columns that it determines: the key that
+    determines most columns, and the numbers of persons and cases, with no columns.
 
     Args:
         settled: Columns whose kind the user specified, which are not considered as keys.
     """
     names = [name for name in source.names if isinstance(name, str)]
-    found: list[tuple[str, list[str]]] = []
+    numbers, found = dict[str, list[str]](), dict[str, list[str]]()
     for name in names:
-        if name in settled or not is_called_a_key(name):
+        if name in settled or not (is_called_a_key(name) or is_called_a_record(name)):
             continue
-        keys = cells_of(source[name], None, None)
-        codes, counts = keys.codes, keys.counts
-        if (codes < 0).any() or len(counts) < _LEAST_KEYS:
+        column = source[name]
+        if isinstance(getattr(column, "dtype", None), pd.CategoricalDtype):
             continue
-        if keys.all_numbers and not are_whole(keys.numerals).all():
+        keys = cells_of(column, None, None)
+        if not _may_be_keys(keys):
             continue
-        if len(codes) < LEAST_ROWS_EACH * len(counts):
+        counts, n_rows = keys.counts, int(keys.counts.sum())
+        are_rare = bool(counts[counts < _RARE_ROWS].sum() >= _LEAST_RARE * n_rows)
+        is_rare = are_rare or n_rows <= _MOST_ROWS_EACH * len(counts)
+        recurs = len(counts) < IDENTIFIER_SHARE * n_rows
+        if recurs and is_rare and are_record_keys(name, key_texts(keys)):
+            numbers[name] = []
+        if (keys.codes < 0).any() or n_rows < LEAST_ROWS_EACH * len(counts):
             continue
         others = (cells_of(source[other], None, None) for other in names if other != name)
-        determined = list(_determined(codes, others))
-        if keys.all_numbers and sum(not each.all_numbers for each in determined) < 2:
+        determined = list(_determined(keys.codes, others))
+        n_texts = sum(not each.all_numbers for each in determined)
+        if len(determined) < _LEAST_DETERMINED or (keys.all_numbers and n_texts < 2):
             continue
-        is_rare = counts[counts < _RARE_ROWS].sum() >= _LEAST_RARE * len(codes)
-        if is_rare or any(map(_is_personal, determined)):
-            found.append((name, [cells.name for cells in determined]))
-    found.sort(key=lambda one: -len(one[1]))
-    return found[0] if found and len(found[0][1]) >= _LEAST_DETERMINED else None
+        if are_rare or name in numbers or any(map(_is_personal, determined)):
+            found[name] = [cells.name for cells in determined]
+    entity = max(found, key=lambda name: len(found[name]), default=None)
+    return numbers if entity is None else numbers | {entity: found[entity]}
+
+
+def _may_be_keys(cells: Cells) -> bool:
+    """Returns whether the cells are many texts or whole numbers, and no dates or personal data that
+    several may share, such as phone numbers."""
+    if len(cells.texts) < FEWEST_KEYS or cells.source not in ("text", "integer", "float"):
+        return False
+    if cells.all_numbers:
+        values = cells.numbers
+        is_whole = values is not None and are_whole(cells.numerals).all()
+        if not is_whole or are_dates(values, int(values.min()), int(values.max())):
+            return False
+    elif cells.inferred_date_format is not None:
+        return False
+    found = find_personal(cells, {"name": cells.name})
+    return found is None or found.kind.is_number
 
 
 def _determined(keys: Codes, others: Iterator[Cells]) -> Iterator[Cells]:

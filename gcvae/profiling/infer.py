@@ -36,19 +36,19 @@ from gcvae.files.source_columns import SourceColumns, source_columns
 from gcvae.files.table_reader import Rows
 from gcvae.files.typed_columns import GrowingColumns, KnownCells, growing_columns
 from gcvae.profiling.column_fields import Completion, complete_column
-from gcvae.profiling.entity_keys import recurring_key
+from gcvae.profiling.entity_keys import recurring_keys
 from gcvae.profiling.key_columns import are_names, are_numbering, are_phrases, reading_of
 from gcvae.profiling.personal_columns import find_personal, names_birth, personal_warning
 from gcvae.profiling.table_notes import TableNotes
 from gcvae.profiling.table_rules import refuse_misfits, search_notes, shown_finding, with_rules
 from gcvae.profiling.warnings import (
-    ENTITY_WARNING,
     IDENTIFIER_WARNING,
     NUMBERING_WARNING,
     PHRASES_WARNING,
     UNDECIDED_WARNING,
     column_notes,
     markers_warning,
+    recurrence_warning,
     two_readings,
     why_text,
     words_warning,
@@ -153,14 +153,16 @@ def _judged(
     collects warnings on the table, `typed` the parsed values of each column.
     """
     columns, warnings, problems = [], list[str](), list[Problem]()
-    settled = {name for name, (_, draft) in places.items() if {"kind", "drop"} & set(draft)}
-    key, determined = recurring_key(source, settled) or (None, [])
+    said = {"kind", "drop", "levels", "personal"}
+    keys = recurring_keys(
+        source, {name for name, (_, draft) in places.items() if said & set(draft)}
+    )
     for i, name in enumerate(source.names):
         report(i / len(source.names))
         pointer, draft = places.get(name, ("", {"name": name}))
-        if name == key:
+        if name in keys:
             draft = {"kind": ColumnKind.IDENTIFIER} | draft
-            warnings.append(f"column {name!r}: {ENTITY_WARNING.format(', '.join(determined))}")
+            warnings.append(f"column {name!r}: {recurrence_warning(keys[name])}")
         if draft.get("drop"):  # cells of dropped columns are not read
             columns.append(Column(name, ColumnKind.IDENTIFIER, drop=True))
             continue

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ from scipy.special import pdtr
 
 from gcvae.cells.distinct_cells import Cells
 from gcvae.files.header_lines import is_unnamed
+from gcvae.schema.columns import Column
 from gcvae.spelling.number_text import are_whole
 
 _ADDRESS = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
@@ -41,16 +43,32 @@ _NUMBER_NAME = re.compile(
     re.IGNORECASE,
 )
 """Column names of numbers that identify something."""
-_OWNER_NAME = re.compile(
-    r"(invoice|rechnung|facture|factura|fattura|faktura|receipt|beleg|policy|police|póliza|полис"
-    r"|contract|vertrag|contrat|contrato|договор|order|auftrag|bestellung|commande|pedido|заказ"
+_OWNERS = (
+    r"invoice|rechnung|facture|factura|fattura|faktura|receipt|beleg|policy|police|póliza|полис"
+    r"|contract|vertrag|contrat|contrato|договор|order|auftrag|bestell(ung)?|commande|pedido|заказ"
     r"|account|konto|compte|cuenta|счет|счёт|customer|kunde|client|cliente|клиент|patient|пациент"
-    r"|member|mitglied|employee|ticket|claim|booking|buchung|transaction|code|código|код|barcode"
-    r"|passport|matricule|phone|telefon|订单|發票|发票|客户|合同|注文|顧客)$"
-    r"|(^|[_\W])(ean|isbn|imei|ssn|upc)$",
+    r"|member|mitglied|employee|ticket|claim|booking|buchung|transaction|passport|matricule"
+    r"|订单|發票|发票|客户|合同|注文|顧客"
+)
+_OWNER_NAME = re.compile(
+    rf"({_OWNERS}|code|código|код|barcode|phone|telefon)$|(^|[_\W])(ean|isbn|imei|ssn|upc)$",
     re.IGNORECASE,
 )
 """Column names that may mean an amount, or the number of something such as an invoice."""
+_RECORD_NAME = re.compile(
+    rf"(^|[_\W]|(?<=[^\x00-\x7f]))({_OWNERS}|user|person|student|subscriber|case|akten?|mitarbeiter"
+    r"|benutzer|ordine|utente|dipendente|usuario|empleado|пользовател|сотрудник|用户|会员|账户|患者|会員)"
+    r"([a-zа-яё]{0,2}[_\W]*((?P<id>id|uuid|guid|key)|no|n°|num|nbr|nr|number|nummer|numero|número"
+    r"|numéro|номер|번호|番号|番號|编号|編號|号码|號碼|zeichen)\.?|а|я)?$",
+    re.IGNORECASE,
+)
+"""Column names of the numbers of persons, and of cases such as orders and contracts."""
+_KEY_TEXT = re.compile(
+    r"(?![^\w\s]?\d[\d.,' ]*(\s\D+|[^\w\s])?$)(?=.*\d)[\w./:#-]+( [A-Z\d./:#-]+)*"
+)
+"""Texts with digits, but no amounts such as 12.50 or 7 EUR."""
+FEWEST_KEYS = 20  # distinct values of a recurring key
+_LOOKED_AT = 1_000  # distinct texts
 _CODE_NAME = re.compile(r"code|código|код|zip|plz", re.IGNORECASE)
 _GIVEN_OUT_SHARE = 0.98  # minimum share of distinct values of keys judged by distances only
 _CHANCE = 1e-6  # probability that independent values look as if assigned once
@@ -78,6 +96,44 @@ def is_called_a_key(name: str) -> bool:
         return False
     is_word_end = owner.start() > 0 and name[owner.start() - 1].isalpha()  # such as Acompte
     return not (is_word_end and name.isascii())
+
+
+def is_called_a_record(name: str) -> re.Match[str] | None:
+    """Returns whether a column is named like the number of a person or a case, such as `order_no`,
+    as a match with the group `id` if it is called an id."""
+    name = unicodedata.normalize("NFKC", name).strip()
+    return _RECORD_NAME.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name))
+
+
+def are_record_keys(name: str, texts: Sequence[str]) -> bool:
+    """Returns whether the distinct texts of a column are keys of persons or of cases, such as
+    customer numbers and order numbers, by its name and their form.
+
+    Whole numbers have to be named an id, or to have the same number of digits.
+    """
+    found, some = is_called_a_record(name), texts[:_LOOKED_AT]
+    if found is None or len(texts) < FEWEST_KEYS:
+        return False
+    if all(map(str.isdecimal, some)):
+        widths = {*map(len, some)}
+        return found["id"] is not None or (len(widths) == 1 and min(widths) >= FEWEST_DIGITS)
+    n_keys = sum(_KEY_TEXT.fullmatch(text) is not None for text in some)
+    return n_keys >= IDENTIFIER_SHARE * len(some)
+
+
+def has_record_keys(column: Column, texts: Sequence[str]) -> bool:
+    """Returns whether the model learns and generates keys of persons or of cases, given the
+    distinct texts of a column. If its `personal` is false, they are none."""
+    is_learned = column.kind.has_levels or column.kind.is_whole
+    return is_learned and column.personal is not False and are_record_keys(column.name, texts)
+
+
+def key_texts(keys: Cells) -> list[str]:
+    """Returns the distinct cells of a column, whole numbers without decimals."""
+    numbers = keys.numbers if keys.all_numbers else None
+    if numbers is None or not are_whole(keys.numerals).all():
+        return keys.stripped.to_pylist()  # type: ignore[no-any-return]
+    return numbers.astype(np.int64).astype(str).tolist()  # type: ignore[no-any-return]
 
 
 def are_names(cells: Cells) -> bool:
@@ -136,7 +192,7 @@ def reading_of(cells: Cells, values: Values) -> Reading:
     if is_named:
         return "keys"
     low, high = int(values.min()), int(values.max())
-    if (YEARS[0] <= low and high <= YEARS[1]) or _are_dates(values, low, high):
+    if (YEARS[0] <= low and high <= YEARS[1]) or are_dates(values, low, high):
         return "quantities"
     is_dense = high - low < KEY_SPREAD * n_rows
     if n_texts == n_rows and is_dense:
@@ -194,7 +250,7 @@ def _are_epochs(low: int, high: int) -> bool:
     )
 
 
-def _are_dates(values: Values, low: int, high: int) -> bool:
+def are_dates(values: Values, low: int, high: int) -> bool:
     """Returns whether all numbers are dates in digits, such as 202401 and 20240131."""
     width = len(str(low))
     digits = min(width, _DATE_WIDTHS[-1])

@@ -4,7 +4,7 @@ values, repeated keys, and levels that are written in two ways."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from warnings import catch_warnings, simplefilter
 
@@ -17,6 +17,7 @@ from gcvae.arrays import Mask, Numbers
 from gcvae.cells.distinct_cells import Cells, shortened
 from gcvae.files.header_lines import is_unnamed
 from gcvae.numerics.standing_apart import near_numbers
+from gcvae.profiling.key_columns import has_record_keys, key_texts
 from gcvae.schema.columns import Column, Draft
 from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.date_text import are_read, candidate_formats, is_time_of_day
@@ -45,14 +46,14 @@ IDENTIFIER_WARNING = (
     "is treated as an identifier: it is not modelled, and new values are generated; if it is not an"
     " identifier, set its kind in the schema"
 )
-ENTITY_WARNING = (
-    "recurs and determines {}: rows with the same value are generated as one entity, with a new"
-    ' value; for the values of the table, set its kind to "categorical"'
-)
 UNDECIDED_WARNING = (
     "has whole numbers that are as distinct as keys and is treated as a quantity, so that synthetic"
     ' rows may contain numbers of the table; if they identify rows, set "kind": "identifier" in the'
     ' schema, otherwise "kind": "integer"'
+)
+REAL_KEYS_WARNING = (
+    "is named like the number of a person or a case: synthetic rows contain real ones of the table;"
+    ' for new ones, set its kind to "identifier"; if it identifies nobody, set "personal" to false'
 )
 PHRASES_WARNING = (
     "; phrases that many rows share may appear in the new values: drop it if it is private"
@@ -82,6 +83,17 @@ def markers_warning(cells: Cells, missing: Mask) -> str:
         f"has {len(texts)} texts that mean missing, {', '.join(map(repr, texts[:5]))}; the model"
         f" does not distinguish them, and synthetic rows have the most frequent, {most_frequent!r}"
     )
+
+
+def recurrence_warning(determined: Sequence[str]) -> str:
+    """Returns the warning that a key recurs, given the names of the columns that it determines."""
+    if determined:
+        made = f"determines {', '.join(determined)}: rows with the same value are generated as one"
+        made += " entity, with a new value"
+    else:
+        made = "is named like the number of a person or a case: it gets new values, each in as many"
+        made += " rows as in the table"
+    return f'recurs and {made}; for the values of the table, set its kind to "categorical"'
 
 
 def words_warning(cells: Cells, words: Mask) -> str:
@@ -267,6 +279,8 @@ def column_notes(cells: Cells, column: Column, draft: Draft) -> Iterator[str]:
         yield ("has no name in the table and is named as in pandas; name it there, or drop it")
     if "markers" not in draft.get("missing", {}):
         yield from _like_markers(cells, column)
+    if has_record_keys(column, key_texts(cells)):
+        yield REAL_KEYS_WARNING
     if column.kind.outcomes is Outcomes.KEYS and "kind" not in says:
         yield from _copies_of_keys(cells)
     if column.kind.outcomes is Outcomes.NOMINAL_LEVELS and not says & {"kind", "levels"}:

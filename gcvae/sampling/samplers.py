@@ -188,8 +188,8 @@ class ConditionSampler:
         return self.conditioned.effective_rows(SAMPLE_BLOCK_ROWS) / SAMPLE_BLOCK_ROWS * rows
 
     def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
-        """Yields rows in blocks. Without entities, a block of fewer rows is the beginning of a full
-        one."""
+        """Yields rows in blocks. Without recurring keys, a block of fewer rows is the beginning of
+        a full one."""
         for first_row, n in block_ranges(rows, among):
             generator = generator_for(self.seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
             block = self.draw(n, SAMPLE_BLOCK_ROWS, generator)

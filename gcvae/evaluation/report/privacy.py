@@ -108,8 +108,8 @@ def _with_replay(part: Part, rows: ReportRows) -> Part:
 
 _REPLAY = "Personal data and rare texts of the real table in synthetic rows (cells)"
 _NO_REPLAY = (
-    "Do not share these rows. Declare what these columns contain (personal in the schema), or drop"
-    " them."
+    "Do not share these rows. Declare what these columns contain (personal or kind in the schema),"
+    " or drop them."
 )
 
 

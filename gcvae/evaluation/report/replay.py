@@ -1,7 +1,8 @@
 """Counts replayed cells: personal data and rare texts of the real table in synthetic rows.
 
 First and last names are compared as pairs, because single names are common and synthetic names come
-from public lists.
+from public lists. Numbers of persons and cases, such as customer numbers, count as personal data if
+the model generates those of the table.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from gcvae.cells.levels import are_numeric
+from gcvae.profiling.key_columns import has_record_keys
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.personal import PersonalKind
@@ -77,11 +79,11 @@ def replayed(
     present = [column for column in schema if column.name in real and column.name in drawn]
     personal = {
         " and ".join(names): _n_replayed(real[names], drawn[names])
-        for names in _personal_cells(present)
+        for names in _personal_cells(present, real)
     }
     rare = {}
     for column in present:
-        if column.is_made_up or not _has_rare_texts(column):
+        if column.is_made_up or column.name in personal or not _has_rare_texts(column):
             continue
         counts = real[column.name].value_counts()
         texts = set(counts.index[counts < rare_rows])
@@ -90,12 +92,18 @@ def replayed(
     return Replay(personal, {name: n for name, n in rare.items() if n})
 
 
-def _personal_cells(columns: Sequence[Column]) -> Iterator[list[str]]:
+def _personal_cells(columns: Sequence[Column], real: pd.DataFrame) -> Iterator[list[str]]:
     """Yields names of columns that are compared together: first and last names in pairs."""
     of_names = [c for c in columns if c.is_made_up and c.personal in _PARTS_OF_NAMES]
     first, last = ([c.name for c in of_names if c.personal is kind] for kind in _PARTS_OF_NAMES)
     yield from (list(pair) for pair in zip(first, last, strict=False))
     yield from ([c.name] for c in columns if c.is_made_up and c not in of_names)
+    yield from ([c.name] for c in columns if has_record_keys(c, _texts(real[c.name])))
+
+
+def _texts(cells: pd.Series) -> list[str]:
+    """Returns the distinct cells of a column as strings, without missing ones."""
+    return cells.dropna().astype(str).unique().tolist()  # type: ignore[no-any-return]
 
 
 def _n_replayed(real: pd.DataFrame, drawn: pd.DataFrame) -> int:

@@ -17,6 +17,7 @@ from scipy.stats import ks_2samp
 from gcvae import Synthesizer, infer_schema
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.entities import Entities
+from gcvae.evaluation.report.replay import replayed
 from gcvae.sampling.samplers import SAMPLE_BLOCK_ROWS
 from tests.lengths import tries
 
@@ -238,3 +239,56 @@ def test_a_name_is_no_key_and_the_cells_of_a_person_fit_each_other() -> None:
     drawn = model.sample(200, seed=1)
     letters = [anyascii(name[0]).lower() for name in drawn["first_name"]]
     assert all(map(str.startswith, drawn["email"], letters))
+
+
+def visits(name: str = "patient_id", n_keys: int = 250, n: int = 800) -> pd.DataFrame:
+    """Rows with a key that determines nothing."""
+    random = np.random.default_rng(0)
+    keys = random.choice(n_keys, n, p=random.dirichlet(np.ones(n_keys)))
+    frame = pd.DataFrame({name: [f"P-{7 * key + 10_000}" for key in keys]})
+    frame["ward"] = random.choice(["A", "B", "C"], n)
+    frame["costs"] = random.gamma(2.0, 50.0, n).round(2)
+    return frame
+
+
+@pytest.mark.parametrize("name", ["patient_id", "Kundennummer", "numéro_de_client", "客户编号"])
+def test_the_number_of_a_person_is_new_and_recurs_even_if_it_determines_nothing(name: str) -> None:
+    frame = visits(name)
+    inferred = infer_schema(frame)
+    assert inferred.schema[name].kind == "identifier"
+    assert any(
+        note.startswith(f"column {name!r}: recurs and is named") for note in inferred.warnings
+    )
+    model = Synthesizer.from_bytes(fitted(frame).to_bytes())
+    drawn = model.sample(1_000, seed=1)
+    assert not set(drawn[name]) & set(frame[name])
+    assert drawn[name].str.fullmatch(r"P-\d{5}").all()
+    sizes = [rows[name].value_counts() for rows in (frame, drawn)]
+    assert ks_2samp(*sizes).statistic < 0.08
+
+
+@pytest.mark.parametrize("name", ["product_id", "zip_code", "order_type_id", "store_no"])
+def test_a_number_of_something_else_stays_a_category(name: str) -> None:
+    assert infer_schema(visits(name)).schema[name].kind == "categorical"
+
+
+def test_amounts_and_dates_called_like_a_case_are_no_keys() -> None:
+    random = np.random.default_rng(0)
+    days = np.datetime64("2024-01-01") + random.integers(0, 300, 800) * DAY
+    frame = pd.DataFrame({"booking": days.astype(str), "claim": random.integers(5, 700, 800)})
+    frame["order"] = [f"{price:.2f} EUR" for price in random.integers(1, 300, 800) / 4]
+    kinds = [column.kind.value for column in infer_schema(frame).schema]
+    assert kinds == ["datetime", "integer", "continuous"]
+
+
+def test_a_key_that_is_declared_a_category_is_replayed() -> None:
+    frame = visits(n_keys=40)
+    column = {"name": "patient_id", "kind": "categorical"}
+    model = fitted(frame, {"columns": [column]})
+    assert any("synthetic rows contain real ones" in note for note in model.table_notes)
+    found = replayed(model.schema, frame, model.sample(300, seed=1), rare_rows=5, with_levels=True)
+    assert found.personal["patient_id"] > 200
+    said = fitted(frame, {"columns": [column | {"personal": False}]})
+    assert not any("synthetic rows contain" in note for note in said.table_notes)
+    drawn = said.sample(300, seed=1)
+    assert replayed(said.schema, frame, drawn, rare_rows=5, with_levels=True).count == 0

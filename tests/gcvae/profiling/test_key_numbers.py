@@ -125,7 +125,7 @@ def test_days_as_whole_numbers_of_a_frame_are_no_keys() -> None:
 
 def test_few_rows_are_told_by_the_name_alone() -> None:
     assert reading("order_id", drawn(1000, 9000, 30))[0] == "identifier"
-    assert reading("order_id", np.repeat(drawn(1000, 9000, 30), 2)[:40])[0] == "integer"
+    assert reading("item_id", np.repeat(drawn(1000, 9000, 30), 2)[:40])[0] == "integer"
     assert reading("rechnung", drawn(1000, 9000, 30))[0] == "integer"
 
 

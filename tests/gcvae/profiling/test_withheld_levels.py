@@ -122,27 +122,27 @@ def test_rows_of_rare_levels_are_shared_out_by_the_shares_of_those_that_fix_the_
 
 
 def test_a_column_of_many_levels_keeps_their_shares() -> None:
-    """Of 300 customers, of whom some two fifths are rare, each in one of six regions."""
+    """Of 300 suppliers, of whom some two fifths are rare, each in one of six regions."""
     random = np.random.default_rng(0)
     shares = 1.0 / np.arange(5, 305)
-    customer = random.choice(300, 3000, p=shares / shares.sum())
+    supplier = random.choice(300, 3000, p=shares / shares.sum())
     rows = pd.DataFrame(
         {
-            "customer": [f"c{i:03d}" for i in customer],
-            "region": [f"r{i}" for i in random.integers(0, 6, 300)[customer]],
+            "supplier": [f"c{i:03d}" for i in supplier],
+            "region": [f"r{i}" for i in random.integers(0, 6, 300)[supplier]],
             "amount": random.normal(size=3000).round(2),
         }
     )
-    rule = {"rule": "determines(customer; region)"}
+    rule = {"rule": "determines(supplier; region)"}
     fitted = Synthesizer.fit(rows, schema={"rules": [rule]}, settings=SETTINGS, seed=0)
     drawn = Synthesizer.from_bytes(fitted.to_bytes()).sample(3000, seed=0)
-    counts = rows["customer"].value_counts()
-    table = rows["customer"][rows["customer"].map(counts) >= 5]
+    counts = rows["supplier"].value_counts()
+    table = rows["supplier"][rows["supplier"].map(counts) >= 5]
     assert 50 < len(table) < 2900
     again = [table.sample(3000, replace=True, random_state=i) for i in range(8)]
     floor = np.mean([total_variation(table, other) for other in again])
-    assert total_variation(table, drawn["customer"]) <= 1.2 * floor
-    assert set(drawn["customer"]) <= set(table)
+    assert total_variation(table, drawn["supplier"]) <= 1.2 * floor
+    assert set(drawn["supplier"]) <= set(table)
 
 
 def total_variation(one: Any, other: Any) -> float:
