@@ -145,6 +145,12 @@ class GroupedLevelCodec(ColumnCodec):
         places = self.members.at(codes - self.has_missing, values)
         return placed_values(list(self.levels), places, self.nullable)
 
+    def middles(self, codes: Codes, values: Numbers) -> Numbers:
+        """Returns the value with which each of n levels is encoded, given values that select them;
+        0 for missing. Shape: (n,), (n,) -> (n,)."""
+        member = self.members.at(codes.astype(np.int64) - self.has_missing, values)
+        return np.append(self.members.middles, 0.0)[member]  # type: ignore[no-any-return]
+
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
         """Returns -log(share of the level in its code) for n cells. Shape: (n,), (n,) -> (n,)."""
         member = self.members.at(codes.astype(np.int64) - self.has_missing, values)

@@ -418,6 +418,7 @@ class TableCodec:
         if self.entities is not None:
             origin = (str(own_seed), self.entities.key, str(first_row))
             columns, n_bound = self._entity_columns
+            table = self._with_middles(table, columns)
             table, groups = self.entities.grouped(table, columns, n_bound, grouping, origin)
             groups += np.uint64(first_row)
             of_entity = {self.entities.key, *self.entities.determined}
@@ -439,6 +440,16 @@ class TableCodec:
         found |= {name: found[source] for name, source in self.copies.items()}
         ordered = {name: found[name] for name in self.schema.names if name in found}
         return pd.DataFrame(ordered, index=written.index)
+
+    def _with_middles(self, table: EncodedTable, columns: Sequence[int]) -> EncodedTable:
+        """Returns generated rows in which equal levels of these columns have equal values."""
+        values = table.values.clone()
+        for j in columns:
+            codec = self.columns[j]
+            if isinstance(codec, GroupedLevelCodec):
+                middles = codec.middles(table.codes[:, j].cpu().numpy(), values[:, j].cpu().numpy())
+                values[:, j] = torch.from_numpy(middles)
+        return replace(table, values=values)
 
     def grouping(self, conditioned: Iterable[str], together: Iterable[Sequence[str]]) -> Grouping:
         """Returns which generated rows can become an entity.

@@ -136,7 +136,18 @@ def test_a_hard_rule_between_a_customer_and_an_order_holds(frame: pd.DataFrame) 
     schema = {"rules": [rule], "find_rules": True}
     drawn = fitted(kept, schema).sample(2_000, seed=1)
     assert agree(drawn)
+    assert drawn["customer_id"].nunique() < 1_950, "customers come again"
     assert ((drawn["segment"] == "business") | (drawn["amount"] < 60)).all()
+
+
+def test_customers_come_again_if_a_hard_rule_binds_their_only_column(frame: pd.DataFrame) -> None:
+    kept = frame[(frame["segment"] == "business") | (frame["amount"] < 60)]
+    rule = {"rule": "segment == 'business' or amount < 60", "keep": "hard"}
+    kept = kept[["customer_id", "segment", "amount", "ordered"]]
+    drawn = fitted(kept, {"rules": [rule], "find_rules": True}).sample(2_000, seed=1)
+    assert agree(drawn, ["segment"])
+    sizes = [rows["customer_id"].value_counts() for rows in (kept, drawn)]
+    assert ks_2samp(*sizes).statistic < 0.08
 
 
 @pytest.mark.parametrize("name", ["kundennummer", "客户编号", "CustomerID"])
