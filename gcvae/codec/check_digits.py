@@ -17,6 +17,10 @@ from gcvae.schema.personal import PersonalKind
 
 CHECKED = frozenset([PersonalKind.IBAN, PersonalKind.CARD])
 _NO_SIGN = re.compile(r"[\W_]+")
+_CODE = r"\D{0,2}(?:\+|00)\s?(?:[17]|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|\d{3})(?=\D|\d{4})"
+"""Country code of a phone number. Source: ITU-T E.164, list of assigned codes."""
+_COUNTRY = re.compile(_CODE)
+_AREA = re.compile(rf"(?:{_CODE})?\D{{0,3}}\d{{1,5}}(?=\D+\d)|{_CODE}")
 
 
 def without_check_digits(text: str, kind: object) -> str:
@@ -57,17 +61,26 @@ def is_card(text: str) -> bool:
     return bool(re.fullmatch(r"\d{12,19}", digits, re.ASCII)) and luhn.checksum(digits) == 0
 
 
-def form_of(kind: object) -> Callable[[str], str] | None:
-    """Returns a function that maps strings of the same format to the same string: digits become 0
-    and letters "a", except for the country of an IBAN. None for kinds of personal data that have no
-    such format."""
-    if kind not in (PersonalKind.PHONE, PersonalKind.TAX_ID, PersonalKind.IBAN, PersonalKind.CARD):
-        return None
-    n_kept = 2 if kind is PersonalKind.IBAN else 0
+def forms_of(kind: object) -> tuple[Callable[[str], str], ...]:
+    """Returns functions that map strings of the same format to the same string, the finest first:
+    digits become 0 and letters "a", except for the country of an IBAN, and for the country and area
+    codes of phone numbers, or their country codes only. Empty for kinds of personal data that have
+    no such format."""
+    if kind is PersonalKind.PHONE:
+        return _form(_AREA), _form(_COUNTRY)
+    if kind is PersonalKind.IBAN:
+        return (_form(re.compile(r".{2}")),)
+    return (_form(re.compile("")),) if kind in (PersonalKind.TAX_ID, PersonalKind.CARD) else ()
+
+
+def _form(kept: re.Pattern[str]) -> Callable[[str], str]:
+    """Returns a function that leaves the beginning of a string that matches unchanged."""
 
     def form(text: str) -> str:
-        return text[:n_kept] + "".join(
-            "0" if c.isdecimal() else "a" if c.isalpha() else c for c in text[n_kept:]
+        found = kept.match(text)
+        end = found.end() if found else 0
+        return text[:end] + "".join(
+            "0" if c.isdecimal() else "a" if c.isalpha() else c for c in text[end:]
         )
 
     return form

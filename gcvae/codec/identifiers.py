@@ -21,7 +21,7 @@ import pyarrow as pa
 from gcvae.arrays import Texts
 from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS
 from gcvae.cells.values import placed_values
-from gcvae.codec.check_digits import CHECKED, form_of, with_check_digits, without_check_digits
+from gcvae.codec.check_digits import CHECKED, forms_of, with_check_digits, without_check_digits
 from gcvae.codec.column_codec import ColumnPart
 from gcvae.codec.entities import random_groups
 from gcvae.codec.key_learning import learn_templates
@@ -159,7 +159,7 @@ def _learned(
     personal = column.personal
     shunned = sorted(MARKERS | WEAK_MARKERS | set(column.missing.markers))
     largest = _largest(column) if are_numbers else None
-    return learn_templates(texts, shunned, largest, form_of(personal))
+    return learn_templates(texts, shunned, largest, forms_of(personal))
 
 
 def _largest(column: Column) -> int:

@@ -61,7 +61,7 @@ def learn_templates(
     chunks: Chunks,
     shunned: Sequence[str],
     largest: int | None,
-    form: Callable[[str], str] | None = None,
+    forms: Sequence[Callable[[str], str]] = (),
 ) -> list[KeyTemplate]:
     """Returns key templates, whose `rows` are those in a sample of a column's keys. If the keys
     have no common format, the template is a prefix and a number.
@@ -70,12 +70,12 @@ def learn_templates(
         chunks: Function that returns an iterator over the column's keys, in chunks of rows.
         shunned: Strings that must not be generated because they mean "missing".
         largest: Largest key allowed if all keys are whole numbers; None for other keys.
-        form: Function that maps keys of the same format to the same string; if None, formats are
-            inferred.
+        forms: Functions that map keys of the same format to the same string, the finest first; a
+            key has the finest one that enough keys share. If empty, formats are inferred.
     """
     n_rows = sum(map(len, chunks()))
     sample = _sample(chunks, n_rows)
-    groups = _of_forms(sample, form) if form and sample else []
+    groups = _of_forms(sample, forms) if forms and sample else []
     groups = groups or _groups(sample, are_numbers=largest is not None)
     total = sum(group.n_rows for group in groups)
     searches = [_Search(group, ceil(n_rows * group.n_rows / total), largest) for group in groups]
@@ -146,12 +146,17 @@ def _groups(sample: list[str], *, are_numbers: bool) -> list[_Group]:
     return [_Group(alphabets, (len(alphabets) - _WIDTH, len(alphabets)), 1)]
 
 
-def _of_forms(texts: list[str], form: Callable[[str], str]) -> list[_Group]:
-    """Groups texts by the form that a function returns, for forms that enough rows have, or, if
-    these cover too few texts, for the most frequent ones by classes of characters."""
+def _of_forms(texts: list[str], forms: Sequence[Callable[[str], str]]) -> list[_Group]:
+    """Groups texts by the first form, of those that functions return, that enough rows have, or, if
+    these cover too few texts, by the most frequent ones of the last function, by classes of
+    characters."""
     least = max(LEAST_SHARED_ROWS, ceil(len(texts) * LEAST_SHARED_SHARE))
-    every = _by(form, texts)
-    kept = [own for own in every if len(own) >= least]
+    kept, rest = list[list[str]](), texts
+    for form in forms:
+        groups = _by(form, rest)
+        kept += [own for own in groups if len(own) >= least]
+        rest = [text for own in groups if len(own) < least for text in own]
+    every = _by(forms[-1], texts)
     are_few = sum(map(len, kept)) < _LEAST_COVERED * len(texts)
     kept = every[-_MOST_FORMS:] if are_few else kept
     groups = [_Group(_alphabets(own, are_few), None, len(own)) for own in kept]

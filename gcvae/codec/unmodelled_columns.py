@@ -22,6 +22,7 @@ from gcvae.files.typed_columns import TypedTable, row_chunks, rows_at, value_cod
 from gcvae.numerics.permutations import Numbers
 from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.kinds import Outcomes
+from gcvae.schema.personal import PersonalKind
 from gcvae.spelling.date_text import read_dates
 
 LEAST_ROWS_OF_COPIES = 10
@@ -110,7 +111,8 @@ def fit_unmodelled(
             others = [other for other in schema if other.is_modelled]
             if entities is not None and column.name == entities.key:
                 others = [other for other in others if other.name in entities.determined]
-            is_text = column.personal is None and not _are_whole(table, column.name)
+            may_have_parts = column.personal in (None, False, PersonalKind.PHONE)
+            is_text = may_have_parts and not _are_whole(table, column.name)
             parts = learn_parts(table, column, others) if is_text else ()
             of_entity = () if entities is None else (entities.key, *entities.determined)
             sizes = (1,) if column.name in of_entity else _sizes(table, column)

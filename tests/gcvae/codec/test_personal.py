@@ -253,6 +253,46 @@ def test_cards_that_are_numbers_stay_numbers() -> None:
     assert drawn.astype(str).map(is_card).all()
 
 
+@pytest.mark.parametrize("form", ["{} {} {}", "{}{}{}", "{}-{}-{}", "00{} {} {}", "({}) {} {}"])
+def test_phone_numbers_have_country_codes_of_the_table_with_their_shares(form: str) -> None:
+    random, shares = np.random.default_rng(0), {"+33": 0.5, "+41": 0.3, "+48": 0.15, "+1": 0.05}
+    codes = random.choice([*shares], 800, p=[*shares.values()])
+    codes = [code.strip("+") if form.startswith("00") else code for code in codes]
+    local = [(random.integers(150, 799), random.integers(10**6, 10**7)) for _ in codes]
+    texts = [form.format(code, *number) for code, number in zip(codes, local, strict=True)]
+    drawn = drawn_of(codec_of(phone=texts), 4000)["phone"]
+    for code, share in shares.items():
+        start = form.partition("}")[0].replace("{", code.strip("+") if "00" in form else code)
+        assert abs(drawn.str.startswith(start).mean() - share) < 0.05
+    assert not set(drawn) & set(texts)
+
+
+def test_area_codes_that_recur_are_those_of_the_table() -> None:
+    random = np.random.default_rng(0)
+    areas = random.choice(["030", "089", "0221"], 600, p=[0.6, 0.3, 0.1])
+    texts = [f"{area} {random.integers(10**6, 10**7)}" for area in areas]
+    drawn = drawn_of(codec_of(phone=texts), 2000)["phone"].str.split(" ").str[0]
+    found = drawn.value_counts(normalize=True)
+    assert set(found.index) == {"030", "089", "0221"}
+    assert abs(found["030"] - (areas == "030").mean()) < 0.03
+
+
+def test_a_country_determines_the_country_code() -> None:
+    random, codes = np.random.default_rng(0), {"DE": "+49", "CH": "+41", "FR": "+33"}
+    country = random.choice([*codes], 600)
+    texts = [
+        f"{codes[place]} {random.integers(150, 799)} {10**6 + 7 * i}"
+        for i, place in enumerate(country)
+    ]
+    table = pd.DataFrame({"phone": texts, "country": country})
+    schema = infer_schema(table, rules=False).schema
+    codec = TableCodec.fit(parse_table(table, schema), schema)
+    cells = pd.DataFrame({"country": random.choice([*codes], 300)})
+    drawn = codec.decode(codec.encode(cells), 0, 1)
+    assert (drawn["phone"].str[:3] == drawn["country"].map(codes)).all()
+    assert not set(drawn["phone"]) & set(texts)
+
+
 def test_phone_numbers_keep_each_form_and_its_share() -> None:
     draw = np.random.default_rng(1)
     forms = ["+49 (0)30 #######", "0171-#######", "030/######"]
