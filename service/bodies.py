@@ -219,7 +219,11 @@ class DatasetBody(BaseModel):
 
 
 class ChangeBody(BaseModel):
-    """The old and new value of a schema member; null if the schema does not contain the member."""
+    """The old and new value of a schema member; null if the schema does not contain the member.
+
+    Of a list, such as levels, only the first five elements and the number of further ones are
+    shown.
+    """
 
     before: Any = None
     after: Any = None

@@ -18,6 +18,7 @@ from service.bodies import ChangeBody, RuleChangesBody, SchemaChangesBody
 from service.errors import RequestError
 
 _MOST_CHARACTERS = 60
+_MOST_LISTED = 5
 
 
 def stated_schema(document: Document) -> Document:
@@ -210,13 +211,20 @@ def _check_columns(columns: Any) -> None:
 
 
 def _different(old: Document, new: Document) -> dict[str, ChangeBody]:
-    """Returns the changed members of a column; for a newly dropped column only `drop`."""
+    """Returns the changed members of a column, with lists cut to a few elements; for a newly
+    dropped column only `drop`."""
     members = ["drop"] if new.get("drop") else dict.fromkeys((*old, *new))
     return {
-        member: ChangeBody(before=old.get(member), after=new.get(member))
+        member: ChangeBody(before=_cut(old.get(member)), after=_cut(new.get(member)))
         for member in members
         if old.get(member) != new.get(member)
     }
+
+
+def _cut(value: Any) -> Any:
+    """Returns a list, such as levels, as its first elements and how many more there are."""
+    n_more = len(value) - _MOST_LISTED if isinstance(value, list) else 0
+    return [*value[:_MOST_LISTED], f"and {n_more:,} more"] if n_more > 0 else value
 
 
 def _described_change(name: str, different: Mapping[str, ChangeBody]) -> str:

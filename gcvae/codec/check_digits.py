@@ -17,7 +17,10 @@ from gcvae.schema.personal import PersonalKind
 
 CHECKED = frozenset([PersonalKind.IBAN, PersonalKind.CARD])
 _NO_SIGN = re.compile(r"[\W_]+")
-_CODE = r"\D{0,2}(?:\+|00)\s?(?:[17]|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|\d{3})(?=\D|\d{4})"
+_CODE = (
+    r"\D{0,2}(?:\+|00)\s?"
+    r"(?:[17]|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|\d{3})(?=\D|\d{4})"
+)
 """Country code of a phone number. Source: ITU-T E.164, list of assigned codes."""
 _COUNTRY = re.compile(_CODE)
 _AREA = re.compile(rf"(?:{_CODE})?\D{{0,3}}\d{{1,5}}(?=\D+\d)|{_CODE}")

@@ -104,6 +104,7 @@ def test_null_takes_back_what_was_said_and_asks_the_table_again(
     ordinal = {"kind": "ordinal", "levels": list(range(20, 80)), "minimum": None}
     said = patch(service, path, {"columns": {"age": ordinal}}).json()
     assert len(column(said, "age")["levels"]) == 60
+    assert said["changes"]["columns"]["age"]["levels"]["after"] == [*range(20, 25), "and 55 more"]
     asked = patch(service, path, {"columns": {"age": {"levels": None}}}).json()
     assert len(column(asked, "age")["levels"]) == 50
     forgotten = patch(service, path, {"columns": {"age": None}, "rules": None}).json()
