@@ -153,9 +153,9 @@ def _of_forms(texts: list[str], forms: Sequence[Callable[[str], str]]) -> list[_
     least = max(LEAST_SHARED_ROWS, ceil(len(texts) * LEAST_SHARED_SHARE))
     kept, rest = list[list[str]](), texts
     for form in forms:
-        groups = _by(form, rest)
-        kept += [own for own in groups if len(own) >= least]
-        rest = [text for own in groups if len(own) < least for text in own]
+        alike = _by(form, rest)
+        kept += [own for own in alike if len(own) >= least]
+        rest = [text for own in alike if len(own) < least for text in own]
     every = _by(forms[-1], texts)
     are_few = sum(map(len, kept)) < _LEAST_COVERED * len(texts)
     kept = every[-_MOST_FORMS:] if are_few else kept

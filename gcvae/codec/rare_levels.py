@@ -149,7 +149,7 @@ class GroupedLevelCodec(ColumnCodec):
         """Returns the value with which each of n levels is encoded, given values that select them;
         0 for missing. Shape: (n,), (n,) -> (n,)."""
         member = self.members.at(codes.astype(np.int64) - self.has_missing, values)
-        return np.append(self.members.middles, 0.0)[member]  # type: ignore[no-any-return]
+        return np.append(self.members.middles, 0.0)[member]
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
         """Returns -log(share of the level in its code) for n cells. Shape: (n,), (n,) -> (n,)."""

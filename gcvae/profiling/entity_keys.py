@@ -83,9 +83,9 @@ def _may_be_keys(cells: Cells) -> bool:
     several may share, such as phone numbers."""
     if len(cells.texts) < FEWEST_KEYS or cells.source not in ("text", "integer", "float"):
         return False
-    if cells.all_numbers:
-        values = cells.numbers
-        is_whole = values is not None and are_whole(cells.numerals).all()
+    values = cells.numbers if cells.all_numbers else None
+    if values is not None:
+        is_whole = are_whole(cells.numerals).all()
         if not is_whole or are_dates(values, int(values.min()), int(values.max())):
             return False
     elif cells.inferred_date_format is not None:

@@ -103,7 +103,7 @@ def _personal_cells(columns: Sequence[Column], real: pd.DataFrame) -> Iterator[l
 
 def _texts(cells: pd.Series) -> list[str]:
     """Returns the distinct cells of a column as strings, without missing ones."""
-    return cells.dropna().astype(str).unique().tolist()  # type: ignore[no-any-return]
+    return cells.dropna().astype(str).unique().tolist()
 
 
 def _n_replayed(real: pd.DataFrame, drawn: pd.DataFrame) -> int:
