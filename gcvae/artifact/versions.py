@@ -9,7 +9,7 @@ from gcvae.errors import ModelVersionError
 
 FORMAT = "gcvae-model"
 DATABASE_FORMAT = "gcvae database"
-VERSION = 11
+VERSION = 12
 NO_MODEL = (
     "not a gcvae file, or a truncated one; a model is what `gcvae train`, `save` or a service's "
     "download wrote, and all of it"
