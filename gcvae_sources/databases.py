@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -135,17 +137,16 @@ def selected_rows(
             statement = _whole(connection, str(name), note)
         else:
             statement = sa.text(query.replace(":", r"\:"))  # a bare colon begins a parameter
-        n_batches = 0
-        for frame in pd.read_sql_query(
-            statement, connection, chunksize=batch_rows, dtype_backend="pyarrow"
-        ):
-            if not frame.columns.is_unique:
-                expected = "a name of its own for each column (AS)"
-                problem = Problem("two columns have the same name", "/query", expected=expected)
-                raise SourceError(problem)
-            if len(frame) or not n_batches:
-                n_batches += 1
-                yield _typed(pa.Table.from_pandas(frame, preserve_index=False))
+        result = connection.execute(statement)
+        names = list(result.keys())
+        if len({*names}) < len(names):
+            expected = "a name of its own for each column (AS)"
+            problem = Problem("two columns have the same name", "/query", expected=expected)
+            raise SourceError(problem)
+        yield pa.table({name: pa.nulls(0) for name in names})
+        for rows in result.partitions(batch_rows):
+            columns = map(_arrow, zip(*rows, strict=True))
+            yield pa.table(dict(zip(names, columns, strict=True)))
 
 
 def table_names(
@@ -204,15 +205,25 @@ def _reading_only(connection: sa.Connection) -> sa.Connection:
     return connection
 
 
-def _typed(table: pa.Table) -> pa.Table:
-    """Returns the table with type null for columns without a value, so that later batches determine
-    their types."""
-    return pa.table(
-        {
-            name: pa.nulls(len(table)) if cells.null_count == len(table) else cells
-            for name, cells in zip(table.column_names, table.columns, strict=True)
-        }
-    )
+def _arrow(cells: Sequence[Any]) -> pa.Array:
+    """Returns cells as the driver returns them as an Arrow array, of type null without a value.
+
+    Decimal numbers become doubles, and cells of several or other types texts.
+    """
+    kinds = {type(cell) for cell in cells} - {type(None)}
+    if Decimal in kinds:
+        kinds = (kinds - {Decimal}) | {float}
+        cells = [float(cell) if isinstance(cell, Decimal) else cell for cell in cells]
+    if kinds <= {int, float} or (len(kinds) == 1 and kinds <= _KINDS):
+        with suppress(pa.ArrowInvalid, OverflowError):  # whole numbers that are too large
+            found = pa.array(cells, from_pandas=True)  # NaN is null
+            has_zone = getattr(found.type, "tz", None) is not None
+            return found.cast(pa.timestamp("us", "UTC")) if has_zone else found
+    texts = [cell if isinstance(cell, bytes | None) else str(cell) for cell in cells]
+    return pa.array(texts, pa.string())
+
+
+_KINDS = {bool, str, date, datetime, timedelta}
 
 
 def _whole(connection: sa.Connection, name: str, note: Callable[[str], None]) -> sa.Select[Any]:
@@ -315,10 +326,97 @@ def _insert(connection: sa.Connection, name: str, path: Path, if_exists: str) ->
     _refuse_existing(inspector, name, if_exists)
     bare, schema = _split_name(inspector, name)
     kinds, mode = _sql_types(path, connection.dialect.name), if_exists
+    columns = {}
+    if if_exists == "append" and inspector.has_table(bare, schema):
+        columns = _reflected(connection, bare, schema)
+        times = {n: k for n, k in kinds.items() if isinstance(k, sa.DateTime)}
+        kinds = {
+            n: times.get(n, column.type) if isinstance(column.type, sa.DateTime) else column.type
+            for n, column in columns.items()
+        }
+    n_rows = 0
     for batch in pq.ParquetFile(path).iter_batches(_BATCH_ROWS):
         frame = batch.to_pandas(types_mapper=_WHOLE_NUMBERS.get)
+        for n in columns.keys() & {*frame}:
+            frame[n] = _converted(frame[n], columns[n], n_rows)
         frame.to_sql(bare, connection, schema=schema, if_exists=mode, index=False, dtype=kinds)
         mode = "append"
+        n_rows += len(frame)
+
+
+def _reflected(
+    connection: sa.Connection, name: str, schema: str | None
+) -> dict[str, sa.Column[Any]]:
+    """Returns the columns of a table by name, except those of types that SQLAlchemy does not
+    know."""
+    with catch_warnings():
+        simplefilter("ignore", SAWarning)
+        table = sa.Table(name, sa.MetaData(), schema=schema, autoload_with=connection)
+    return {c.name: c for c in table.columns if not isinstance(c.type, sa.types.NullType)}
+
+
+def _converted(cells: pd.Series[Any], column: sa.Column[Any], n_before: int) -> pd.Series[Any]:
+    """Returns cells as values that a column of an existing table takes.
+
+    Args:
+        n_before: Number of the table's rows before these, for errors.
+
+    Raises:
+        TargetError: A cell cannot be converted.
+    """
+    found: list[Any] = []
+    for row, (cell, is_there) in enumerate(zip(cells, cells.notna(), strict=True)):
+        try:
+            found.append(_taken(cell, column.type) if is_there else None)
+        except (ValueError, ArithmeticError, LookupError) as error:
+            kind = next(word for of, word in _WORDS.items() if isinstance(column.type, of))
+            message = f"{str(cell)!r} cannot be written to a column of type {column.type}"
+
+            problem = Problem(message, column=column.name, row=n_before + row, expected=kind)
+            raise TargetError(problem) from error
+    return pd.Series(found, cells.index, dtype=object)
+
+
+def _taken(cell: Any, kind: sa.types.TypeEngine[Any]) -> Any:
+    """Returns a cell that is not missing, as a value that an SQL type takes.
+
+    Raises:
+        ValueError, ArithmeticError, LookupError: There is no such value.
+    """
+    if isinstance(kind, sa.DateTime | sa.Date):
+        if isinstance(cell, pd.Timestamp):
+            cell = cell.to_pydatetime(warn=False)
+        time = datetime.fromisoformat(str(cell))
+        if isinstance(kind, sa.DateTime):
+            return time
+        if time.time() != datetime.min.time():
+            raise ValueError
+        return time.date()
+    if isinstance(kind, sa.Integer):
+        number = Decimal(str(int(cell) if isinstance(cell, bool) else cell))
+        if number != int(number):
+            raise ValueError
+        return int(number)
+    if isinstance(kind, sa.Boolean):
+        return _TRUTHS[str(cell).lower()]
+    if isinstance(kind, sa.Float):
+        return float(cell)
+    if isinstance(kind, sa.Numeric):
+        return Decimal(str(cell))
+    if isinstance(kind, sa.Uuid):
+        return kind.python_type(str(cell))
+    return str(cell) if isinstance(kind, sa.String) else cell
+
+
+_TRUTHS = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
+_WORDS = {
+    sa.DateTime: "a time such as 2024-12-31 08:30:00",
+    sa.Date: "a date such as 2024-12-31",
+    sa.Integer: "a whole number",
+    sa.Boolean: "true or false",
+    sa.Numeric: "a number such as 12.5",
+    sa.Uuid: "a UUID",
+}
 
 
 _WHOLE_NUMBERS = {
@@ -328,11 +426,13 @@ _WHOLE_NUMBERS = {
 
 
 def _sql_types(path: Path, dialect: str) -> dict[str, sa.types.TypeEngine[Any]]:
-    """Returns types of the columns with times for SQLite, which stores them as text, and MySQL:
-    with fractions of seconds only if a cell has any."""
+    """Returns the types of the columns with dates and, for SQLite, which stores them as text, and
+    MySQL, of those with times: with fractions of seconds only if a cell has any."""
     kinds: dict[str, sa.types.TypeEngine[Any]] = {}
-    for field in pq.read_schema(path) if dialect in ("sqlite", *_MYSQL) else ():
-        if pa.types.is_timestamp(field.type):
+    for field in pq.read_schema(path):
+        if pa.types.is_date(field.type):
+            kinds[field.name] = sa.Date()
+        if pa.types.is_timestamp(field.type) and dialect in ("sqlite", *_MYSQL):
             cells = pq.read_table(path, columns=[field.name])[0].to_pandas()
             whole = cells.dropna().dt.floor("s").equals(cells.dropna())
             kinds[field.name] = (

@@ -83,7 +83,7 @@ def _table_schema(schema: Document) -> Document:
         for column in schema.get("columns", ())
     ]
     rules = [
-        _members(rule, ("keep", "source", "share")) | {"rule": without_constants(rule["rule"])}
+        _members(rule, ("keep", "source", "share")) | {"rule": _without_cells(rule)}
         for rule in schema.get("rules", ())
         if isinstance(rule.get("rule"), str)
     ]
@@ -111,23 +111,33 @@ def rules_answer(rules: Sequence[Document], rows: bool) -> Document:
     """Returns the rules between columns and in how many rows each holds.
 
     Args:
-        rows: Whether constants of formulas and the rows that violate a rule are included.
+        rows: Whether constants, lookup tables and the rows that violate a rule are included.
     """
     if rows:
         return {"rules": list(rules)}
     found = [
-        {"formula": without_constants(rule["formula"])}
-        | _members(rule, ("columns", "rows", "kept"))
+        {"formula": _without_cells(rule["rule"])} | _members(rule, ("columns", "rows", "kept"))
         for rule in rules
     ]
     return {"rules": found}
+
+
+def _without_cells(rule: Document) -> str:
+    """Returns the expression of a rule without constants, and the sizes of its lookup tables.
+
+    >>> _without_cells({"rule": "fee == rate[plan] + 9", "tables": {"rate": {"G1": 2, "G2": 5}}})
+    'fee == rate[plan] + …, rate: table of 2 levels'
+    """
+    sizes = {name: len(entries) for name, entries in rule.get("tables", {}).items()}
+    words = (f", {name}: table of {size} levels" for name, size in sizes.items())
+    return without_constants(rule["rule"]) + "".join(words)
 
 
 def without_constants(formula: str) -> str:
     """Returns a formula with `…` in the place of constants, which may be cells. The numbers 0, 1, 2
     and 100 remain, and names of columns.
 
-    >>> without_constants("`o'area` <= 9.5 * rooms + 100 or city == 'Rome'")
+    >>> without_constants("`o'area` <= 1_950.5e-3 * rooms + 100 or city == 'Rome'")
     "`o'area` <= … * rooms + 100 or city == …"
     """
     return _CONSTANT.sub(lambda found: found[1] or "…", formula)
@@ -135,7 +145,7 @@ def without_constants(formula: str) -> str:
 
 _CONSTANT = re.compile(
     r"""(`(?:[^`]|``)*` | [^\W\d]\w* | (?<![\w.])(?:[012]|100)(?![\w.]))  # names, few numbers
-    | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | (?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?""",
+    | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | \.?\d[\w.]*(?:(?<=[eE])[+-]\d+)?""",
     re.VERBOSE,
 )
 

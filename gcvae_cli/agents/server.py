@@ -7,7 +7,7 @@ those that return rows, with `rows`. A tool that is not allowed is not listed.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from itertools import islice
 from pathlib import Path
@@ -15,9 +15,12 @@ from typing import Annotated, Any, Literal
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp.types import ToolAnnotations
-from pydantic import Field
+from pydantic import Field, ValidationError
 
+from gcvae.errors import Problem, json_pointer
+from gcvae.schema.suggestions import unknown_name
 from gcvae_cli.agents.answers import (
     Document,
     dataset_answer,
@@ -63,7 +66,7 @@ def agent_server(client: Client, *, write: bool, rows: bool, folder: Path) -> MC
         rows: Whether answers may contain cells of tables and synthetic rows.
         folder: The only folder whose files tools read and write.
     """
-    server = MCPServer("gcvae", instructions=_INSTRUCTIONS, log_level="WARNING")
+    tools: list[Tool] = []
 
     def tool(*, writes: bool = False, gives_rows: bool = False) -> Callable[[Any], Any]:
         def add(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -76,7 +79,7 @@ def agent_server(client: Client, *, write: bool, rows: bool, folder: Path) -> MC
 
             if (write or not writes) and (rows or not gives_rows):
                 hints = ToolAnnotations(read_only_hint=not writes, destructive_hint=False)
-                server.add_tool(call, annotations=hints)
+                tools.append(_strict(Tool.from_function(call, annotations=hints)))
             return function
 
         return add
@@ -209,7 +212,46 @@ def agent_server(client: Client, *, write: bool, rows: bool, folder: Path) -> MC
         client.sample(model, n_rows, seed=seed, given=given, to=path)
         return {"file": file, "rows": n_rows, "bytes": path.stat().st_size}
 
-    return server
+    return _Server("gcvae", instructions=_INSTRUCTIONS, log_level="WARNING", tools=tools)
+
+
+def _strict(tool: Tool) -> Tool:
+    """Returns the tool after making it refuse arguments that it does not have."""
+    model = tool.fn_metadata.arg_model
+    model.model_config["extra"] = "forbid"
+    model.model_rebuild(force=True)
+    tool.parameters = model.model_json_schema()
+    return tool
+
+
+class _Server(MCPServer):
+    """MCP server that names the place of each invalid argument, and what would be right."""
+
+    async def call_tool(self, name: str, arguments: Document, context: Any = None) -> Any:
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            [known] = [each.input_schema for each in await self.list_tools() if each.name == name]
+            problems = [_problem(found, known) for found in error.__cause__.errors()]
+            raise ToolError("; ".join(map(str, problems))) from error.__cause__
+
+
+def _problem(found: Mapping[str, Any], schema: Document) -> Problem:
+    """Converts pydantic's error about an argument of a tool.
+
+    Args:
+        schema: JSON Schema of the tool's arguments.
+    """
+    name, *path = found["loc"]
+    pointer = json_pointer(name, *path)
+    if found["type"] == "extra_forbidden":
+        known = schema["properties"]
+        return unknown_name(f"unknown argument {name!r}", name, known, pointer=pointer)
+    message = "is missing" if found["type"] == "missing" else str(found["msg"])
+    expected = schema["properties"][name].get("description")
+    return Problem(message[:1].lower() + message[1:], pointer, expected=expected)
 
 
 def _inside(folder: Path, name: str) -> Path:

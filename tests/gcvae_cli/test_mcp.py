@@ -186,6 +186,64 @@ def test_no_cell_leaves_a_server_without_rows(service: Running, folder: Path) ->
     _run(talk)
 
 
+def test_no_level_of_a_lookup_table_leaves_a_server_without_rows(
+    service: Running, folder: Path
+) -> None:
+    from gcvae_cli.agents.server import agent_server
+
+    lookup = {city: f"Kanari{i}land" for i, city in enumerate(CITIES)}
+    rule = {"rule": "land == ort[stadt]", "tables": {"ort": lookup}}
+
+    async def talk() -> None:
+        with Client(service.url) as client:
+            dataset = client.upload(TABLE, schema={"rules": [rule]})["id"]
+            server = agent_server(client, write=False, rows=False, folder=folder)
+            async with Agent(server) as agent:
+                found = await _call(agent, "rules", dataset=dataset)
+                schema = await _call(agent, "schema", dataset=dataset)
+        words = "land == ort[stadt], ort: table of 3 levels"
+        assert words in [rule["formula"] for rule in found["rules"]]
+        assert words in [rule["rule"] for rule in schema["rules"]]
+        assert "Kanari" not in json.dumps([found, schema])
+
+    _run(talk)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        (
+            "sample",
+            {"model": "mdl_x", "rows": 500},
+            "/rows: unknown argument 'rows'; did you mean 'n_rows'?",
+        ),
+        (
+            "sample",
+            {"model": "mdl_x", "n_rows": 5000},
+            "/n_rows: input should be less than or equal to 1000 (expected: Number of rows)",
+        ),
+        (
+            "datasets",
+            {"z": 1},
+            "/z: unknown argument 'z' (expected: one of limit)",
+        ),
+        ("sample", {}, "/model: is missing (expected: Id of a model, mdl_…)"),
+    ],
+)
+def test_invalid_arguments_are_named(
+    folder: Path, tool: str, arguments: dict[str, Any], told: str
+) -> None:
+    from gcvae_cli.agents.server import agent_server
+
+    async def talk() -> None:
+        with Client("http://127.0.0.1:9") as client:
+            server = agent_server(client, write=False, rows=True, folder=folder)
+            async with Agent(server) as agent:
+                assert await _refusal(agent, tool, **arguments) == told
+
+    _run(talk)
+
+
 def test_a_server_without_write_changes_nothing(service: Running, folder: Path) -> None:
     with Client(service.url) as client:
         before = len(list(client.datasets()))

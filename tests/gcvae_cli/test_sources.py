@@ -12,12 +12,15 @@ from pathlib import Path
 import fastavro
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
 
 from gcvae_cli.__main__ import main
 from gcvae_cli.sources.fetching import fetched
 from gcvae_sources.databases import closing_engine, insert_rows
+from gcvae_sources.errors import TargetError
 from tests.servers.servers import MariaDBServer, PostgresServer, S3Server
 from tests.servers.serving import serving
 
@@ -296,6 +299,47 @@ def test_written_rows_come_back_to_the_bit(
     found["t"] = pd.to_datetime(found["t"]).astype(frame["t"].dtype)
     found["m"] = found["m"].astype("Int64")
     pd.testing.assert_frame_equal(found, frame, check_exact=True)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres", "mariadb"])
+def test_dates_are_read_and_appended_as_dates(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    url = _url(kind, tmp_path, request, "dates")
+    driven = url.replace("postgresql:", "postgresql+psycopg:").replace("mysql:", "mysql+pymysql:")
+    password = sa.make_url(url).password
+    arguments = {} if password is None else {"password": password.encode()}
+    engine = sa.create_engine(driven, connect_args=arguments)
+    serial = "integer primary key" if kind == "sqlite" else "serial primary key"
+    with closing_engine(engine), engine.begin() as connection:
+        connection.exec_driver_sql(
+            f"CREATE TABLE mini (id {serial}, due date NOT NULL, fee numeric(10,2), paid boolean)"
+        )
+        connection.exec_driver_sql(
+            "INSERT INTO mini (due, fee, paid) VALUES ('2024-02-29', 1.50, true), "
+            "('2025-01-31', NULL, false)"
+        )
+    back = pq.read_table(fetched(url, "mini", None, tmp_path)).drop_columns("id")
+    assert back.schema.field("due").type == pa.date32()
+    pq.write_table(back, tmp_path / "rows.parquet")
+    insert_rows(url, {"mini": tmp_path / "rows.parquet"}, "append")
+    texts = pd.DataFrame({"due": ["2024-03-01"], "fee": ["2.25"], "paid": ["1"]})
+    texts.to_parquet(tmp_path / "texts.parquet")
+    insert_rows(url, {"mini": tmp_path / "texts.parquet"}, "append")
+    insert_rows(url, {"made": tmp_path / "rows.parquet"}, "fail")
+    rows = pq.read_table(fetched(url, "mini", None, tmp_path))
+    assert [str(day) for day in rows["due"].to_pylist()] == [
+        "2024-02-29", "2025-01-31", "2024-02-29", "2025-01-31", "2024-03-01",
+    ]  # fmt: skip
+    assert rows["fee"].to_pylist() == [1.5, None, 1.5, None, 2.25]
+    assert rows["paid"].to_pylist() == [True, False, True, False, True]
+    made = pq.read_table(fetched(url, "made", None, tmp_path))
+    assert made.schema.field("due").type == pa.date32()
+
+    texts.assign(due="31.12.2024").to_parquet(tmp_path / "texts.parquet")
+    told = r"row 0, column 'due': '31.12.2024' cannot .* type DATE \(expected: a date such as"
+    with pytest.raises(TargetError, match=told):
+        insert_rows(url, {"mini": tmp_path / "texts.parquet"}, "append")
 
 
 def test_times_and_missing_whole_numbers_come_back_as_they_were(tmp_path: Path) -> None:
