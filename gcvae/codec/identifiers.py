@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -65,6 +66,7 @@ class IdentifierCodec(ColumnPart):
         column: Column,
         parts: tuple[KeyPart, ...] = (),
         sizes: tuple[int, ...] = (1,),
+        used: Iterable[pd.Series[Any]] | None = None,
     ) -> Self:
         """Learns the key formats of a column.
 
@@ -73,9 +75,10 @@ class IdentifierCodec(ColumnPart):
                 several times.
             parts: Parts of the keys that other columns determine.
             sizes: Numbers of rows with the same key, each for an equal share of the keys.
+            used: Cells that are not generated, in chunks, likewise; None for those of `chunks`.
         """
         are_numbers = any(pd.api.types.is_integer_dtype(chunk.dtype) for chunk in chunks)
-        found = _learned(chunks, column, are_numbers)
+        found = _learned(chunks, chunks if used is None else used, column, are_numbers)
         n_blank = sum(int(chunk.isna().sum()) for chunk in chunks) if column.missing.allowed else 0
         n_rows = max(sum(map(len, chunks)), 1)
         with_keys = CYCLE_ROWS - min(CYCLE_ROWS * n_blank // n_rows, CYCLE_ROWS - 1)
@@ -142,12 +145,15 @@ class IdentifierCodec(ColumnPart):
 
 
 def _learned(
-    chunks: Iterable[pd.Series[Any]], column: Column, are_numbers: bool
+    chunks: Iterable[pd.Series[Any]],
+    used: Iterable[pd.Series[Any]],
+    column: Column,
+    are_numbers: bool,
 ) -> list[KeyTemplate]:
     """Returns the key formats of a column; see `learn_templates`."""
 
-    def texts() -> Iterator[Texts]:
-        for chunk in chunks:
+    def texts(cells: Iterable[pd.Series[Any]]) -> Iterator[Texts]:
+        for chunk in cells:
             present = chunk.dropna()
             if pd.api.types.is_integer_dtype(present.dtype):
                 present = present.astype(np.int64)
@@ -159,7 +165,9 @@ def _learned(
     personal = column.personal
     shunned = sorted(MARKERS | WEAK_MARKERS | set(column.missing.markers))
     largest = _largest(column) if are_numbers else None
-    return learn_templates(texts, shunned, largest, forms_of(personal))
+    return learn_templates(
+        partial(texts, chunks), partial(texts, used), shunned, largest, forms_of(personal)
+    )
 
 
 def _largest(column: Column) -> int:

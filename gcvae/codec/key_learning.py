@@ -1,7 +1,7 @@
 """Learns templates (formats) of a column's keys from its texts, in two passes over chunks of rows.
 
     1  a sample of the rows    groups of keys of one form, and the alphabet at each position
-    2  all rows                the numbers that are in use
+    2  all rows                the numbers that are in use, also by rows held out of training
 
 The form of SO-2025-000017 is aa-0-0: runs of digits of any width are equivalent, and so are runs of
 letters of one width. Runs with a few values that many rows share (SO, 2025) become literals, with
@@ -59,6 +59,7 @@ _TOKENS = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
 
 def learn_templates(
     chunks: Chunks,
+    used: Chunks,
     shunned: Sequence[str],
     largest: int | None,
     forms: Sequence[Callable[[str], str]] = (),
@@ -68,6 +69,7 @@ def learn_templates(
 
     Args:
         chunks: Function that returns an iterator over the column's keys, in chunks of rows.
+        used: Function that does so for the keys that must not be generated.
         shunned: Strings that must not be generated because they mean "missing".
         largest: Largest key allowed if all keys are whole numbers; None for other keys.
         forms: Functions that map keys of the same format to the same string, the finest first; a
@@ -81,7 +83,7 @@ def learn_templates(
     searches = [_Search(group, ceil(n_rows * group.n_rows / total), largest) for group in groups]
 
     def with_lengths() -> Iterator[tuple[Texts, Codes]]:
-        for texts in chain([np.array(shunned, dtype=object)], chunks()):
+        for texts in chain([np.array(shunned, dtype=object)], used()):
             yield texts, np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
 
     for texts, lengths in with_lengths():
@@ -89,13 +91,13 @@ def learn_templates(
             search.widen(texts, lengths)
     tiers = [search.tiers(k) for k, search in enumerate(searches)]
     by_length = defaultdict[int, list[_UsedKeys]](list)
-    for used in chain(*tiers):
-        by_length[len(used.alphabets)].append(used)
+    for keys in chain(*tiers):
+        by_length[len(keys.alphabets)].append(keys)
     for texts, lengths in with_lengths():
         for length, every in by_length.items():
             characters = characters_of(texts[lengths == length], length)
-            for used in every:
-                used.add_keys(characters)
+            for keys in every:
+                keys.add_keys(characters)
     step = 1 if groups[0].number else len(groups)
     return [
         search.template(own, step, group.n_rows)

@@ -76,9 +76,9 @@ class People(Document):
     double: tuple[bool, ...]
 
     @classmethod
-    def of(cls, table: TypedTable, columns: Sequence[Column]) -> Self | None:
-        """Learns a table's locale, and the names that it lacks; returns None if no column is
-        personal."""
+    def of(cls, table: TypedTable, columns: Sequence[Column], whole: TypedTable) -> Self | None:
+        """Learns a table's locale, and the names that it and the `whole` table, of which it is a
+        part, lack; returns None if no column is personal."""
         persons = columns_of_persons(columns)
         if not persons:
             return None
@@ -86,7 +86,7 @@ class People(Document):
         names = names_of(locale)
         counters, double = [], []
         for of_kinds in persons:
-            used = _used_pairs(table, of_kinds, names)
+            used = _used_pairs(whole, of_kinds, names)
             counter = used.counter()
             double.append(counter.room < min(_LEAST_ROOM, names.n_pairs // 4))
             counters.append(Counter(0, names.n_pairs) if double[-1] else counter)

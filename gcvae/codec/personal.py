@@ -62,13 +62,14 @@ class Originals:
     """Cells of a personal column in the original table.
 
     Attributes:
-        sample: The column's cells in a sample of rows.
+        whole: Table whose cells must not be generated: all rows, used in training or not.
+        sample: The column's cells in a sample of the training rows.
         owners: (first name, last name) of the person in each sampled row, from other columns; None
             if unknown.
         are_unique: Whether all cells of the column are different.
     """
 
-    table: TypedTable
+    whole: TypedTable
     name: str
     kind: PersonalKind
     people: People
@@ -77,8 +78,8 @@ class Originals:
     are_unique: bool
 
     def __iter__(self) -> Iterator[str]:
-        """Yields the distinct texts of the column in each chunk of rows."""
-        for chunk in row_chunks(self.table, [self.name]):
+        """Yields the distinct texts of the column in each chunk of rows of the whole table."""
+        for chunk in row_chunks(self.whole, [self.name]):
             yield from chunk[self.name].dropna().astype(str).unique()
 
 
@@ -399,9 +400,14 @@ _CODECS: dict[PersonalKind, type[PersonalCodec]] = {
 
 
 def fit_personal(
-    table: TypedTable, column: Column, people: People, columns: Sequence[Column]
+    table: TypedTable,
+    column: Column,
+    people: People,
+    columns: Sequence[Column],
+    whole: TypedTable,
 ) -> PersonalCodec:
-    """Learns to generate the cells of one of a table's columns; `people` generates names."""
+    """Learns to generate the cells of one of a table's columns; `people` generates names, and no
+    cell of the `whole` table, of which the table is a part, is generated."""
     assert isinstance(column.personal, PersonalKind)
     persons = columns_of_persons(columns)
     person = next(i for i, own in enumerate(persons) if column.name in own.values())
@@ -413,7 +419,7 @@ def fit_personal(
         texts.update(pd.util.hash_array(present.to_numpy(dtype=object)).tolist())
     rows = _texts_with_owners(table, column.name, persons[person], people)
     originals = Originals(
-        table,
+        whole,
         column.name,
         column.personal,
         people,

@@ -165,6 +165,7 @@ class TableCodec:
         rare_rows: int = 1,
         withheld: Mapping[str, Mapping[Level, int]] | None = None,
         with_entities: bool = False,
+        whole: TypedTable | None = None,
     ) -> TableCodec:
         """Fits the codec to a parsed table; columns that the schema drops are left out.
 
@@ -181,6 +182,8 @@ class TableCodec:
             withheld: By column and level, the number of rows in which the level replaces suppressed
                 levels (those of too few rows to be disclosed).
             with_entities: Whether rows with the same recurring key are generated as an entity.
+            whole: Keys and personal columns of all rows, none of whose cells are generated; None if
+                `table` has all rows.
         """
         entities = Entities.fit(table, schema) if with_entities else None
         candidates = [column for column in schema if column.is_modelled]
@@ -207,7 +210,7 @@ class TableCodec:
         return cls(
             schema,
             modelled,
-            fit_unmodelled(table, kept, schema, entities),
+            fit_unmodelled(table, kept, schema, entities, whole),
             copies,
             reduction,
             entities,

@@ -95,18 +95,22 @@ def fit_unmodelled(
     columns: Sequence[Column],
     schema: TableSchema,
     entities: Entities | None = None,
+    whole: TypedTable | None = None,
 ) -> tuple[Unmodelled, ...]:
     """Returns the fitted codecs of those `columns` that the model does not learn.
 
     Args:
         schema: Schema of the table, whose columns may determine parts of identifiers.
         entities: Recurring key; only columns that it determines may determine its parts.
+        whole: Table with all rows, whose keys and personal cells are not generated; None if `table`
+            has all rows.
     """
-    people = People.of(table, columns) if any(map(is_written, columns)) else None
+    whole = table if whole is None else whole
+    people = People.of(table, columns, whole) if any(map(is_written, columns)) else None
 
     def fitted(column: Column) -> Unmodelled:
         if people is not None and is_written(column):
-            return fit_personal(table, column, people, columns)
+            return fit_personal(table, column, people, columns, whole)
         if column.kind.outcomes is Outcomes.KEYS:
             others = [other for other in schema if other.is_modelled]
             if entities is not None and column.name == entities.key:
@@ -116,8 +120,8 @@ def fit_unmodelled(
             parts = learn_parts(table, column, others) if is_text else ()
             of_entity = () if entities is None else (entities.key, *entities.determined)
             sizes = (1,) if column.name in of_entity else _sizes(table, column)
-            cells = _CellChunks(table, column.name, parts)
-            return IdentifierCodec.fit(cells, column, parts, sizes)
+            cells, used = (_CellChunks(rows, column.name, parts) for rows in (table, whole))
+            return IdentifierCodec.fit(cells, column, parts, sizes, used)
         return ConstantCodec(column)
 
     return tuple(fitted(column) for column in columns if not column.is_modelled)

@@ -1,4 +1,5 @@
-"""Selects the rows of a table that are set aside for a quality report and not used in training."""
+"""Selects the rows of a table that are set aside for a quality report and not used in training,
+except that their keys and personal cells are not generated either."""
 
 from __future__ import annotations
 

@@ -30,6 +30,7 @@ from gcvae.profiling.withheld_levels import LearnedTable, without_rare_levels
 from gcvae.progress import Report
 from gcvae.sampling.hard_rules import HardRules
 from gcvae.schema.columns import TableSchema
+from gcvae.schema.kinds import Outcomes
 from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.functions import kept_functions
 from gcvae.training.held_back import report_rows
@@ -147,7 +148,11 @@ def prepared_table(
         rare_rows, with_atoms = config.rare_level_rows, config.encoding == "quantile"
         full = with_outer_limits(full, typed, schema, rare_rows, with_atoms=with_atoms)
         has_entities = private is None and context is None
-        learned, codec = _learned_table(full, typed, schema, config, has_entities)
+        used = typed
+        if len(source) < len(whole):
+            keys = [column for column in full if column.kind.outcomes is Outcomes.KEYS]
+            used = files.enter_context(typed_columns(whole, TableSchema(tuple(keys))))
+        learned, codec = _learned_table(full, typed, used, schema, config, has_entities)
         hard_rules = HardRules.fit(learned.cells, learned.schema, codec.reduction)
         in_memory = isinstance(typed, pd.DataFrame)
         folder = None if in_memory else files.enter_context(temporary_files())
@@ -179,12 +184,13 @@ def prepared_table(
 def _learned_table(
     schema: TableSchema,
     typed: TypedTable,
+    whole: TypedTable,
     given: TableSchema | Mapping[str, Any] | None,
     config: TrainingConfig,
     has_entities: bool,
 ) -> tuple[LearnedTable, TableCodec]:
     """Returns the table with rare categories replaced, if `encoding` is `quantile`, and its
-    codec."""
+    codec, which generates no key or personal cell of the `whole` table."""
     rows = config.rare_level_rows if config.encoding == "quantile" else 1
     functions = kept_functions(schema, config)
     declared_names = {name for name in schema.names if "levels" in (declared(name, given) or {})}
@@ -198,6 +204,7 @@ def _learned_table(
         rare_rows=config.rare_level_rows,
         withheld=learned.withheld,
         with_entities=has_entities and config.rules == "model",
+        whole=whole,
     )
     return learned, codec
 

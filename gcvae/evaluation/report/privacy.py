@@ -92,7 +92,7 @@ def _with_replay(part: Part, rows: ReportRows) -> Part:
     """Returns the part with the replay figure; a single replayed cell makes the verdict red."""
     replay = replayed(
         rows.schema,
-        rows.seen,
+        rows.whole,
         rows.drawn,
         rare_rows=rows.rare_rows,
         with_levels=rows.has_model_schema,

@@ -69,7 +69,7 @@ def replayed(
     rare_rows: int,
     with_levels: bool = False,
 ) -> Replay:
-    """Counts synthetic cells that repeat personal data or a rare string of the training rows.
+    """Counts synthetic cells that repeat personal data or a rare string of the real table.
 
     Args:
         rare_rows: A string is rare if fewer real rows contain it; with 1, no string is rare.

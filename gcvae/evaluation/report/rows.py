@@ -60,6 +60,7 @@ class ReportRows:
         guarantee: Ledger of the differential privacy with which the model was trained, with the
             members `epsilon` and `delta`; None without differential privacy or without a model.
         has_model_schema: Whether the schema is that of a model, whose levels may be generated.
+        held_back: Rows of the real table that training set aside; None if there are none.
     """
 
     schema: TableSchema
@@ -76,6 +77,7 @@ class ReportRows:
     rare_rows: int = 1
     has_model_schema: bool = False
     guarantee: Mapping[str, Any] | None = None
+    held_back: pd.DataFrame | None = None
 
     @property
     def why_unknown(self) -> str:
@@ -100,3 +102,8 @@ class ReportRows:
     def seen(self) -> pd.DataFrame:
         """Members and reference rows in one frame: all rows that training used."""
         return pd.concat([self.members, self.reference], ignore_index=True)
+
+    @property
+    def whole(self) -> pd.DataFrame:
+        """All rows of the real table in one frame: those that training used or set aside."""
+        return self.seen if self.held_back is None else pd.concat([self.seen, self.held_back])

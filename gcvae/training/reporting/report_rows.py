@@ -92,7 +92,8 @@ def rows_of_report(
         sizes, groups = {"real": len(typed)}, _split_real_rows(typed, record, seed)
         numbers = groups.members, groups.reference, groups.held_back
         members, reference, held_back = (_sampled(typed, rows, seed) for rows in numbers)
-    unseen = held_back if len(held_back) else None
+    set_aside = held_back if len(held_back) else None
+    unseen = set_aside
     if holdout is not None:
         with _typed(holdout, schema, "the holdout") as typed:
             sizes["holdout"] = len(typed)
@@ -115,6 +116,7 @@ def rows_of_report(
         _rare_rows(record, n_seen / max(sizes["real"], 1)),
         model is not None,
         record.get("differential_privacy"),
+        set_aside,
     )
 
 

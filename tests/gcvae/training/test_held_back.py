@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from gcvae import Synthesizer, TableReader
+from gcvae.codec.name_lists import names_of
 from gcvae.errors import SettingError
 from gcvae.training.held_back import MOST_REPORT_ROWS, report_rows
+from gcvae.training.reporting.report_rows import rows_of_report
 from tests.wordings import refuses
 
 _SHARE, _SEED = 0.2, 3
@@ -55,3 +58,34 @@ def test_held_back_rows_are_a_function_of_rows_share_and_seed() -> None:
 def test_a_share_out_of_range_is_refused(share: float) -> None:
     with refuses(SettingError):
         _fit(_table(), report_share=share)
+
+
+def test_no_key_or_personal_cell_of_the_rows_that_are_held_back_is_generated(
+    tmp_path: Path,
+) -> None:
+    names = names_of("en_US")
+    numbers = np.random.default_rng(0).choice(names.n_pairs, 1_000, replace=False)
+    people = [
+        f"{a} {b}"
+        for sex, _, first, last in names.split(numbers.astype(np.uint64))
+        for a, b in zip(sex.first[first], sex.last[last], strict=True)
+    ]
+    n = range(len(people))
+    table = pd.DataFrame({"name": people, "key": [f"K{i * 7919 % 10_000:04d}" for i in n]})
+    table["phone"] = [f"+49 30 {i * 7919 % 10_000:04d}" for i in n]
+    table["user_name"] = [text[0].lower() + text.split()[1].lower() for text in people]
+    table["group"] = ["a", "b"] * (len(table) // 2)
+    held_back = report_rows(len(table), 0.5, _SEED)
+    table.loc[held_back, "user_name"] += "7"
+    table.to_csv(tmp_path / "table.csv", index=False)
+    for whole in (table, tmp_path / "table.csv"):
+        drawn = _fit(whole, report_share=0.5).sample(9_000, seed=1)
+        for name in ("name", "key", "phone", "user_name"):
+            assert not {*drawn[name]} & {*table[name]}, name
+
+
+def test_replay_is_searched_for_in_the_rows_that_are_held_back_too() -> None:
+    table = _table()
+    rows = rows_of_report(_fit(table, report_share=_SHARE), table, table[:10], None, 0)
+    assert sorted(rows.whole["数"]) == sorted(table["数"])
+    assert len(rows.seen) == len(table) - len(report_rows(len(table), _SHARE, _SEED))
