@@ -41,6 +41,8 @@ _FEWEST_NAMED = 3
 _FEWEST_SINGLE = 20
 """Minimum number of distinct first or last names if cells alone decide."""
 _MOST_LOCALES = 4
+_LEAST_ADDED = 0.1
+"""Minimum share of a column's full names that each locale after the best one must add."""
 _MOST_CHARACTERS = 200
 _MOST_WORDS = 5
 """Maximum number of words of a name."""
@@ -61,7 +63,7 @@ _SAYS: dict[PersonalKind, re.Pattern[str]] = {
         r"first.?name|given.?name|fore.?name|middle.?name|vorname|rufname|pr[ée]nom|primer.?nombre"
         r"|nombre.?de.?pila|nome.?(proprio|di.?battesimo)|primeiro.?nome|voornaam|roepnaam|f[öo]rnamn"
         r"|fornavn|etunimi|imi(ę|e|ona)$|křestní|prenume|keresztn[ée]v|ut[óo]n[ée]v|nama.?depan|\bfname"
-        rf"|{_B}имя$|имя.?(клиент|сотрудн|пользов)|отчество|^名$|名前.?名|^名字$|الاسم.?الأول|^όνομα$"
+        rf"|{_B}имя$|имя.?(клиент|сотрудн|пользов)|отчество|^名$|名前.?名|^名字$|الاسم.?الأول|^[οό]νομα$"
         r"|पहला.?नाम|^ім.?я$"
     ),
     PersonalKind.LAST_NAME: _name(
@@ -108,9 +110,9 @@ _SAYS: dict[PersonalKind, re.Pattern[str]] = {
 }  # fmt: skip
 _SAYS_NAME = _name(
     rf"{_B}(nom(bre|e)?s?|name|naam|na[mv]n|nama|nimi|ad[ıi]?|isim|jm[ée]no|meno|nume|n[ée]v|이름|नाम|নাম"
-    rf"|tên){_E}"
+    rf"|tên|имя|ім.?я|imi[ęe]|ime|[οό]νομα|名字){_E}"
 )
-"""Words that name people, products or places alike."""
+"""Words for names of people, products or places alike, and for first and full names alike."""
 _SAYS_OTHERWISE = _name(
     r"city|town|village|place|stadt|ort$|ville|commune|ciudad|citt[àa]|cidade|город|населенн|城市|市区"
     r"|都市|市町村|مدينة|πόλη|country|land$|pays|pa[íi]s|paese|страна|国|国家|بلد|χώρα|state|region|province|county"
@@ -383,10 +385,13 @@ def _names(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
     of_person = _SAYS_PERSON.search(column.name) is not None
     word = _SAYS_NAME.search(column.name)
     may_say = word is not None and (of_person or word[0] == column.name)
-    if may_say and not says and column.missing_part is not None:
-        says = [column.missing_part]
     ranked = best_locales(column.texts[:300])[:_MOST_LOCALES]
     shares = {kind: _best(ranked, kind, column) for kind in _OF_NAMES}
+    full, *parts = (shares[kind][0] for kind in _OF_NAMES)
+    if may_say and full >= _LIKELY and full > max(parts):
+        says = [PersonalKind.NAME]
+    elif may_say and not says and column.missing_part is not None:
+        says = [column.missing_part]
     are_words = column.share(_is_of_words) >= _MOSTLY and (
         len(column.texts) >= _FEWEST or column.share(_ends_in_name) >= _MOSTLY
     )
@@ -446,9 +451,21 @@ def _has_first(text: str, firsts: frozenset[str]) -> bool:
 def _best(
     ranked: Sequence[tuple[float, str]], kind: PersonalKind, column: _Column
 ) -> tuple[float, str]:
-    """Returns (largest share of texts that are in the lists of a locale, that locale)."""
-    found = ((column.share(_reader(names_of(locale), kind)), locale) for _, locale in ranked)
-    return max(found, key=lambda share_and_locale: share_and_locale[0])
+    """Returns (largest share of texts that are in the lists of a locale, that locale); for full
+    names, which may be of several locales, such as a city's residents', (share, locales)."""
+    readers = {locale: _reader(names_of(locale), kind) for _, locale in ranked}
+    shares = {locale: column.share(reader) for locale, reader in readers.items()}
+    chosen = [max(shares, key=shares.__getitem__)]
+    share = shares[chosen[0]]
+    for locale in readers if kind is PersonalKind.NAME else ():
+        joint = column.share(_any_of([readers[name] for name in (*chosen, locale)]))
+        if joint >= share + _LEAST_ADDED:
+            chosen, share = [*chosen, locale], joint
+    return share, ", ".join(chosen)
+
+
+def _any_of(readers: Sequence[Callable[[str], Any]]) -> Callable[[str], bool]:
+    return lambda text: any(reader(text) for reader in readers)
 
 
 def _reader(names: NameList, kind: PersonalKind) -> Callable[[str], Any]:

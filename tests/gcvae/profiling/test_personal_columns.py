@@ -43,6 +43,17 @@ COMPOSED = [
     "de la Cruz García",
     "D'Artois de Villepin",
 ]
+RESIDENTS = [
+    "Ναταλίνα Αναστασίου",
+    "Σωφρονία Παπαδοπούλου",
+    "Βάιος Θεοδωρίδης",
+    "Анна Константиновна Белякова",
+    "Федот Фролович Савельев",
+    "Светозар Анатольевич Сорокин",
+    "Karoline Schmidt",
+    "Hans Müller",
+]
+NAMES = "ad", "ime", "imię", "isim", "jméno", "név", "nom", "nombre", "nome", "имя", "όνομα"
 MAILS = [f"anna.meier{i % 40}@web.de" for i in range(200)]
 
 
@@ -178,6 +189,9 @@ def test_what_is_like_a_personal_column_is_none(name: str, cells: list[str]) -> 
         ("last_name", COMPOSED[3:5] * 2 + ["de la Cruz"], PersonalKind.LAST_NAME),
         ("full_name", [f"Maria {name}" for name in COMPOSED], PersonalKind.NAME),
         ("x", [f"https://a{i % 20}.org/b" for i in range(99)], PersonalKind.URL),
+        ("όνομα", RESIDENTS[:3], PersonalKind.NAME),
+        ("όνομα", [name.split()[0] for name in RESIDENTS[:3]], PersonalKind.FIRST_NAME),
+        *((name, RESIDENTS, PersonalKind.NAME) for name in NAMES),
     ],
 )
 def test_by_cells_or_by_name(name: str, cells: list[str], kind: PersonalKind) -> None:
