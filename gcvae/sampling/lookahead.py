@@ -14,17 +14,14 @@ Source: look-ahead in sequential importance sampling; Lin, Chen and Liu 2013.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from gcvae.codec.region import Drawn, Region, WalkedColumn
-from gcvae.model.decoders import GenerativeModel
 from gcvae.model.level_functions import LevelFunction
-from gcvae.sampling.dependent_regions import RegionsByRow
-from gcvae.sampling.solved_regions import SolvedRegion
 
 _LOG_SILENT = math.log(0.1)
 """log h of a code that does not occur in the dependency's table."""
@@ -118,66 +115,3 @@ class Dependency:
         silent = torch.where(is_listed, log_break, torch.tensor(_LOG_SILENT, dtype=torch.float64))
         is_free = torch.stack([p.all(-1).expand(len(codes)) for p in self.possible.values()]).all(0)
         return torch.where(is_fit | is_free[:, None], 0.0, silent)
-
-
-def lookahead_regions(
-    model: GenerativeModel, order: Sequence[int] | None, regions: Sequence[object]
-) -> dict[int, LookaheadRegion | RegionsByRow]:
-    """Returns, by column index, the regions of columns whose cells are drawn in view of later
-    conditions (lookahead): those generated in `order` before a conditioned column with which a
-    functional dependency connects them. In rows in which a rule restricts the column, its region
-    stays that of the rule."""
-    found: dict[int, LookaheadRegion] = {}
-    if order is None:
-        return {}
-    rank = {j: place for place, j in enumerate(order)}
-    for function in model.decoder.functions:
-        columns = function.columns
-        for at, j in enumerate(columns):
-            n_codes = model.marginals.columns[j].n_codes
-            possible = {
-                i: _possible(function, i, mask)
-                for i, k in enumerate(columns)
-                if rank[k] > rank[j] and (mask := _possible_codes(regions[k])) is not None
-            }
-            if possible:
-                pairs = torch.from_numpy(function.pairs_by_code(at, n_codes))
-                earlier = tuple(i for i, k in enumerate(columns) if rank[k] < rank[j])
-                own = _without_rules(regions[j]) or Region.everything(n_codes)
-                of_column = found.get(j, LookaheadRegion(own, ()))
-                dependency = Dependency(function, pairs, at, earlier, possible)
-                found[j] = replace(of_column, dependencies=(*of_column.dependencies, dependency))
-    return {
-        j: replace(rules, plain=region) if isinstance(rules := regions[j], RegionsByRow) else region
-        for j, region in found.items()
-    }
-
-
-def _without_rules(region: object) -> Region | None:
-    """Returns a column's region in the rows in which no rule restricts it; None if any cell is
-    possible there."""
-    plain = region.plain if isinstance(region, RegionsByRow) else region
-    return plain if isinstance(plain, Region) else None
-
-
-def _possible_codes(region: object) -> Tensor | None:
-    """Returns the mask of a column's K possible codes, also where they follow from known cells.
-
-    Shape: (n, K), or (1, K) for all rows alike; None if any cell is possible.
-    """
-    plain = _without_rules(region)
-    found = None if plain is None else ~torch.isneginf(plain.log_share)
-    for solved in reversed(region.regions if isinstance(region, RegionsByRow) else ()):
-        fixed = solved.fixed_codes() if isinstance(solved, SolvedRegion) else None
-        if fixed is not None:
-            is_fixed = torch.from_numpy(solved.is_informative)[:, None]
-            found = torch.where(is_fixed, fixed, torch.tensor(True) if found is None else found)
-    return found
-
-
-def _possible(function: LevelFunction, at: int, codes: Tensor) -> Tensor:
-    """Converts a mask of K possible codes of the column with index `at` in the dependency to the
-    coding of its pairs. Shape: (n, K) -> (n, K or 2)."""
-    if function.blanks is None or function.blanks.shape[at] == codes.shape[-1]:
-        return codes
-    return torch.stack([codes[:, 0], codes[:, 1:].any(-1)], dim=-1)

@@ -23,7 +23,7 @@ from torch import Tensor
 from gcvae.model.decoders import GenerativeModel
 from gcvae.model.walks import ColumnWalk
 from gcvae.numerics.generators import AnyGenerator, uniform
-from gcvae.sampling.lookahead import lookahead_regions
+from gcvae.sampling.lookahead_columns import lookahead_regions
 from gcvae.sampling.regions import Regions
 
 

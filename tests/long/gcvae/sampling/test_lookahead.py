@@ -10,7 +10,7 @@ from gcvae.codec.region import Region
 from gcvae.model.level_functions import LevelFunction
 from gcvae.numerics.generators import generator_for
 from gcvae.sampling import particles
-from gcvae.sampling.lookahead import lookahead_regions
+from gcvae.sampling.lookahead_columns import lookahead_regions
 from gcvae.sampling.particles import draw_particles, effective_size, log_mean
 from tests.gcvae.model.test_level_functions import COLUMNS, ROWS, model_with
 
