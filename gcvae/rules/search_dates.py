@@ -243,7 +243,8 @@ def counted_from(sample: RowSample, start: Column, end: Column) -> tuple[str, Nu
     has_clock, ends_with_clock = (
         bool((values[~np.isnan(values)] % _DAY != 0).any()) for values in (of_start, of_end)
     )
-    if not has_clock or ends_with_clock or has_offset(start.date_format):
+    is_whole = not has_clock or not has_part("date", start) or has_offset(start.date_format)
+    if is_whole or ends_with_clock:
         return quoted_name(start.name), of_start
     return f"date({quoted_name(start.name)})", of_start // _DAY * _DAY
 
