@@ -73,7 +73,7 @@ def test_the_hard_rules_are_no_column_of_scored_rows(
     watched.page.get_by_label("Upload rows to score").set_input_files(file_of("\n".join(broken)))
     expect(watched.page.get_by_text("1 row breaks a hard rule")).to_be_visible()
     least = watched.page.get_by_role("region", name="Most anomalous rows").get_by_role("table")
-    expect(least.get_by_role("columnheader")).to_have_count(4 + 6)
+    expect(least.get_by_role("columnheader")).to_have_count(4 + 5)  # customers are identifiers
     expect(least).not_to_contain_text("(hard rules)")
     expect(least.get_by_role("row").nth(1)).to_contain_text("−∞")
     expect(watched.page.get_by_text("The table has no column")).to_have_count(0)
@@ -170,7 +170,7 @@ def test_the_names_of_a_map_keep_their_size_on_a_phone(
 ) -> None:
     watched = watch(site, viewport=PHONE, color_scheme="dark")
     watched.go(f"/models/{trained[1]}/dependencies")
-    name = watched.page.get_by_role("group", name="Map of").get_by_text("customer", exact=True)
+    name = watched.page.get_by_role("group", name="Map of").get_by_text("product", exact=True)
     box = name.last.bounding_box()
     assert box is not None
     assert box["height"] > 11
