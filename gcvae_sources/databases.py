@@ -371,7 +371,6 @@ def _converted(cells: pd.Series[Any], column: sa.Column[Any], n_before: int) -> 
         except (ValueError, ArithmeticError, LookupError) as error:
             kind = next(word for of, word in _WORDS.items() if isinstance(column.type, of))
             message = f"{str(cell)!r} cannot be written to a column of type {column.type}"
-
             problem = Problem(message, column=column.name, row=n_before + row, expected=kind)
             raise TargetError(problem) from error
     return pd.Series(found, cells.index, dtype=object)
