@@ -1,5 +1,4 @@
-"""The entry point to the database's records: those of one workspace (tenant), or of all
-workspaces."""
+"""Entry point to the records in the database, of one workspace (tenant) or of all workspaces."""
 
 from __future__ import annotations
 
@@ -25,14 +24,14 @@ class Catalog:
     Requests access the records of one workspace (tenant) through `workspace`. The attributes, such
     as `keys` and `leases`, serve all workspaces, for workers, operators and authentication.
 
-    Every method of these classes is one transaction and returns frozen copies.
-    `catalog.database.migrate.upgrade` creates the tables.
+    Each method of these attributes, and of those of a `Workspace`, is one transaction and returns
+    immutable copies of database rows. `catalog.database.migrate.upgrade` creates the tables.
 
     Args:
         database_url: `sqlite:///FILE` or `postgresql://USER@HOST/NAME`.
         attempts_limit, resend_seconds, resend_limit_seconds, running_jobs_limit: As in
             `catalog.settings.CatalogSettings`.
-        answer_seconds: Time limit of a statement in PostgreSQL.
+        answer_seconds: Time limit in seconds of a PostgreSQL statement; SQLite has none.
     """
 
     def __init__(
@@ -63,7 +62,7 @@ class Catalog:
         self.runs = Runs(self.database)
 
     def workspace(self, name: str) -> Workspace:
-        """Returns the records of one workspace; a name without records gives an empty workspace."""
+        """Returns access to the records of one workspace, which need not have any records yet."""
         return Workspace(self.database, name, self._resend_seconds)
 
     def ping(self) -> None:

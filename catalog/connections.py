@@ -1,4 +1,4 @@
-"""The connections of a workspace: databases, buckets and web servers that have a name."""
+"""Connections of a workspace: named databases, buckets and web servers outside the service."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from catalog.rows import written
 
 
 class Connections(RegisteredRecords[ConnectionRow, Connection]):
-    """Creates, lists and deletes the connections of one workspace, which have an id and a name.
+    """Creates, lists and deletes the connections of one workspace, by their id or name.
 
-    Datasets that were made of a deleted connection are kept.
+    Datasets that were imported through a connection are kept when it is deleted.
     """
 
     _row, _record, _prefix, _most = ConnectionRow, Connection, "con", 100
@@ -28,8 +28,8 @@ class Connections(RegisteredRecords[ConnectionRow, Connection]):
         """Creates a connection and returns its record.
 
         Args:
-            connection_id: Id from `new_id`, to which the encrypted password is bound.
-            sealed_password: Encrypted password; None for none.
+            connection_id: Id from `new_id`; the password is encrypted for this id.
+            sealed_password: Encrypted password; None if the connection has no password.
 
         Raises:
             ConflictError: The workspace has the maximum number of connections already, or one with

@@ -41,7 +41,7 @@ class Datasets(ListedRecords[DatasetRow, Dataset]):
         given_schema: Document | None = None,
         tables: Sequence[Document] | None = None,
     ) -> Dataset:
-        """Records a dataset whose bytes are already stored, under a prefix reserved before.
+        """Records a dataset whose bytes are stored already, under a reserved prefix.
 
         Args:
             dataset_id, name, format, rows, columns, schema, sha256, size_bytes, object_key,
@@ -122,6 +122,8 @@ class Datasets(ListedRecords[DatasetRow, Dataset]):
 
     def delete(self, dataset_id: str, *, cascade: bool = False) -> tuple[str, ...]:
         """Deletes a dataset's record and returns the store prefixes of its bytes.
+
+        Garbage collection deletes the bytes.
 
         Args:
             cascade: Whether to delete also the models that were trained on the dataset, with their

@@ -1,8 +1,8 @@
-"""Idempotency keys: a request that is sent twice is executed once and answered twice.
+"""Idempotency keys: a request that a client sends twice with the same key is executed only once.
 
-The id of the created record is stored with the key in the same transaction. The record is therefore
-created only once, even if the process dies, or is suspended until another request takes over the
-key.
+The id of the record that the request creates is stored with the key, in one transaction. The record
+is therefore created only once, even if the process dies, or is suspended so long that the repeated
+request takes over the key.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ KEEP_SECONDS = 10.0
 
 _ANSWERING_SECONDS = 3 * KEEP_SECONDS
 _MADE = "made"
-"""Only member of a response that is not stored yet: the id of the created record."""
+"""Name of the only member of `IdempotencyRow.response`, the id of the created record, as long as
+the response itself is not stored."""
 
 _note: ContextVar[Callable[[Session, str], None] | None] = ContextVar("note", default=None)
 
@@ -45,8 +46,8 @@ class Made:
 
 
 def note_made(session: Session, made_id: str) -> None:
-    """Stores the id of a created record with what has asked for it, in the same transaction: the
-    request's idempotency key, or the run of a schedule.
+    """Stores the id of a new record with the idempotency key of the request, or the run of the
+    schedule, for which it is created (`noting`), in the transaction that creates the record.
 
     Raises:
         IdempotencyBusyError, LeaseLostError: Another process took over the key or the run, so that
@@ -58,7 +59,7 @@ def note_made(session: Session, made_id: str) -> None:
 
 @contextmanager
 def noting(note: Callable[[Session, str], None]) -> Iterator[None]:
-    """Context manager: `note(session, id)` is called for records that are created in the block."""
+    """Context manager: `note(session, id)` is called for each record that its block creates."""
     token = _note.set(note)
     try:
         yield
@@ -74,10 +75,10 @@ def _note_answer(workspace: str, key: str, session: Session, made_id: str) -> No
 
 
 def forget_answer(session: Session, made_id: str, workspace: str) -> None:
-    """Deletes the stored response to the request that created a record, which has changed.
+    """Deletes the stored response of the request that created a record, because the record changed.
 
-    The key still blocks a second execution: if the request is repeated, its response is made from
-    the record.
+    The idempotency key is kept. If the request is repeated, it is not executed again, and its
+    response is made from the record.
     """
     row = IdempotencyRow
     answered = row.response["body"]["id"].as_string() == made_id
@@ -92,8 +93,8 @@ class Idempotency(WorkspaceRecords):
         """Registers a request by its idempotency key.
 
         Returns:
-            None if the request is new and should be executed; otherwise its stored response, or the
-            record that it created.
+            None if the request is new and should be executed; otherwise its stored response, or
+            (`Made`) the id of the record that it created if no response is stored.
 
         Raises:
             IdempotencyMismatchError: The key was used for a different request.
@@ -101,13 +102,12 @@ class Idempotency(WorkspaceRecords):
         """
         try:
             return self._begin(key, request_sha256)
-        except IntegrityError as error:  # on PostgreSQL another request began in between
+        except IntegrityError as error:  # on PostgreSQL, if another request begins simultaneously
             raise IdempotencyBusyError(key) from error
 
     def _begin(self, key: str, request_sha256: str) -> Document | Made | None:
         with self._database.writing() as session:
-            # A process that died during its request never releases its key, which must not block
-            # long.
+            # A process that died during its request never releases its key, so keys expire.
             expired = IdempotencyRow.created_at < database_clock(-_ANSWERING_SECONDS)
             session.execute(
                 delete(IdempotencyRow).where(IdempotencyRow.response.is_(None), expired)
@@ -127,12 +127,12 @@ class Idempotency(WorkspaceRecords):
 
     @contextmanager
     def answering(self, key: str) -> Iterator[None]:
-        """Context manager: records created within the block belong to the request `key`."""
+        """Context manager: stores the ids of records that its block creates with the key."""
         with noting(partial(_note_answer, self._workspace, key)):
             yield
 
     def keep(self, key: str) -> None:
-        """Renews the key of a request in progress; call it every `KEEP_SECONDS`."""
+        """Prevents the key of a request in progress from expiring; call it every `KEEP_SECONDS`."""
         with self._database.writing() as session:
             kept = update(IdempotencyRow).where(_unanswered(self._workspace, key))
             session.execute(kept.values(created_at=database_clock()))
@@ -151,6 +151,6 @@ class Idempotency(WorkspaceRecords):
 
 
 def _unanswered(workspace: str, key: str) -> ColumnElement[bool]:
-    """Returns the SQL condition of a key whose request is in progress."""
+    """Returns the SQL condition that the request with this idempotency key is in progress."""
     row = IdempotencyRow
     return and_(row.workspace == workspace, row.key == key, row.response.is_(None))

@@ -26,6 +26,6 @@ def _next_number() -> int:
     milliseconds = time.time_ns() // 1_000_000
     number = (milliseconds << _RANDOM_BITS) | secrets.randbits(_RANDOM_BITS)
     with _lock:
-        # Ids of one millisecond, or after the clock was set back, must still be in order.
+        # Ids are in order also within one millisecond, and after the clock was set back.
         _last = max(number, _last + 1)
         return _last

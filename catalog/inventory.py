@@ -36,12 +36,12 @@ class Inventory(Records):
     """Lists the bytes that the store should contain according to the records of all workspaces."""
 
     def kept(self) -> list[Kept]:
-        """Returns all stored bytes that belong to a record; of a table in shards the manifest."""
+        """Lists the stored bytes of all records; of a table in shards, only the manifest."""
         with self._database.reading() as session:
             return [*_tables(session), *_results(session), *_bytes_of_jobs(session)]
 
     def prefixes_in_work(self) -> list[str]:
-        """Returns the prefixes of bytes without a record that are being written or deleted."""
+        """Returns the store prefixes under which bytes without a record are written or deleted."""
         with self._database.reading() as session:
             prefixes = [*session.scalars(select(OrphanRow.prefix))]
             running = select(JobRow).where(JobRow.status == JobStatus.RUNNING)
@@ -74,7 +74,7 @@ def _results(session: Session) -> Iterator[Kept]:
 
 
 def _bytes_of_jobs(session: Session) -> Iterator[Kept]:
-    """Yields checkpoints and shards of unfinished jobs, and tables of unsuccessful ones."""
+    """Yields checkpoints, results of shards, and input tables of jobs that have not succeeded."""
     of_job = (JobRow.id, JobRow.status, JobRow.spec, JobRow.part, JobRow.parent_id)
     of_checkpoint = (JobRow.checkpoint_key, JobRow.checkpoint_sha256)
     rows = session.execute(select(*of_job, *of_checkpoint)).all()

@@ -1,6 +1,6 @@
 """Kinds of jobs: the specification, queue and results of each.
 
-The remaining code of a kind is found by its name: the function in `worker/work/<kind>.py` does the
+The names of a kind determine its other modules: the function in `worker/work/<kind>.py` does the
 work, and `service/routes/<collection>.py` contains the API calls.
 """
 
@@ -24,14 +24,14 @@ class JobSpec:
     """Base class of job specifications, which the service writes and the worker reads.
 
     Attributes:
-        internal: Names of members that are hidden from users, such as store keys and long lists of
+        internal: Names of fields that are hidden from users, such as store keys and long lists of
             rows.
         is_of_model: Whether the result belongs to its model: a new result replaces the earlier one,
             retention does not delete it, and deleting the model deletes it without waiting for the
             job.
         tells_scores: Whether the result contains scores of rows; a model can be configured not to
             return scores.
-        is_report: Whether webhooks receive the event that a report is ready.
+        is_report: Whether webhooks receive a `report.ready` event when the job succeeds.
     """
 
     internal: ClassVar[tuple[str, ...]] = ()
@@ -53,7 +53,7 @@ class JobSpec:
 class ShardSpec(JobSpec):
     """Specification of one shard of a job: rows from `first_row` up to, but excluding, `end_row`.
 
-    What to do with the rows is specified in the job that was divided.
+    The work to do on these rows is specified in the job to which the shard belongs.
 
     Attributes:
         number: Index of the shard, from 0.
@@ -89,7 +89,7 @@ class TrainSpec(JobSpec):
 
     @property
     def holds_back(self) -> bool:
-        """Whether training sets a share of the rows aside, for a report."""
+        """Whether training sets a share of the rows aside as the holdout of a report."""
         return bool(self.training.get("report_share"))
 
     @property
@@ -105,14 +105,14 @@ class SampleSpec(JobSpec):
     Attributes:
         rows: Number of rows; None for a database.
         format: File format: csv, parquet, json or jsonl.
-        given: Condition that every row must satisfy, by column; None for none.
+        given: Condition that every generated row must satisfy, by column name; None for none.
         distribution: Target shares of the levels of one column; None for none.
         given_rows: CSV table of known cells, one line for each generated row; None for none.
         escape_formulas: Whether to write ' before CSV strings that a spreadsheet would evaluate.
-        scale: Number of rows of a database's tables without a parent, as a multiple of the real
-            number; None for 1.
-        parents: Number of rows of each table without a parent, overriding `scale`; None to use
-            `scale`.
+        scale: For a database, the number of rows of each table without a parent table, as a
+            multiple of the number of rows of the real table; None for 1.
+        parents: Number of rows of each table without a parent table, overriding `scale`; None to
+            use `scale`.
         table: Name of the only table of a database to return; None for all tables.
     """
 
@@ -130,7 +130,8 @@ class SampleSpec(JobSpec):
     table: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the job's `spec` as JSON, without unset members for databases."""
+        """Returns the specification as a JSON object, without `scale`, `parents` and `table` if
+        they are None."""
         left_out = ("scale", "parents", "table")
         found = super().to_json().items()
         return {name: v for name, v in found if v is not None or name not in left_out}
@@ -168,7 +169,8 @@ class ScoreSpec(TableSpec):
         format: Format of the scores: csv or json.
         draws: Number of latent vectors sampled for each row; None to continue until `tolerance` is
             reached.
-        measure: Measure of continuous values: `density`, `rounding_cell` or `pmf`.
+        measure: What a number contributes to the score: its `density`, or the probability of its
+            `rounding_cell` or quantile bin (`pmf`).
         score_missingness: Whether a missing cell contributes its probability of being missing.
         tolerance: Target standard error of a score, in nats; None for the default.
     """
@@ -191,8 +193,8 @@ class ImputeSpec(TableSpec):
         draws: Number of imputations of each row.
         format: Format of the completed table: csv, parquet, json or jsonl.
         columns: Columns to fill; None for all except those in `keep_missing`.
-        keep_missing: Columns whose missing cells are kept as values; None for those that the schema
-            marks so.
+        keep_missing: Columns whose missing cells are not filled, because absence has a meaning;
+            None for those with `missing.is_value` in the schema.
     """
 
     draws: int

@@ -42,7 +42,7 @@ class Models(ListedRecords[ModelRow, Model]):
         training: Document,
         kind: DataKind = DataKind.TABLE,
     ) -> Model:
-        """Records an imported model whose bytes are already stored, under a prefix reserved before.
+        """Records an imported model whose bytes are stored already, under a reserved prefix.
 
         Args:
             trained: Store key and description of the artifact.
@@ -70,8 +70,8 @@ class Models(ListedRecords[ModelRow, Model]):
 
         Args:
             scoring: New limit on the scores that the model may return, as strict as the current one
-                or stricter; None leaves it.
-            name: New name; None leaves it.
+                or stricter; None to keep the current one.
+            name: New name; None to keep the current one.
 
         Raises:
             LooserScoringError: The new scoring allows more than the current one.

@@ -1,5 +1,4 @@
-"""Orphans: bytes in the store without a record, reserved before its creation or left after its
-deletion.
+"""Orphans: bytes in the store without a record, which is not created yet or was deleted.
 
 Records are the source of truth. A process reserves a store prefix before it writes bytes; the
 transaction that creates the record removes the reservation. A transaction that deletes a record
@@ -21,7 +20,7 @@ from catalog.rows import Records
 
 
 class Orphans(Records):
-    """Lists the store prefixes without a record, each with the time of their deletion."""
+    """Lists the store prefixes without a record, with the time from which bytes are deleted."""
 
     def reserve(self, prefix: str, seconds: float) -> None:
         """Reserves a prefix for a record; if none is created in `seconds`, its bytes are deleted.
@@ -43,8 +42,8 @@ class Orphans(Records):
     def abandon(self, prefix: str) -> bool:
         """Ends the reservation of a prefix now, so that bytes under it are deleted.
 
-        Returns True if the prefix was reserved, False if its record was created. A caller who lost
-        the database's response thus learns whether the record exists.
+        Returns True if the prefix was reserved, False if its record was created. A caller that has
+        not received the database's response thus learns whether the record exists.
         """
         with self._database.writing() as session:
             found = session.execute(
@@ -60,7 +59,10 @@ class Orphans(Records):
             add_orphans(session, prefixes)
 
     def take_due(self, limit: int = 100) -> list[str]:
-        """Returns at most `limit` prefixes to be deleted now; they get no record any more."""
+        """Returns at most `limit` prefixes whose bytes are to be deleted now.
+
+        No record can be created for these prefixes afterwards.
+        """
         with self._database.writing() as session:
             due = session.scalars(
                 select(OrphanRow)

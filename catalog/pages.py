@@ -1,4 +1,4 @@
-"""Lists of records, page by page with cursors, and the base class of the classes that have one."""
+"""Pages of lists of records, and the base class of classes whose records are read and listed."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ class ListedRecords(WorkspaceRecords, Generic[RowT, RecordT]):
 
         Args:
             limit, cursor, order: As for `read_page`.
-            search: Part of the name, in which case is ignored, or the beginning of the id; empty or
+            search: Part of the name (ignoring case) or beginning of the id of the records; empty or
                 None for all records.
-            **values: Values that columns must have; None for all.
+            **values: Required values of database columns, by column name; None for any value.
         """
         row: Any = self._row
         query = self._ours()

@@ -77,9 +77,9 @@ class Scope(StrEnum):
 
 
 class EventType(StrEnum):
-    """Type of an event that webhooks are told of.
+    """Type of an event of which webhooks are notified.
 
-    `ping` is sent on request, to test a webhook; the others happen by themselves.
+    `ping` is sent on request, to test a webhook; the others are sent automatically.
     """
 
     JOB_ENDED = "job.ended"
@@ -90,8 +90,8 @@ class EventType(StrEnum):
 
 
 class RunStatus(StrEnum):
-    """Status of a run of a schedule: running, and at the end succeeded or failed; or skipped,
-    because an earlier run was still running when it was due."""
+    """Status of a run of a schedule: first running, at the end succeeded or failed; or skipped,
+    because an earlier run was still running when this one was due."""
 
     RUNNING = "running"
     SUCCEEDED = "succeeded"
@@ -101,11 +101,11 @@ class RunStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Connection:
-    """Record of a database, bucket or web server that has a name.
+    """Record of a named connection to a database, bucket or web server.
 
     Attributes:
-        url: Its URL, without a password.
-        sealed_password: Its password, encrypted by the service; None for none.
+        url: URL without the password.
+        sealed_password: Password, encrypted by the service; None if there is none.
     """
 
     id: str
@@ -118,7 +118,7 @@ class Connection:
 
 @dataclass(frozen=True)
 class Webhook:
-    """Record of a URL that is told of events, without the secret that signs them.
+    """Record of a webhook (a URL to which events are sent), without the secret that signs them.
 
     Attributes:
         events: Types of the events: values of `EventType`.
@@ -133,16 +133,16 @@ class Webhook:
 
 @dataclass(frozen=True)
 class Delivery:
-    """Record of one event for one webhook.
+    """Record of the delivery of one event to one webhook.
 
     Attributes:
         subject: Id of the job, key, schedule or webhook that the event is about.
-        about: Members of the event, as JSON.
+        about: Content of the event, as a JSON object.
         attempts: Number of attempts that have begun.
         next_attempt_at: Time of the next attempt, or end of the current one; None if the delivery
             succeeded or was given up.
         status_code: Status of the last response; None if there was none.
-        error: What went wrong in the last attempt; None if nothing did.
+        error: Error of the last attempt; None if there was none.
         delivered_at: Time at which the receiver accepted the event; None if it has not.
     """
 
@@ -161,12 +161,12 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Record of trainings that the service repeats at certain times.
+    """Record of a schedule, by which the service repeats a training at certain times.
 
     Attributes:
-        cron, time_zone: Times of the runs: a cron expression, in the time zone of this name.
-        work: What a run does, as JSON: bodies of the REST calls that do the same, by name
-            (`source` or `dataset_id`, `training`, `scoring`, `sample`, `export`).
+        cron, time_zone: Times of the runs: a cron expression, and the name of its time zone.
+        work: Work of each run, as a JSON object that contains the bodies of the equivalent REST
+            calls (`source` or `dataset_id`, `training`, `scoring`, `sample`, `export`).
         columns: Type of each column of the source, by name; None until the first run has read it.
         next_at: Time of the next run; None if the schedule is paused.
     """
@@ -189,12 +189,13 @@ class Run:
 
     Attributes:
         due_at: Time at which the run was due, or at which it was requested.
-        missed: Number of due times before, at which no service was running.
-        attempt: Number of steps that were begun; only the newest one may change the run.
-        dataset_id, training_job_id, sample_job_id: What the run has made so far.
-        model_id, sample_id: Model and sample of the two jobs.
+        missed: Number of earlier due times without a run, because no service was running.
+        attempt: Number of steps begun, with repetitions; only the newest one may change the run.
+        dataset_id, training_job_id, sample_job_id: Ids of the run's dataset and jobs; None until
+            they are created.
+        model_id, sample_id: Ids of the model and the sample that the two jobs make.
         export_begun: Whether writing the sample to a connection has begun.
-        error: Why the run failed, or why its step is repeated; None for no reason.
+        error: Error because of which the run failed or a step is repeated; None without an error.
     """
 
     id: str
@@ -216,7 +217,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who sends requests, an API key or a person, and what the requests may do.
+    """Sender of requests (an API key or a person) with its permissions.
 
     Attributes:
         id: Id of the key or person, which the audit log contains.
@@ -300,7 +301,7 @@ class Deed:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditEntry(Deed):
-    """An entry of the audit log: an action, and its place in the log.
+    """An entry of the audit log: an action, and its position in the log.
 
     Attributes:
         at: Time in UTC, ISO 8601.
@@ -330,7 +331,8 @@ class Dataset:
         sha256, size_bytes, object_key: Checksum, size and store key of the uploaded bytes.
         warnings: Data-quality warnings.
         encoding: Python's name of a text file's encoding; None for UTF-8 and for Parquet.
-        source: Connection and table, query or key that the dataset was made of; None for an upload.
+        source: Connection and table, query or key from which the dataset was imported; None for an
+            upload.
         privacy_cap: Limit on the joint privacy cost of all models of the table, with members
             `epsilon` and `delta`; None for no limit.
     """
@@ -397,7 +399,7 @@ class Model:
         job_id: Training job; None for an imported model.
         training: Preset, seed, device and settings of the training.
         schema: Schema of the training table; None until the model is ready.
-        record: The training record: what training found and did; None until the model is ready.
+        record: The training record, such as bounds and duration; None until the model is ready.
         artifact_key, artifact_sha256, artifact_bytes: Store key, checksum and size of the model's
             file; None until the model is ready.
         scoring: Limit on the scores that the model may return.
@@ -431,7 +433,7 @@ class Job:
             job.
         n_shards: Number of shards; 0 if one attempt does all the work.
         open_shards: Number of shards that have not ended; the job waits for them.
-        part: For a shard that has succeeded, its result, a `Produced` as JSON; otherwise None.
+        part: For a shard that has succeeded, its result (a `Produced` as JSON); otherwise None.
         queue: Queue in which the job waits.
         priority: Priority among the waiting jobs of its workspace and queue; higher runs sooner.
         estimate: Estimated time and memory (`gcvae.training.costs.Cost`); None if unknown.
@@ -440,8 +442,8 @@ class Job:
         attempt: Number of attempts that were started.
         attempts_since_checkpoint: Number of attempts since the last new checkpoint, except those
             that a shutdown or an unavailable server ended.
-        lease_owner, lease_expires_at: Worker that owns the job, and until when; None if nobody
-            does.
+        lease_owner, lease_expires_at: Worker that owns the job, and the end of its lease; None if
+            no worker owns it.
         cancel_requested: Whether a user has asked to cancel the running job.
         progress: Last reported progress, with `phase` and `fraction`.
         error: Error of the last failed attempt; None if there is none.

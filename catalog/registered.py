@@ -1,4 +1,4 @@
-"""Records of places outside the service that a workspace registers: webhooks and connections."""
+"""Base class for connections, webhooks and schedules, whose number in a workspace is limited."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REGISTRATION_LOCK = 7_203_121  # any number, the same in every process
 
 
 class RegisteredRecords(ListedRecords[RowT, RecordT]):
-    """Base class of the classes that register a limited number of places in one workspace.
+    """Base class of the classes that manage a limited number of records in one workspace.
 
     Attributes:
         _most: Maximum number of records in a workspace.
@@ -34,7 +34,7 @@ class RegisteredRecords(ListedRecords[RowT, RecordT]):
             session.delete(self._find(session, record_id))
 
     def _require_room(self, session: Session) -> None:
-        """Checks that one more record may be added, and makes other registrations wait until then.
+        """Checks that one more record may be added; other additions wait for this transaction.
 
         Raises:
             ConflictError: The workspace has `_most` records already.

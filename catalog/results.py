@@ -22,14 +22,14 @@ class Results(ListedRecords[ResultRow, Result]):
     _row, _record = ResultRow, Result
 
     def of_models(self, kind: JobKind, model_ids: Collection[str]) -> dict[str, Result]:
-        """Returns the newest result of a kind for each of these models, by model id."""
+        """Returns the newest result of a kind by model id; models without one are omitted."""
         query = self._ours().where(ResultRow.kind == kind, ResultRow.model_id.in_(model_ids))
         with self._database.reading() as session:
             rows = session.scalars(query.order_by(ResultRow.id)).all()
             return {row.model_id: copy_row(Result, row) for row in rows}
 
     def delete(self, result_id: str) -> tuple[str, ...]:
-        """Deletes a result's record and returns the store prefix of its bytes."""
+        """Deletes a result's record and returns a tuple with the store prefix of its bytes."""
         with self._database.writing() as session:
             session.delete(self._find(session, result_id))
             prefixes = (result_prefix(result_id),)

@@ -22,7 +22,7 @@ class Records:
         self._database = database
 
     def _any(self, query: Select[Any]) -> bool:
-        """Returns whether a query finds a row, without a transaction that writes."""
+        """Returns whether a query finds a row, without locking the database for writing."""
         with self._database.reading() as session:
             return session.scalar(query.limit(1)) is not None
 
@@ -42,7 +42,7 @@ class WorkspaceRecords(Records):
 
 
 def copy_row(record_type: type[RecordT], row: Any) -> RecordT:
-    """Returns a frozen `record_type` with the row's values of the same names."""
+    """Returns a `record_type` whose fields have the values of the row's columns of these names."""
     names = [field.name for field in fields(record_type)]  # type: ignore[arg-type]
     return record_type(**{name: getattr(row, name) for name in names})
 

@@ -18,7 +18,7 @@ class CatalogSettings(ServerSettings):
         attempts_limit: Maximum number of attempts at a job without a new checkpoint.
         resend_seconds: Pause before a job's message to the workers is sent again; it doubles each
             time.
-        resend_limit_seconds: Maximum pause.
+        resend_limit_seconds: Maximum of this pause.
         running_jobs_limit: Maximum number of jobs of one workspace that run at the same time, in
             each queue; None for no limit.
     """

@@ -74,7 +74,7 @@ class Statistics(Records):
         is_running = (JobRow.status == JobStatus.RUNNING) & is_taken_whole
         is_unbegun = (JobRow.status == JobStatus.QUEUED) & JobRow.parent_id.is_(None)
         age = case((is_unbegun, database_clock() - JobRow.queued_at))
-        # Jobs whose shards wait to be joined have a lease without owner.
+        # A job whose shards are ready to be joined has an expired lease without an owner.
         expired = JobRow.lease_owner.is_not(None) & (JobRow.lease_expires_at < database_clock())
         query = (
             select(
@@ -124,7 +124,7 @@ class Usage(WorkspaceRecords):
             )
 
     def training_seconds(self, within_seconds: float) -> float:
-        """Returns the seconds of all trainings that began in the last `within_seconds`.
+        """Returns the total duration in seconds of trainings begun in the last `within_seconds`.
 
         A retried training counts from its first attempt; a running one counts until now.
         """

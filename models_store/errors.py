@@ -1,4 +1,4 @@
-"""The errors of the models store."""
+"""The errors of the object store."""
 
 from __future__ import annotations
 

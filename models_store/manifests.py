@@ -72,7 +72,8 @@ class Manifest:
         return json.dumps(document, indent=1).encode()
 
     def stream(self, store: Store) -> Iterator[bytes]:
-        """Returns an iterator over the bytes of all shards, with a check of each shard at its end.
+        """Returns an iterator over the bytes of all shards, with each shard's checksum compared
+        after its last chunk.
 
         Raises:
             MissingObjectError, CorruptedError, UnavailableError: A shard is missing or damaged, or

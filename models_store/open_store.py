@@ -1,4 +1,4 @@
-"""Opens the object store that a URL names."""
+"""Opens the object store at a URL."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ def open_store(url: str, access_key: str | None = None, secret_key: str | None =
 
     Args:
         url: URL of the store.
-        access_key, secret_key: Credentials of S3, overriding the variables and the role; None to
-            use these.
+        access_key, secret_key: Credentials of S3; None to use the variables or the role.
 
     Raises:
         StoreUrlError: The URL has another scheme, or only one of the two credentials is given.
@@ -45,7 +44,7 @@ def open_store(url: str, access_key: str | None = None, secret_key: str | None =
 
 
 def open_store_of(settings: StoreSettings) -> Store:
-    """Opens the object store that the settings name.
+    """Opens the object store at the URL in the settings, with the credentials in the settings.
 
     Raises:
         StoreUrlError: The URL in the settings is invalid, or only one of two credentials is given.
@@ -62,7 +61,7 @@ def _s3(bucket: str, prefix: str, access_key: str | None, secret_key: str | None
         bucket,
         prefix=prefix or None,
         config=config,
-        # Plain http is what self-hosted stores on a private network speak.
+        # Self-hosted stores on a private network often use HTTP without TLS.
         client_options={"allow_http": True, "timeout": _TIMEOUT},
         retry_config={"max_retries": 5, "retry_timeout": _RETRY_TIMEOUT},
         copy_if_not_exists="multipart",

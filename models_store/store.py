@@ -53,12 +53,12 @@ class StoredObject:
 class Store:
     """Stores bytes under keys, in a local folder or in S3.
 
-    `publish` is atomic: a reader sees all the bytes or none, and if two callers publish under one
-    key, one of them fails. `delete` of a prefix is not atomic.
+    `publish` is atomic: a reader sees all the bytes or none, and if two callers publish different
+    bytes under one key, one of them fails. `delete` of a prefix is not atomic.
 
     All methods raise `UnavailableError` if the store does not respond, is full or rejects the
-    request. Those that read raise `MissingObjectError`, before the first chunk, if nothing is
-    stored under the key, and `CorruptedError`, after the last chunk, if its checksum differs.
+    request. Methods that read raise `MissingObjectError`, before the first chunk, if nothing is
+    stored under the key, and `CorruptedError`, after the last chunk, if the checksum differs.
 
     Args:
         objects: The object store, as an object of the package obstore.
@@ -180,8 +180,9 @@ class Store:
         return True
 
     def _publish_in_parts(self, key: str, parts: Iterable[bytes]) -> None:
-        # S3 completes a multipart upload under its key unconditionally; create-only comes from
-        # the copy to the key. Left behind by a crash, the parts lie under the key's own prefix.
+        # In S3, a multipart upload overwrites an existing object. The upload therefore has a
+        # temporary key, and is then copied to `key` unless that exists. The temporary object of a
+        # killed process is deleted with the prefix of `key`.
         temporary = f"{key}.part-{uuid.uuid4().hex}"
         with obstore.open_writer(self._objects, temporary, buffer_size=_PART_BYTES) as writer:
             for part in parts:

@@ -68,10 +68,10 @@ def main() -> int:
 
 @contextmanager
 def _watching(parent_pid: int) -> Iterator[None]:
-    """Context manager that ends this process with its parent while it does not read the socket.
+    """Context manager that ends this process if its parent ends within the block.
 
-    The kernel's parent-death signal is not used, because it depends on the parent's thread, and may
-    come too early.
+    Outside the block, the closed socket shows the end of the parent. The kernel's parent-death
+    signal is not used, because it is sent already when the parent's thread ends.
     """
     imported = threading.Event()
     watch = watch_parent(parent_pid, imported)
@@ -100,7 +100,7 @@ def _serve(owner: socket.socket) -> None:
                     for number in numbers:
                         os.kill(child.pid, number)
                     return
-            os.kill(child.pid, signal.SIGKILL)  # the owner does not wait any more
+            os.kill(child.pid, signal.SIGKILL)  # the owner has closed the control socket
             selector.unregister(child.control)
 
         def reap(child: _Child) -> None:

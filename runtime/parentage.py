@@ -17,7 +17,7 @@ _POLL_SECONDS = 0.5
 def die_with_parent(parent_pid: int) -> None:
     """Makes this process end by SIGKILL when its parent ends.
 
-    On Linux the kernel sends the signal at once. A thread also watches the parent, because the
+    On Linux the kernel sends the signal. A thread also checks the parent every 0.5 s, because the
     kernel's signal depends on the parent's thread, and other systems have no such signal.
 
     Raises:
@@ -32,7 +32,8 @@ def die_with_parent(parent_pid: int) -> None:
 
 
 def watch_parent(parent_pid: int, until: threading.Event) -> threading.Thread:
-    """Starts a thread that kills this process when its parent ends, unless `until` is set."""
+    """Starts and returns a thread that kills this process when its parent ends, and that stops
+    when the event `until` is set."""
 
     def watch() -> None:
         while not until.wait(_POLL_SECONDS):

@@ -8,10 +8,10 @@ deleted with it. It ends with the fork server, which ends with its owner. The ow
 deadlines and cancellation (`terminate`, `kill`); the work itself limits its memory and processor
 time.
 
-Why not a library: pebble, loky and `ProcessPoolExecutor` return one result per task, but the
-service streams responses and jobs report progress. `multiprocessing`'s fork server has a socket in
-the temporary folder, which remains when it is killed and whose path may be too long; it cannot be
-ended while it imports, and does not end its children.
+Libraries are not suitable. pebble, loky and `ProcessPoolExecutor` return one result per task, but
+the service streams responses and jobs report progress. The fork server of `multiprocessing` cannot
+be ended while it imports and does not end its children; its socket is a file in the temporary
+folder, which remains when the server is killed and whose path may be too long.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CLOSING_SECONDS = 2.0
 
 
 class ForkServer:
-    """Controls a fork server: a process that imports modules once and then forks quickly.
+    """Controls a fork server: a process that imports a module once and then forks quickly.
 
     The server starts on first use, and restarts if it ends.
 
@@ -107,7 +107,7 @@ class ForkServer:
                 remove_left_folders(temporary_folder())  # it may have been killed during imports
 
     def _end_unless_ready(self) -> None:
-        """Kills the server if it is still importing, when it has no children yet."""
+        """Ends the server if it is still importing, and thus has no children yet."""
         with self._lock:
             if not self._is_ready():
                 self.close()
@@ -140,9 +140,8 @@ class Process:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process is running; not for use while `ask` waits for an answer.
-
-        The closed pipe shows the end before the exit code arrives.
+        """Whether the process is running, according to its pipe, which closes before the exit code
+        arrives. Not to be used while `ask` waits for an answer.
         """
         return not self.pipe.poll()
 
@@ -188,7 +187,7 @@ class Process:
             self.wait()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Waits at most `seconds` for the process to end; returns whether it has ended."""
+        """Waits at most `seconds` (None for no limit) and returns whether the process has ended."""
         deadline = None if seconds is None else time.monotonic() + seconds
         with self._lock:
             while self.exit_code is None:

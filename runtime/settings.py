@@ -47,7 +47,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Returns the sources of values, the first of which take precedence."""
+        """Returns the sources of values; an earlier source takes precedence over later ones."""
         return init_settings, env_settings, _NamedFiles(settings_cls)
 
 
@@ -91,7 +91,7 @@ class RuntimeSettings(Settings):
 
 
 class _NamedFiles(PydanticBaseSettingsSource):
-    """Source of settings from files that variables `GCVAE_…_FILE` name."""
+    """Source of settings: the files named by environment variables `GCVAE_…_FILE`."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         name = variable(field_name)
@@ -127,7 +127,7 @@ def require_extra(setting: str, extra: str, name: str, *packages: str) -> None:
     Args:
         setting: Field name of the setting that needs the packages.
         extra: pip extra that installs the packages.
-        name: Name of the packages for people, in the error message.
+        name: Name of the packages in the error message.
         *packages: Names of the modules to look for.
 
     Raises:
@@ -151,8 +151,8 @@ def temporary_folder() -> Path:
 
 
 def forget_environment() -> None:
-    """Removes all variables from the environment of this process, so that no library finds
-    credentials in them, nor in the files of a home folder."""
+    """Removes the environment variables of this process and sets a missing home folder, so that no
+    library finds credentials in either."""
     os.environ.clear()
     os.environ["HOME"] = "/nonexistent"
 
@@ -160,8 +160,8 @@ def forget_environment() -> None:
 def environment_of(values: Mapping[str, object]) -> dict[str, str]:
     """Returns environment variables with which a child process reads the same settings.
 
-    Values that come from the environment or a file are not copied, because the child reads them
-    itself; secrets thus stay where they are.
+    They are the variables of this process, and those of `values` that are not set in its
+    environment or in a file; secrets in files are thus not copied.
 
     Args:
         values: Values by field name; None values are omitted.

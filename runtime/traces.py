@@ -1,7 +1,6 @@
-"""Traces: spans (timed pieces of work) from a request to its job, sent by OpenTelemetry if an
-endpoint is configured.
+"""Traces: spans (timed pieces of work) from a request to its job, sent to a trace collector.
 
-OpenTelemetry is imported only then; the extra `traces` installs it.
+OpenTelemetry, which the extra `traces` installs, is imported only if a collector is configured.
 """
 
 from __future__ import annotations
@@ -123,7 +122,7 @@ class Traces:
 
 
 def make_traces(settings: RuntimeSettings, process: str) -> Traces:
-    """Returns the traces that the settings select.
+    """Returns an object that creates and sends spans as configured by the settings.
 
     Args:
         process: Name of this process in the traces: api or worker.

@@ -1,4 +1,4 @@
-"""`python -m worker [--die-with-parent[=PID]]`: the worker group, configured by the environment."""
+"""Runs the worker group (all processes of a worker), configured by environment variables."""
 
 from __future__ import annotations
 

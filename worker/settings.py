@@ -29,8 +29,8 @@ class JobSettings(Settings):
             None keeps them.
         reconcile_seconds: Interval at which lost messages are sent again and bytes without records
             are deleted.
-        job_threads: Number of computing threads of a job. The networks are small; on a busy machine
-            a second thread made training ten times slower.
+        job_threads: Number of CPU threads of a job. More threads may slow training down, because
+            the networks are small.
         preload_torch: Whether torch and other libraries are imported when a worker starts, instead
             of with its first job.
         queues: Queues that a worker serves, separated by commas.
@@ -39,7 +39,7 @@ class JobSettings(Settings):
         shutdown_seconds: Time that the worker has to end after a signal; a job that is not given
             back by then continues on another worker when its lease expires.
         metrics_port: Port on which the worker serves its metrics; None disables them.
-        metrics_host: Address on which that port is opened.
+        metrics_host: Address on which the port for metrics is opened.
     """
 
     lease_seconds: float = Field(15.0, gt=0)

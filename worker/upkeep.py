@@ -1,4 +1,5 @@
-"""Maintenance of the object store: compares records with stored bytes, and deletes garbage."""
+"""Maintenance of the object store: compares stored bytes with database records, and deletes bytes
+without a record."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _log = structlog.get_logger(__name__)
 def collect_garbage(catalog: Catalog, store: Store) -> None:
     """Deletes the stored bytes that have no record and are due for deletion (`catalog.orphans`).
 
-    Bytes that cannot be deleted because the store is unavailable remain due.
+    Bytes that cannot be deleted because the store is unavailable remain due for deletion.
     """
     for prefix in catalog.orphans.take_due():
         try:
@@ -108,8 +109,8 @@ def collect(
 def find_orphans(catalog: Catalog, store: Store, grace_seconds: float) -> Iterator[StoredObject]:
     """Yields stored objects without a record that are older than `grace_seconds`.
 
-    The store is listed first and the records are read last, so that an object that is written or
-    gets its record meanwhile is never yielded.
+    The store is listed before the records are read, so an object that is written or gets its record
+    in between is never yielded.
     """
     entries = list(store.list())
     in_work = tuple(catalog.inventory.prefixes_in_work())

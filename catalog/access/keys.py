@@ -3,7 +3,7 @@
     key = gcv_ + 26 letters of its id + _ + 43 letters of 256 random bits
 
 The id identifies the record; the random bits are the secret. 256 bits cannot be guessed, so the
-salted hash (argon2id) need not be slow: it takes a millisecond, also for refused requests.
+salted hash (argon2id) need not be slow: computing it takes a millisecond.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class Keys(Records):
         expires_at: datetime | None = None,
         text: str | None = None,
     ) -> tuple[Key, str]:
-        """Creates an API key and returns (record, key string), of which only a hash is stored.
+        """Creates an API key and returns (record, key string). Only a hash of the key is stored.
+
+        If the key `text` exists already, it is returned unchanged.
 
         Args:
             expires_at: Time of expiry; None if the key does not expire.
@@ -69,7 +71,7 @@ class Keys(Records):
         """Replaces an API key by one with the same name, workspace and scopes, and revokes it.
 
         Returns:
-            (record of the new key, key string), of which only a hash is stored.
+            (record of the new key, key string); only a hash of the key is stored.
 
         Raises:
             NotFoundError: The key does not exist.
@@ -109,7 +111,7 @@ class Keys(Records):
         return self._any(select(KeyRow.id))
 
     def verify(self, text: str) -> Key:
-        """Returns the record of the key `text`; the time taken does not tell if it is valid.
+        """Returns the record of the key `text`, in a time that does not depend on its validity.
 
         Raises:
             BadKeyError: The key is malformed, unknown, expired or revoked.
@@ -138,7 +140,7 @@ class Keys(Records):
 
 
 def in_force(row: KeyRow, now: datetime | None) -> Key:
-    """Returns the key of a row unless it is revoked or has expired.
+    """Returns the record of a key from its database row, unless it is revoked or has expired.
 
     Args:
         now: Time by which the key must not have expired; None to accept expired keys.

@@ -1,12 +1,11 @@
-"""Sessions of web pages, opened by an API key or a person, and closed by signing out or after a
-time.
+"""Web sessions, opened with an API key or by a person; they end by signing out or by a time limit.
 
 A session token has 256 random bits; the database stores its digest, without a salt because tokens
 cannot be guessed. A session of a key has the permissions of the key, and ends with it. A session of
 a person has the permissions that the person had when signing in.
 
-The token of a session is replaced from time to time. The one before stays valid for the requests
-under way. If it is used later, somebody has copied it, and the session ends for both.
+The token of a session is replaced regularly. The previous token stays valid for a minute, for
+requests in progress. If it is used later, it was probably stolen, so the session is closed.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from catalog.rows import Records
 _RENEWAL = timedelta(minutes=15)
 """Age at which a token is replaced."""
 _UNDER_WAY = timedelta(minutes=1)
-"""Time for which the token before stays valid."""
+"""Time for which a replaced token stays valid."""
 _TOKEN_BYTES = 32
 _USE = timedelta(minutes=1)
 """Minimum interval between updates of `used_at`."""
@@ -39,8 +38,8 @@ class Session:
     """A web session that has not ended.
 
     Attributes:
-        caller: API key or person to whom it belongs.
-        is_due: Whether its token should be replaced.
+        caller: API key or person to whom the session belongs.
+        is_due: Whether the session's token should be replaced.
     """
 
     caller: Caller
@@ -58,7 +57,7 @@ class Sessions(Records):
         Args:
             owner: Id of an API key, or a person.
             seconds: Time after which the session ends.
-            idle_seconds: Time without requests after which it ends earlier.
+            idle_seconds: Time without requests after which the session ends earlier.
         """
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         is_over = or_(
@@ -111,7 +110,7 @@ class Sessions(Records):
         return Session(caller, row.expires_at, is_due)
 
     def renew(self, token: str) -> str | None:
-        """Replaces the token of a web session if it is due; returns the new one, or else None."""
+        """Replaces a session's token if it is 15 minutes old; returns the new token, or None."""
         new, digest = secrets.token_urlsafe(_TOKEN_BYTES), _digest(token)
         is_due = SessionRow.renewed_at <= database_clock(-_RENEWAL.total_seconds())
         renewal = update(SessionRow).where(SessionRow.token_sha256 == digest, is_due)

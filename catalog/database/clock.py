@@ -1,7 +1,6 @@
 """The database's clock as an SQL expression, and the column type of timestamps.
 
-Leases are compared only by the database's clock, so differences between the clocks of workers do
-not matter.
+Leases expire by the database's clock, so differences between the clocks of workers do not matter.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 
 class Timestamp(TypeDecorator[datetime]):
-    """SQLAlchemy type of a time: seconds since 1970 in the database, in Python a datetime."""
+    """SQLAlchemy type of a time: seconds since 1970 in the database, a UTC datetime in Python."""
 
     impl = Double
     cache_ok = True
@@ -38,7 +37,8 @@ class _DatabaseClock(FunctionElement[datetime]):
 
 
 def database_clock(plus_seconds: Any = 0.0) -> _DatabaseClock:
-    """Returns the database's current time plus seconds, a number or an SQL expression."""
+    """Returns an SQL expression of the database's current time plus a number (or SQL expression)
+    of seconds."""
     is_number = isinstance(plus_seconds, (int, float))
     return _DatabaseClock(literal(float(plus_seconds), Float()) if is_number else plus_seconds)
 

@@ -21,7 +21,7 @@ from catalog.errors import DatabaseUrlError
 from runtime.settings import require_extra
 
 ANSWER_SECONDS = 10.0
-"""Time limit in seconds of a statement, and of waiting for a pooled connection."""
+"""Time limit in seconds of a PostgreSQL statement, and of waiting for a pooled connection."""
 
 _BUSY_TIMEOUT_SECONDS = 30.0
 _LOG_PAUSE_SECONDS = 0.01
@@ -70,7 +70,7 @@ class Database:
 def serialize(session: Session, number: int) -> None:
     """Makes other transactions that call this with the same number wait until this one ends.
 
-    SQLite's BEGIN IMMEDIATE has waited already; PostgreSQL needs an advisory lock.
+    PostgreSQL needs an advisory lock; in SQLite, writing transactions always wait for each other.
     """
     if session.get_bind().dialect.name == "postgresql":
         session.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
@@ -143,7 +143,7 @@ def _keep_a_log(cursor: Any) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # A transaction that reads first and writes later cannot wait for another writer in SQLite
-    # (it fails at once); taking the write lock at the beginning makes it wait its turn.
+    # In SQLite, a transaction that reads first and writes later fails if there is another writer;
+    # one that takes the write lock at its beginning waits.
     writes = connection.get_execution_options().get(_WRITES, False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -73,7 +73,8 @@ def newest_revision() -> str | None:
 
 @contextmanager
 def _alone(database_url: str) -> Iterator[Connection]:
-    """Yields a connection in a transaction without time limits; other migrations wait."""
+    """Context manager that yields a connection in a transaction without time limits, for which
+    other migrations wait."""
     database = Database(database_url, answer_seconds=None)
     try:
         with database.writing() as session:

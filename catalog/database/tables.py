@@ -105,7 +105,7 @@ class SpendingRow(Base):
     model, job or dataset is deleted.
 
     Attributes:
-        caps: Limits on the joint budget of the table's models that applied when it was reserved.
+        caps: Limits on the joint budget of the table's models, as of the reservation.
     """
 
     __tablename__ = "spendings"
@@ -227,7 +227,7 @@ class JobRow(Base):
 
 
 class FairShareRow(Base):
-    """Database row with the time at which a workspace last got a worker from a queue."""
+    """Database row with the time at which a worker last took a workspace's job from a queue."""
 
     __tablename__ = "turns"
 
@@ -270,7 +270,7 @@ class ResultRow(Base):
 
 
 class OrphanRow(Base):
-    """Database row of a prefix of the object store under which no record has its bytes (yet).
+    """Database row of a prefix of the object store whose bytes belong to no record (yet).
 
     Attributes:
         sweep_at: Time from which the bytes may be deleted.
@@ -326,8 +326,9 @@ class SessionRow(Base):
     """Database row of a web session, which belongs to an API key or to a person.
 
     Attributes:
-        token_sha256: Digest of its token.
-        previous_sha256: Digest of the token before, which stays valid for a moment.
+        token_sha256: Digest of the token.
+        previous_sha256: Digest of the previous token, which stays valid for a minute; None before
+            the first replacement.
         person: The person, as JSON with the attributes of `catalog.records.Person`; None if the
             session belongs to a key.
         idle_seconds: Time without requests after which the session ends.
@@ -397,10 +398,11 @@ class WebhookRow(Base):
 
 
 class DeliveryRow(Base):
-    """Database row of one event for one webhook; see `catalog.records.Delivery`.
+    """Database row of the delivery of one event to one webhook; see `catalog.records.Delivery`.
 
     Attributes:
-        number: Order of the events; that of ids is by the clocks of several machines.
+        number: Number by which events are ordered. Ids are not used for this, because they depend
+            on the clocks of several machines.
     """
 
     __tablename__ = "deliveries"
@@ -426,7 +428,7 @@ class DeliveryRow(Base):
 
 
 class ScheduleRow(Base):
-    """Database row of trainings that are repeated; see `catalog.records.Schedule`."""
+    """Database row of a schedule of trainings; see `catalog.records.Schedule`."""
 
     __tablename__ = "schedules"
     __table_args__ = (Index(None, "workspace", "id"), UniqueConstraint("workspace", "name"))

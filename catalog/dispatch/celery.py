@@ -1,8 +1,7 @@
 """Sends messages to workers with Celery, through Redis or a broker in a folder.
 
-A message says that a queue contains work, and for which job it was sent. The worker takes the next
-job according to the database (`Leases.claim_next`), so order, loss and duplication of messages do
-not matter.
+A message tells a worker to look for jobs in a queue. The worker then takes the next job according
+to the database (`Leases.claim_next`), so order, loss and duplication of messages do not matter.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ class CeleryDispatcher:
         self._app = app
 
     def send(self, job: Job) -> None:
-        """Notifies a worker that the job's queue contains work.
+        """Notifies a worker that the job's queue contains a waiting job.
 
         Raises:
             DispatchError: The broker did not accept the message.
@@ -126,7 +125,7 @@ class CeleryDispatcher:
 
 
 def send_soon(dispatcher: CeleryDispatcher, job: Job, n_messages: int = 1) -> None:
-    """Notifies workers of a job now; if the broker fails, the reconciler sends the message later.
+    """Notifies workers of a job; if the broker fails, the reconciler sends the message later.
 
     Args:
         n_messages: Number of messages; each wakes one worker.

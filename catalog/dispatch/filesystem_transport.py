@@ -1,4 +1,4 @@
-"""A message broker in a folder: a kombu transport between processes without a server.
+"""A message broker without a server: a kombu transport that stores messages in a folder.
 
 A message is written under a temporary name in the queue's folder, synced to the disk and renamed; a
 reader takes it by renaming it again. Readers therefore never see incomplete messages, and only one
@@ -71,7 +71,7 @@ class Channel(virtual.Channel):
 
 
 class Transport(virtual.Transport):
-    """kombu transport whose broker is a folder of message files, without a server.
+    """kombu transport with a folder of message files as the broker.
 
     Its transport options are `folder` and `polling_interval` (seconds).
     """

@@ -65,7 +65,7 @@ class AllJobs(Records):
             return [QueueState(*found) for found in session.execute(query)]
 
     def held(self, limit: int) -> Sequence[Job]:
-        """Returns the `limit` oldest running jobs that a worker owns, even one that has died."""
+        """Returns the `limit` longest-running jobs that a worker owns, even if it has died."""
         query = (
             select(JobRow)
             .where(JobRow.status == JobStatus.RUNNING, JobRow.lease_owner.is_not(None))

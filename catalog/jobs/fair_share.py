@@ -23,9 +23,7 @@ from catalog.records import Job, JobStatus
 def next_job(
     queues: Collection[Queue], claimable: ColumnElement[bool], running_limit: int | None
 ) -> Select[str]:
-    """Returns a query for the id of the job that a free worker should take next: of the workspace
-    with the fewest running jobs in the queue (then of the one served longest ago), the job with the
-    highest priority.
+    """Returns a query for the id of the job that a free worker should take next.
 
     Args:
         queues: Queues that the worker serves.

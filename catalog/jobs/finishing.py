@@ -32,10 +32,11 @@ _UNASKED = -100
 
 
 def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
-    """Ends a job: writes its outcome with its model or result, and marks bytes for deletion.
+    """Ends a job or shard: writes its outcome, with the model or result, and marks stored bytes
+    that are not needed after it for deletion.
 
-    When the last shard (part) of a job ends, the job continues with joining the shards' results, or
-    ends too. For a shard, the caller has locked the job before (`catalog.jobs.shards.lock_parent`).
+    When the last shard of a job ends, the job continues with joining the shards' results, or ends
+    too. For a shard, the caller must have locked its job (`catalog.jobs.shards.lock_parent`).
 
     All changes are in the caller's transaction, so a job never appears as succeeded while its model
     is not ready or its progress is below 100 %.
@@ -87,7 +88,7 @@ def close_where_shards_are(session: Session, job: JobRow) -> None:
 def make_ready(row: ModelRow, trained: Trained) -> None:
     """Marks a model as ready and copies the outcome of training into its database row.
 
-    If the limit on scores that the model's file contains is stricter, it becomes that of the model.
+    The model's limit on scores becomes that in the model's file if the latter is stricter.
     """
     row.status = ModelStatus.READY
     row.schema = trained.schema
@@ -105,7 +106,7 @@ def _count_outcome(session: Session, row: JobRow, outcome: Outcome) -> None:
     count(session, Counted.FINISHED, 1.0, **labels)
     if isinstance(outcome, Produced):
         count(session, Counted.ROWS, outcome.rows, kind=row.kind)
-    session.flush()  # the database's clock sets the time of the end
+    session.flush()  # the database computes `finished_at`
     if row.started_at is not None and row.finished_at is not None:
         seconds = (row.finished_at - row.started_at).total_seconds()
         observe(session, Counted.DURATION, seconds, **labels)
@@ -163,13 +164,13 @@ def _delete_earlier(session: Session, row: JobRow) -> None:
 
 
 def _prefixes_over(session: Session, row: JobRow, outcome: Outcome) -> list[str]:
-    """Returns the store prefixes that are not needed after the job."""
+    """Returns the store prefixes whose bytes are not needed after the job."""
     attempts = range(1, row.attempt + 1)
     prefixes = [checkpoint_prefix(row.id, attempt) for attempt in attempts]
     outputs = [output_prefix(row, attempt) for attempt in attempts]
     if isinstance(outcome, (Trained, Produced)):
         prefixes.append(input_prefix(row.id))
-        outputs.pop()  # the winning attempt is the last one claimed
+        outputs.pop()  # the output of the successful attempt, which is the last one
     if row.n_shards and not (isinstance(outcome, Produced) and outcome.manifest_sha256):
         outputs += shard_prefixes(session, row)
     return prefixes + outputs

@@ -88,7 +88,9 @@ class Jobs(ListedRecords[JobRow, Job]):
         scoring: Scoring = Scoring.FULL,
         privacy: PrivacyRequest | None = None,
     ) -> tuple[Model, Job]:
-        """Creates the records of a model and its queued training job; the caller notifies workers.
+        """Creates the records of a model and of its queued training job, and returns both.
+
+        The caller then notifies workers.
 
         Args:
             training, scoring: As in `catalog.records.Model`.
@@ -134,7 +136,7 @@ class Jobs(ListedRecords[JobRow, Job]):
         priority: int = 0,
         estimate: Document | None = None,
     ) -> Job:
-        """Creates a queued job that uses a ready model; the caller then notifies workers.
+        """Creates and returns a queued job that uses a ready model; the caller notifies workers.
 
         Args:
             dataset_id: Dataset that the job reads; None for none.
@@ -180,7 +182,9 @@ class Jobs(ListedRecords[JobRow, Job]):
             return int(session.scalar(query) or 0)
 
     def request_cancel(self, job_id: str) -> Job:
-        """Cancels a queued job at once, or asks a running job to stop. Cancelling twice is allowed.
+        """Cancels a queued job at once, or asks a running one to stop, and returns the job.
+
+        Cancelling twice is allowed.
 
         Raises:
             ConflictError: The job has succeeded or failed.
@@ -202,7 +206,7 @@ class Jobs(ListedRecords[JobRow, Job]):
             return written(session, row, Job)
 
     def retry(self, job_id: str, privacy: PrivacyRequest | None = None) -> Job:
-        """Queues a failed or cancelled job again; the caller then notifies workers.
+        """Queues a failed or cancelled job again and returns it; the caller notifies workers.
 
         Args:
             privacy: Privacy cost to reserve, because a repeated private training spends it again;
@@ -245,7 +249,7 @@ class Jobs(ListedRecords[JobRow, Job]):
         return super()._ours().where(JobRow.parent_id.is_(None))
 
     def _find_seen(self, session: Session, job_id: str) -> JobRow:
-        """Returns the locked database row of a job. Shards are not found."""
+        """Locks and returns the database row of a job; raises NotFoundError for shards."""
         found = self._ours().where(JobRow.id == job_id).with_for_update()
         row: JobRow | None = session.scalar(found)
         if row is None:

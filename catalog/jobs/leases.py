@@ -32,7 +32,7 @@ from catalog.rows import Records, copy_row
 
 _CLAIM_LOCK = 7_203_119  # any number, the same in every process
 _PATIENCE = 10
-"""Factor of the limit of attempts for jobs whose attempts do not count."""
+"""Factor on the limit of attempts for attempts that do not count, as during an outage."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class HeartbeatAnswer:
 class Leases(Records):
     """Gives jobs of all workspaces to workers, renews their leases and records how jobs end.
 
-    Methods that write for a claim raise `LeaseLostError` if its attempt no longer owns the job;
-    nothing is written then.
+    Methods that write for a claim raise `LeaseLostError`, without writing, if the claim's attempt
+    does not own the job any more.
 
     Args:
         attempts_limit, resend_seconds, resend_limit_seconds, running_jobs_limit: As in
@@ -141,8 +141,10 @@ class Leases(Records):
     def find_claim(
         self, job_id: str, owner: str, attempt: int, lease_seconds: float
     ) -> Claim | None:
-        """Returns the claim on a job with this owner and attempt, with which a child process
-        continues its parent's attempt; None if the lease was lost."""
+        """Returns the claim on a job with this owner and attempt; None if the lease was lost.
+
+        A child process thus obtains the claim of the worker that started it.
+        """
         with self._database.reading() as session:
             row = session.scalar(select(JobRow).where(_owned_by(job_id, owner, attempt)))
             return None if row is None else Claim(copy_row(Job, row), owner, attempt, lease_seconds)
@@ -162,7 +164,7 @@ class Leases(Records):
         with self._database.writing() as session:
             cancel_requested = session.scalar(statement)
         if progress is not None and claim.job.parent_id is not None:
-            # In a separate transaction, because a shard's job has to be locked before the shard.
+            # In a separate transaction, because a job has to be locked before its shards.
             with self._database.writing() as session:
                 report_progress(session, claim.job.parent_id)
         return HeartbeatAnswer(cancel_requested is not None, bool(cancel_requested))
@@ -211,7 +213,7 @@ class Leases(Records):
             close_job(session, row, outcome)
 
     def redraw(self, claim: Claim, numbers: Collection[int]) -> None:
-        """Queues lost shards of a job again. The job waits for them, and the claim on it ends.
+        """Queues shards whose results were lost again. Their job waits, and the claim on it ends.
 
         Args:
             claim: Claim of the attempt that joins the shards.
@@ -244,7 +246,7 @@ class Leases(Records):
             elif row.attempts_since_checkpoint >= self._attempts_limit:
                 close_job(session, row, _given_up(row, error.message))
             else:
-                # During an outage the number of all attempts indicates its length.
+                # The longer an outage lasts, the more attempts (counted or not) there were.
                 earlier = row.attempts_since_checkpoint if is_counted else row.attempt
                 _unlease(row)
                 row.error = error.to_json()
@@ -269,11 +271,10 @@ class Leases(Records):
             count(session, Counted.RETRIES, kind=row.kind, reason="handed_back")
 
     def take_due(self, limit: int = 100) -> list[Job]:
-        """Returns up to `limit` jobs whose message is due, and schedules their next message.
+        """Returns up to `limit` jobs whose message to the workers is due, and schedules their next.
 
-        A message is due for a queued job that nobody has taken since the last message, and for a
-        running job whose lease has expired. The pause between messages doubles each time, up to a
-        maximum.
+        Messages are sent for queued jobs, and for running jobs whose lease has expired, until a
+        worker takes the job. The pause between messages doubles each time, up to a maximum.
         """
         is_due = and_(self._claimable(), JobRow.next_dispatch_at <= database_clock())
         query = select(JobRow).where(is_due).order_by(JobRow.id).limit(limit)

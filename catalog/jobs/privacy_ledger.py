@@ -1,10 +1,10 @@
-"""Privacy ledgers: the budget that private models of a table have spent together, and its caps.
+"""Privacy ledgers: the joint privacy budget that the models of a table have spent, and its caps.
 
 A training reserves its cost when it is queued and spends it before the first query. If it ends
-before that, the reservation is released; a cost that was spent remains, even if the training fails
-or the model, job or dataset is deleted. Tables are identified by the checksum of their bytes: a
-table that is uploaded again has the same ledger, and the caps of all its datasets apply. Models
-without a privacy guarantee are recorded when they are made.
+before the query, the reservation is released; a spent cost remains, even if the training fails or
+the model, job or dataset is deleted. Tables are identified by the checksum of their bytes: a table
+that is uploaded again has the same ledger, and the caps of all its datasets apply. The ledger also
+records models that were trained without differential privacy.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from catalog.rows import WorkspaceRecords, copy_row, find_row, written
 Admits = Callable[[Sequence[Document], Document | None, int], None]
 """Function that raises an exception if a training would exceed a cap.
 
-Its arguments are the caps; the sums of `nano_rho` and `threshold_delta` of all trainings of the
-table with the requested one (None if that one has no privacy guarantee); and the sum of `nano_rho`
-without the requested one.
+Its arguments are (1) the caps, (2) the sums of `nano_rho` and `threshold_delta` over all trainings
+of the table, including the requested one (None if the requested training has no privacy guarantee),
+and (3) the sum of `nano_rho` without the requested training.
 """
 
 

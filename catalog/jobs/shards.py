@@ -1,8 +1,8 @@
 """Shards: parts of a job, each a range of rows that one worker processes; one worker then joins
 their results.
 
-Shards are jobs with their own leases, so a lost one is repeated alone. The job waits while shards
-are open. The transaction that ends the last shard lets the job continue, and one attempt at a time
+Shards are jobs with leases, so each can be repeated separately. The job waits until all shards have
+ended. The transaction that ends the last shard lets the job continue, and one attempt at a time
 joins the results; the joined result is thus published once. Users do not see shards; the job shows
 their progress.
 
@@ -72,7 +72,7 @@ def shard_rows(session: Session, job_id: str) -> Sequence[JobRow]:
 
 
 def begin(session: Session, shard_id: str) -> None:
-    """Marks the job of a shard as running, unless it is already or `shard_id` is no shard."""
+    """Marks the job to which a shard belongs as running, if it is queued; ignores other ids."""
     parent_id = select(JobRow.parent_id).where(JobRow.id == shard_id).scalar_subquery()
     started_at = case((JobRow.started_at.is_(None), database_clock()), else_=JobRow.started_at)
     begun = session.execute(
@@ -87,7 +87,7 @@ def begin(session: Session, shard_id: str) -> None:
 
 
 def stop_shards(session: Session, job: JobRow) -> None:
-    """Cancels the waiting shards (parts) of a job, and asks running ones to stop."""
+    """Cancels the waiting shards of a job, and asks running ones to stop."""
     waiting = session.execute(
         update(JobRow)
         .where(JobRow.parent_id == job.id, JobRow.status == JobStatus.QUEUED)
@@ -112,7 +112,7 @@ def count_shard(session: Session, shard: JobRow, outcome: Outcome) -> JobRow:
     """Records the outcome of a shard in its job's row: progress, first error and open shards.
 
     Returns:
-        The database row of the job; the caller lets it continue or ends it when `open_shards` is 0.
+        The database row of the job. When `open_shards` is 0, the caller continues or ends the job.
     """
     job = lock_parent(session, shard.parent_id)
     assert job is not None, "a job is there while shards of it are"
@@ -144,7 +144,7 @@ def reset_shards(session: Session, job: JobRow) -> None:
 
 
 def redraw_shards(session: Session, job: JobRow, numbers: Collection[int]) -> None:
-    """Queues again the shards of a job whose results the store has lost; the job waits for them.
+    """Queues shards whose results are missing in the store again; their job waits for them.
 
     Args:
         numbers: Indices of the lost shards.
@@ -162,7 +162,7 @@ def redraw_shards(session: Session, job: JobRow, numbers: Collection[int]) -> No
 
 
 def report_progress(session: Session, parent_id: str) -> None:
-    """Updates the progress of a job from the progress of its shards (parts)."""
+    """Updates the progress of a job from the progress of its shards."""
     job = lock_parent(session, parent_id)
     if job is not None and job.open_shards:
         job.progress = _progress(session, job)
@@ -181,7 +181,7 @@ def shard_prefixes(session: Session, job: JobRow) -> list[str]:
 def queue_again(
     row: JobRow, request_id: str | None, traceparent: str | None, pause_seconds: float = 0.0
 ) -> None:
-    """Queues a job or shard that has ended again, without the traces of its earlier attempts.
+    """Queues an ended job or shard again, and resets its progress, error and counted attempts.
 
     Args:
         request_id, traceparent: As in `catalog.records.Job`.
@@ -199,9 +199,9 @@ def queue_again(
 
 
 def _progress(session: Session, job: JobRow) -> Document:
-    """Returns a job's progress: the mean of its shards, with some room for joining.
+    """Returns a job's progress: 98 % of the mean over its shards; joining is the remainder.
 
-    The fraction never falls. The remaining time is not reported for jobs in shards.
+    The fraction never falls. No remaining time is estimated for jobs with shards.
     """
     query = select(JobRow.status, JobRow.progress).where(JobRow.parent_id == job.id)
     fractions, phase = [], "preparing"

@@ -53,10 +53,10 @@ class Schedules(RegisteredRecords[ScheduleRow, Schedule]):
         paused: bool | None = None,
         forget_columns: bool = False,
     ) -> Schedule:
-        """Changes a schedule and returns it; None leaves a member.
+        """Changes a schedule and returns it; attributes that are None remain unchanged.
 
         Args:
-            forget_columns: Whether the next run determines the columns of the source anew.
+            forget_columns: Whether the next run stores the columns of the source anew.
 
         Raises:
             ScheduleError: The cron expression or the time zone is invalid.
@@ -108,7 +108,7 @@ class Schedules(RegisteredRecords[ScheduleRow, Schedule]):
 def _changed(session: Session, row: ScheduleRow, name: str, times: Times, paused: bool) -> Schedule:
     """Writes the members of a schedule that users may change, and the time of its next run."""
     before = row.cron, row.time_zone, row.paused
-    # Else a due time that no process has seen yet would be lost.
+    # If the times are unchanged, `next_at` may be a due time for which no run has begun yet.
     if (times.cron, times.time_zone, paused) != before:
         row.next_at = None if paused else times.after(now(session))
     row.name, row.cron, row.time_zone, row.paused = name, times.cron, times.time_zone, paused

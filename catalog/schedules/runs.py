@@ -1,7 +1,8 @@
-"""The runs of all workspaces' schedules: which are due, and which process does their next step.
+"""Runs of the schedules of all workspaces: begins due runs, and assigns their steps to processes.
 
-`next_step_at` is when the next step of a run may begin, unless the run waits for a job. Taking a
-step moves that time past the end of its lease, so that the step is due again if the process dies.
+`next_step_at` is the time from which the next step of a run may begin, unless the run waits for a
+job. Taking a step sets it to the end of the step's lease, so the step is due again if the process
+dies.
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ class Step:
 
 
 class Runs(Records):
-    """Begins due runs, hands out their steps and records what became of them; any number of
-    processes may do so at once."""
+    """Begins due runs, assigns their steps to processes and records the results; several processes
+    may do so at the same time."""
 
     def fire(self) -> None:
         """Begins the run of each schedule that is due.
 
-        If several due times have passed, only the latest has a run, which counts the others. If
-        the schedule's last run is still running, the new run is skipped.
+        If several due times have passed, only the latest gets a run, which counts the others as
+        missed. If the schedule's last run is still running, the new run is skipped.
         """
         if not self._any(select(ScheduleRow.id).where(_FIRES)):
             return
@@ -65,9 +66,9 @@ class Runs(Records):
                 _fire(session, row)
 
     def take(self, seconds: float, at_once: int) -> list[Step]:
-        """Returns at most `at_once` steps that are due, which begin now.
+        """Returns at most `at_once` due steps, which begin now.
 
-        A run whose steps were begun `MOST_ATTEMPTS` times has failed.
+        A run fails if its steps have already begun `MOST_ATTEMPTS` times.
 
         Args:
             seconds: Time after which a step without a result is due again.
@@ -82,8 +83,8 @@ class Runs(Records):
 
     @contextmanager
     def making(self, run: Run, column: str) -> Iterator[None]:
-        """Context manager: the id of the record that is created in the block becomes a column of
-        the run, in the same transaction.
+        """Context manager: stores the id of the record that its block creates in a column of the
+        run, in the same transaction.
 
         Raises:
             LeaseLostError: Another process does the step; the record is not created.
@@ -92,7 +93,7 @@ class Runs(Records):
             yield
 
     def keep(self, run: Run, seconds: float) -> None:
-        """Extends the time of a step that is being done; of one that is done it has no effect."""
+        """Extends the lease of a step to `seconds` from now, unless the step is done or overdue."""
         is_open = RunRow.next_step_at > database_clock()
         extended = update(RunRow).where(_is_held(run), is_open)
         with self._database.writing() as session:
@@ -103,23 +104,23 @@ class Runs(Records):
         self._change(run, export_begun=True)
 
     def done(self, run: Run) -> None:
-        """Records that a step is done; the next one is due at once, or after the job it made."""
+        """Records that a step is done; the next is due at once, or after the job it queued."""
         self._change(run, error=None, next_step_at=database_clock())
 
     def learn(self, run: Run, columns: Document) -> None:
-        """Records the types of the columns that the first run of a schedule has found."""
+        """Stores the types of the source's columns, as read by the first run of a schedule."""
         with self._database.writing() as session:
             _held(session, run)
             session.get_one(ScheduleRow, run.schedule_id).columns = columns
 
     def try_again(self, run: Run, error: Document) -> None:
-        """Records that a step cannot be done now: it is due again after a pause, which doubles with
+        """Records that a step cannot be done now; it is due again after a pause that doubles with
         each attempt."""
         pause = min(_FIRST_PAUSE_SECONDS * 2.0**run.attempt, _LONGEST_PAUSE_SECONDS)
         self._change(run, error=error, next_step_at=database_clock(pause))
 
     def close(self, run: Run, error: Document | None) -> None:
-        """Ends a run: it has failed because of `error`, or succeeded if that is None."""
+        """Ends a run: as failed because of `error`, or as succeeded if `error` is None."""
         with self._database.writing() as session:
             _end(session, _held(session, run), error)
 
@@ -139,8 +140,8 @@ def active_run(session: Session, schedule: ScheduleRow) -> str | None:
 def add_run(
     session: Session, schedule: ScheduleRow, due_at: datetime, missed: int, status: RunStatus
 ) -> RunRow:
-    """Creates a run, which is due at once unless it is skipped, and forgets all but the newest
-    1,000 runs of the schedule."""
+    """Creates a run, which is due at once unless it is skipped, and deletes ended runs of the
+    schedule that are not among its newest 1,000."""
     is_skipped = status is RunStatus.SKIPPED
     row = RunRow(
         id=new_id("run"),
@@ -177,7 +178,7 @@ def _fire(session: Session, row: ScheduleRow) -> None:
     missed = times.count(row.next_at, due_at)
     row.next_at = times.after(time)
     known = select(RunRow.id).where(RunRow.schedule_id == row.id, RunRow.due_at == due_at)
-    if session.scalar(known) is not None:  # the clock was set back
+    if session.scalar(known) is not None:  # it exists if the clock was set back
         return
     is_busy = active_run(session, row) is not None
     add_run(session, row, due_at, missed, RunStatus.SKIPPED if is_busy else RunStatus.RUNNING)
@@ -204,10 +205,10 @@ def _end(session: Session, row: RunRow, error: Document | None) -> None:
 
 
 def _held(session: Session, run: Run) -> RunRow:
-    """Returns the locked row of a run whose newest step this is.
+    """Locks and returns the database row of a run whose newest step is the caller's.
 
     Raises:
-        LeaseLostError: It is not.
+        LeaseLostError: Another process has begun a newer step, or the run has ended.
     """
     held = select(RunRow).where(_is_held(run)).with_for_update(of=RunRow)
     row = session.scalar(held)

@@ -24,9 +24,9 @@ class ScheduleError(InputError):
 
 @dataclass(frozen=True)
 class Times:
-    """Due times of a schedule, in UTC. In its time zone, daylight saving time counts as in cron.
+    """Due times of a schedule, returned in UTC; daylight saving time is treated as by cron.
 
-    `checked_times` creates instances for expressions that users give.
+    `checked_times` validates expressions of users and creates instances.
     """
 
     cron: str

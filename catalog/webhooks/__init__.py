@@ -1,6 +1,6 @@
-"""Webhooks: which URLs are told of which events, and the outbox of deliveries.
+"""Webhooks (URLs that are notified of events), and the outbox of their deliveries.
 
-An event is written to the outbox in the transaction that makes it true, so none is lost if a
-process dies. A delivery is attempted until it succeeds or is given up. The deliveries of one
-webhook about one job are made in the order of the events.
+An event is written to the outbox in the transaction of the change that it reports, so no event is
+lost if a process dies. A delivery is attempted until it succeeds or is given up. Events about one
+subject, such as a job, are delivered to a webhook in their order.
 """

@@ -12,7 +12,7 @@ from catalog.records import Document, EventType, JobStatus
 
 
 def announce_end(session: Session, row: JobRow) -> None:
-    """Writes the events of a job that has ended; a report that is ready is an event of its own."""
+    """Writes the event that a job has ended, and for a report the event that it is ready."""
     about: Document = {
         "job_id": row.id,
         "kind": row.kind.value,
@@ -20,7 +20,7 @@ def announce_end(session: Session, row: JobRow) -> None:
         "model_id": row.model_id,
         "dataset_id": row.dataset_id,
         "result_id": row.result_id,
-        # Without the message, which may quote cells.
+        # Only the code, because the message may quote cells of the table.
         "error": None if row.error is None else row.error.get("code"),
     }
     announce(session, row.workspace, EventType.JOB_ENDED, row.id, about)
@@ -29,7 +29,7 @@ def announce_end(session: Session, row: JobRow) -> None:
 
 
 def announce_expiry(session: Session, row: KeyRow) -> None:
-    """Writes the event of an API key that expires soon, once for each webhook."""
+    """Writes the event that an API key expires soon, for webhooks that have not received it."""
     assert row.expires_at is not None
     about: Document = {
         "key_id": row.id,
@@ -54,7 +54,7 @@ def announce_run(session: Session, schedule: ScheduleRow, row: RunRow) -> None:
         "dataset_id": row.dataset_id,
         "model_id": row.model_id,
         "sample_id": row.sample_id,
-        # Without the message, which may quote cells; differences name columns and types.
+        # Without the message, which may quote cells; `differences` contains column names and types.
         "error": None if row.error is None else row.error["code"],
         "differences": [] if row.error is None else row.error.get("differences", []),
     }
@@ -69,13 +69,13 @@ def announce(
     about: Document,
     except_for: set[str] | None = None,
 ) -> None:
-    """Writes an event for each webhook of the workspace that wants events of this type.
+    """Writes an event for each webhook of the workspace that is registered for this type.
 
     Args:
         subject: Id of the job, key, schedule or webhook that the event is about; deliveries with
             the same subject are made in order.
-        about: Members of the event, as JSON.
-        except_for: Ids of webhooks that are not told.
+        about: Content of the event, as a JSON object.
+        except_for: Ids of webhooks that do not get the event; None for none.
     """
     webhooks = select(WebhookRow).where(WebhookRow.workspace == workspace)
     for webhook in session.scalars(webhooks).all():
@@ -86,7 +86,7 @@ def announce(
 def delivery_row(
     webhook: WebhookRow, event: EventType, subject: str, about: Document
 ) -> DeliveryRow:
-    """Returns the database row of a delivery that is due at once."""
+    """Returns the database row of a new delivery, which is due at once."""
     return DeliveryRow(
         id=new_id("evt"),
         webhook_id=webhook.id,

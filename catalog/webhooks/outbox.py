@@ -1,7 +1,7 @@
-"""The deliveries of all workspaces that are due.
+"""Due deliveries of webhooks in all workspaces.
 
-A delivery is due at `next_attempt_at`. Taking it moves that time past the end of the attempt, so
-that it is due again if the process dies. Success and giving up set it to None.
+A delivery is due at `next_attempt_at`. Taking it sets this to the end of the attempt's time limit,
+so the delivery is due again if the process dies. When it succeeds or is given up, this is None.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Taken:
 
 
 class Outbox(Records):
-    """Hands out due deliveries and records what became of them; any number of processes may."""
+    """Assigns due deliveries to processes and records their results."""
 
     def take(self, seconds: float, at_once: int, open_attempts: Mapping[str, int]) -> list[Taken]:
-        """Returns due deliveries, of each webhook the oldest, whose attempts begin now.
+        """Returns the oldest due deliveries of each webhook, whose attempts begin now.
 
         Args:
             seconds: Time after which an attempt without a result counts as failed.
@@ -73,8 +73,9 @@ class Outbox(Records):
                 row.delivered_at, row.next_attempt_at = database_clock(), None
 
     def failed(self, delivery_id: str, attempt: int, status_code: int | None, error: str) -> None:
-        """Records a failed attempt: the next one is after a pause that doubles each time, and none
-        after `MOST_ATTEMPTS`, which takes about two days.
+        """Records a failed attempt; the next one follows after a pause that doubles each time.
+
+        After `MOST_ATTEMPTS` attempts, at least 28 hours, the delivery is given up.
 
         Args:
             attempt: Number of the attempt; the result of an earlier one is ignored.
@@ -89,7 +90,7 @@ class Outbox(Records):
             row.next_attempt_at = None if attempt >= MOST_ATTEMPTS else database_clock(pause)
 
     def announce_expiring_keys(self) -> None:
-        """Writes events for the API keys that expire within a week, once for each key."""
+        """Writes an event for each API key that expires within a week, unless it was written."""
         soon = select(KeyRow).where(
             KeyRow.revoked_at.is_(None),
             KeyRow.expires_at > database_clock(),
@@ -100,7 +101,7 @@ class Outbox(Records):
                 announce_expiry(session, row)
 
     def forget(self) -> None:
-        """Deletes deliveries that ended more than 30 days ago."""
+        """Deletes ended deliveries of events that are more than 30 days old."""
         old = DeliveryRow.created_at < database_clock(-_KEPT_SECONDS)
         with self._database.writing() as session:
             session.execute(delete(DeliveryRow).where(old, DeliveryRow.next_attempt_at.is_(None)))
@@ -112,8 +113,8 @@ def _find(session: Session, delivery_id: str) -> DeliveryRow | None:
 
 
 def _due(webhook_id: str) -> Select[DeliveryRow]:
-    """Returns the query for a webhook's due deliveries, of each subject only the first that has not
-    ended; rows that another process is taking are skipped."""
+    """Returns the query for a webhook's due deliveries. Of each subject, only the first unended
+    delivery is included. Rows that another process has locked are skipped."""
     earlier = aliased(DeliveryRow)
     is_behind = exists().where(
         earlier.webhook_id == DeliveryRow.webhook_id,

@@ -1,4 +1,4 @@
-"""The webhooks of a workspace and the log of their deliveries."""
+"""Webhooks of a workspace and the log of their deliveries."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ class Webhooks(RegisteredRecords[WebhookRow, Webhook]):
             return written(session, row, Delivery)
 
     def retry(self, webhook_id: str, delivery_id: str) -> Delivery:
-        """Queues a delivery again, whatever became of it, and returns it.
+        """Queues a delivery again, whatever its result, and returns it.
 
         Raises:
-            NotFoundError: The workspace has no such webhook, or it no such delivery.
+            NotFoundError: The workspace has no such webhook, or the webhook no such delivery.
         """
         with self._database.writing() as session:
             self._find(session, webhook_id)

@@ -1,6 +1,6 @@
 """A Celery process that runs jobs, one at a time, in one slot of the worker.
 
-Only the worker group starts it, by `python -m worker.processes.app --parent PID`.
+The worker group starts it by `python -m worker.processes.app --parent PID`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def make_worker_app(
 
 
 def open_catalog(settings: WorkerSettings) -> Catalog:
-    """Opens the database that the worker's settings name."""
+    """Opens the database at the URL in the worker's settings."""
     return Catalog(
         settings.catalog.database_url,
         attempts_limit=settings.catalog.attempts_limit,
@@ -94,7 +94,7 @@ def serve(settings: WorkerSettings) -> int:
 
 
 def _keep_our_logs(**_: Any) -> None:
-    """Prevents Celery from configuring logging, which it skips if its signal has a receiver."""
+    """Does nothing; as a receiver of Celery's signal, it keeps Celery from configuring logging."""
 
 
 def main() -> int:

@@ -36,8 +36,7 @@ from worker.work.messages import SERVER_AWAY, LastMessage, TryAgain, finite
 _log = structlog.get_logger(__name__)
 
 _AWAY = (UnavailableError, SQLAlchemyError)
-"""Errors that mean that the database or the store is unavailable; the attempt is repeated without
-counting."""
+"""Errors of an unavailable database or store; the attempt is repeated and does not count."""
 
 _PASSING = (CorruptedError, MemoryError, OSError)
 """Errors of the machine or of a transfer, which may not occur in another attempt."""
@@ -50,7 +49,7 @@ def do_job(pipe: Connection, job_id: str, attempt: int, owner: str) -> None:
 
     Args:
         pipe: Pipe to the supervisor.
-        owner: Name of the worker that owns the job's lease. If the lease was lost, nothing is done.
+        owner: Name of the worker that owns the job's lease; if it lost the lease, nothing is done.
     """
     _show(f"gcvae-job {job_id} --attempt {attempt}")
     step_back_as_before()
@@ -122,7 +121,8 @@ def _server_away(error: Exception) -> TryAgain:
 
 
 def _smaller_batch_or_failure(attempt: Attempt, error: GpuMemoryError) -> LastMessage:
-    """Returns a request for another attempt with half the batch size, or else a failure."""
+    """Returns a request for another attempt with half the batch size, or a failure if that was
+    tried already or the batch has only one row."""
     if not attempt.job.smaller_batch and error.batch_size > 1:
         _log.warning("the GPU's memory is too small, the next attempt takes half the batch")
         return TryAgain(Failed(_GPU_MEMORY, str(error)), smaller_batch=True)
@@ -148,5 +148,5 @@ def _final_outcome(error: Exception) -> Outcome:
 
 
 def _show(command: str) -> None:
-    """Sets the command that `ps` shows, padded with blanks over the previous one."""
+    """Sets the command that `ps` shows, padded with blanks to overwrite the previous one."""
     setproctitle(command.ljust(sum(len(os.fsencode(word)) + 1 for word in sys.orig_argv)))

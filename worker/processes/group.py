@@ -3,7 +3,7 @@ one running job).
 
     worker group ── Celery process of each slot ── fork server ── gcvae-job
 
-A thread of the Celery process supervises the job. Each process ends with the one on its left.
+A thread of the Celery process supervises the job. Each process ends when the one to its left does.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def run_worker(settings: WorkerSettings) -> int:
 
 
 class WorkerGroup:
-    """Runs a Celery process for each slot, and the reconciler."""
+    """Runs the reconciler, and a Celery process for each slot."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         self._settings = settings
@@ -156,9 +156,9 @@ class SlotProcess:
             self._celery.terminate()
 
     def stop(self) -> None:
-        """Waits until the Celery process has ended, and kills what it has left in its session.
+        """Waits until the Celery process has ended, and kills the other processes of its session.
 
-        A job's process is in a separate session, and ends with its parent.
+        A job's process is in another session, and ends with its parent.
         """
         if self._celery is not None:
             self._celery.wait()
@@ -168,7 +168,7 @@ class SlotProcess:
     def _start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "worker.processes.app", "--parent", str(os.getpid())]
         environment = self._settings.child_environment() | self._slot.variables
-        environment.pop("GCVAE_QUEUES_FILE", None)  # a slot serves some of the queues
+        environment.pop("GCVAE_QUEUES_FILE", None)  # the slot's GCVAE_QUEUES replaces it
         _log.info("slot starts", queues=self._slot.queues, gpu=self._slot.gpu)
         # In a separate session, a terminal's Ctrl-C reaches only the group, which then stops
         # its processes in order.

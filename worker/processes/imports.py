@@ -13,8 +13,7 @@ _IMPORTED_LATE = (
     "sklearn.ensemble",
     "gcvae.linked.database_synthesizer",
 )
-"""Modules that would otherwise be imported during the work: torch's compiler, statistics,
-databases."""
+"""Modules that jobs would otherwise import during their work, such as torch's compiler."""
 
 for _name in (*_LIBRARY, "worker.processes.child", *(f"worker.work.{kind}" for kind in JobKind)):
     import_module(_name)

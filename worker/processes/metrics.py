@@ -1,7 +1,7 @@
 """Prometheus metrics of one worker group, served on a separate port.
 
-They describe only the worker's loop. Outcomes of jobs are counted in the database and reported by
-the API, because counts of a killed worker would be lost.
+They describe only the loop of the worker group. Outcomes of jobs are counted in the database and
+reported by the API, because counts in a killed process would be lost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _log = structlog.get_logger(__name__)
 
 
 class WorkerMetrics:
-    """Prometheus metrics of the rounds of the worker's loop and the starts of processes."""
+    """Prometheus metrics: rounds of the worker group's loop, and starts of Celery processes."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

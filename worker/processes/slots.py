@@ -21,7 +21,7 @@ _COUNT_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Slot:
-    """Room for one running job on a device.
+    """Capacity of a worker for one running job, on a GPU or the CPU.
 
     Attributes:
         queues: Queues from which the slot takes jobs.
@@ -70,7 +70,7 @@ def find_gpus() -> list[str]:
 
 
 def _has_driver() -> bool:
-    """Returns whether the GPU's driver is installed; torch would take seconds to tell."""
+    """Returns whether the GPU's driver is installed, without the slow import of torch."""
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -51,8 +51,8 @@ def run_jobs(
 ) -> None:
     """Takes and runs jobs of the queues in `settings`, until none is available.
 
-    A message to a worker is only a request to look for work. Because the worker continues until
-    nothing waits, jobs that waited for their workspace's limit need no message.
+    A message to a worker is only a request to look for jobs. Because the worker continues until no
+    job is available, jobs that had to wait for the limit of their workspace need no message.
 
     Args:
         shutdown: Once set, the running job is given back at once, and no other begins.
@@ -186,7 +186,7 @@ class Supervisor:
             _log.warning("the job's process does not end and is killed")
 
     def _take_progress(self) -> Document | None:
-        """Returns the newest progress and forgets it; None if there is no new progress."""
+        """Returns the progress received since the last call; None if there is none."""
         progress, self._progress = self._progress, None
         return progress
 
@@ -194,7 +194,7 @@ class Supervisor:
         try:
             answer = self._catalog.leases.heartbeat(self._claim, self._take_progress())
         except SQLAlchemyError as error:
-            # The database may be back before the lease expires; no one else owns the job yet.
+            # The lease is valid until `_alive_until`, and the database may respond again by then.
             _log.warning("no heartbeat: the database does not answer", error=str(error))
             self._lost = time.monotonic() >= self._alive_until
             return
@@ -207,7 +207,10 @@ class Supervisor:
             child.terminate()
 
     def _insist(self, write: Callable[[], T]) -> T:
-        """Calls `write` until the database is available; nobody else can take the job."""
+        """Calls `write`, again and again while the database is unavailable, and returns its result.
+
+        Without the database, no other worker can take the job.
+        """
         while True:
             try:
                 return write()
@@ -222,7 +225,7 @@ class Supervisor:
         leases, last = self._catalog.leases, self._last
         if self._lost:
             raise LeaseLostError(self._claim.job_id, self._claim.attempt)
-        # A signal for a shutdown may have stopped a job that is not to be cancelled.
+        # SIGTERM at a shutdown also makes a job end as `Cancelled`, though nobody cancelled it.
         was_stopped = isinstance(last, Cancelled) and not self._cancelled
         if last is not None and not isinstance(last, TryAgain) and not was_stopped:
             _log.info("attempt ends", outcome=type(last).__name__)
@@ -248,7 +251,7 @@ class Supervisor:
         return failed.code
 
     def _leave_no_bytes(self) -> None:
-        """Marks the bytes that this attempt stored for deletion, unless they may be needed."""
+        """Marks for deletion the bytes that this attempt has stored, unless they may be needed."""
         claim, job = self._claim, None
         with suppress(NotFoundError):
             job = self._catalog.workspace(claim.job.workspace).jobs.get(claim.job_id)

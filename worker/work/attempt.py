@@ -46,7 +46,7 @@ class Attempt:
     _fraction: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
-        """Starts the reported fraction where the job's previous attempt ended."""
+        """Lets the reported fraction begin at the one that the previous attempt reached."""
         self._begun_at = min(self.claim.job.progress.get("fraction") or 0.0, _WORK)
 
     @property
@@ -100,7 +100,7 @@ class Attempt:
         return self.store.publish(output_prefix(self.job, claim.attempt) + file.name, file)
 
     def prepare(self) -> None:
-        """Reports that the work begins, and sets torch's number of threads."""
+        """Reports that the work begins, and sets torch's number of threads for this process."""
         import torch
 
         self.report("preparing", 0.0)

@@ -1,5 +1,4 @@
-"""Checkpoints of a training job: the bytes are in the store, and the job's record names the
-newest."""
+"""Checkpoints of a training job: bytes in the store, and the newest key in the job's record."""
 
 from __future__ import annotations
 
@@ -23,8 +22,8 @@ class JobCheckpoints:
     """Training checkpoints of one attempt; implements the library's `CheckpointStore`.
 
     Attributes:
-        interval_seconds: Time from one checkpoint to the next; shorter before the first of the
-            attempt.
+        interval_seconds: Time from one checkpoint to the next; shorter until the attempt has saved
+            its first one.
     """
 
     def __init__(self, catalog: Catalog, store: Store, claim: Claim, settings: JobSettings) -> None:

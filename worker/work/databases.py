@@ -1,4 +1,4 @@
-"""Jobs of databases: training, samples, scores, imputations and reports of all their tables."""
+"""Jobs on databases: training, samples, scores, imputations and reports of all their tables."""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ def _publish_tables(
 
 
 def score_database(attempt: Attempt, spec: ScoreSpec) -> Produced:
-    """Scores each household of a database (a row without a parent, with all rows below it) and
-    publishes a table with a line for each.
+    """Scores each household of a database (a row without a parent, with all rows that refer to it)
+    and publishes a table with a line for each household.
     """
     import pandas as pd
 
@@ -230,7 +230,7 @@ def _reporting(attempt: Attempt, dataset: Dataset) -> Callable[[str, float], Non
     begun_at = time.monotonic()
 
     def report(name: str, fraction: float) -> None:
-        # The name may be "TABLE by …": a part of the table that is learned with it.
+        # The name may be "TABLE by KEY": a table of entities that was split off from TABLE.
         table = name if name in sizes else name.partition(" by ")[0]
         done[table] = max(done.get(table, 0.0), min(fraction, 1.0))
         whole = sum(sizes[t] * f for t, f in done.items()) / max(sum(sizes.values()), 1)

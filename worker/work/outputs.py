@@ -46,7 +46,7 @@ def reporting(
 
 
 def fraction_of_rows(rows: int) -> Callable[[int], float]:
-    """Returns a function that divides a number of finished rows by `rows` (1 for none)."""
+    """Returns a function that maps a number of finished rows to their fraction of `rows`."""
     return lambda done: done / rows if rows else 1.0
 
 
@@ -57,8 +57,8 @@ def fraction_of_table(
 
     Args:
         table: Table that is read.
-        among: Row numbers of the rows that are used; None for all, whose number is estimated from
-            the part of the file that has been read.
+        among: Row numbers of the rows that are used; None for all rows, whose number is estimated
+            from the part of the file that has been read.
         lines_per_row: Number of written lines for each row of the table.
     """
     if among is not None:
@@ -101,7 +101,7 @@ def publish(
 def publish_report(
     attempt: Attempt, document: dict[str, Any], *, rows: int, summary: dict[str, Any]
 ) -> Produced:
-    """Stores a report as the job's result, in JSON; raises as `publish`."""
+    """Stores a report as the job's result, a JSON file; parameters and errors as for `publish`."""
     content = json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
     file = written(attempt, "report.json", [content])
     return publish(attempt, file, media_type="application/json", rows=rows, summary=summary)

@@ -54,7 +54,7 @@ def report(attempt: Attempt) -> Produced:
 
 
 def next_report(trained: TrainSpec, dataset: Dataset) -> Document | None:
-    """Returns the report job to queue after a training; None without rows set aside for it."""
+    """Returns the report job to queue after a training; None if training set no rows aside."""
     if not trained.holds_back:
         return None
     spec = ReportSpec(dataset.id, trained.training["seed"])

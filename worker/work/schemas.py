@@ -1,10 +1,10 @@
 """The schema with which a model is trained.
 
-A dataset's schema is inferred from all rows when it is uploaded, and shown to its user, who agrees
-to kinds and formats. The dataset's record shows which limits the user specified and which were
-inferred; training infers the latter again, rounded. If rows are set aside for a report, inferred
-values (levels, limits, decimals, steps, rules) may come from these rows, so they are inferred again
-from the remaining ones. What the user specified is kept.
+A dataset's schema is inferred from all rows when the table is uploaded, and shown to the user, who
+can correct it. What the user specifies (`given_schema` in the dataset's record) is kept. Training
+infers the other limits again, rounded. If rows are set aside for a report, inferred values (levels,
+limits, decimals, steps, rules) may come from these rows, so training infers them again from the
+remaining rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def schema_as_said(dataset: Dataset) -> Document:
         {
             member: value
             for member, value in column.items()
-            # Limits and names of categories are values of cells.
+            # Limits and levels of categorical columns are values of cells.
             if not (member in _LIMITS or (member == "levels" and column["kind"] == "categorical"))
             or given.get(column["name"], {}).get(member) is not None
         }
@@ -39,7 +39,7 @@ def schema_as_said(dataset: Dataset) -> Document:
 
 
 def schema_without_values(dataset: Dataset) -> Document:
-    """Returns a dataset's schema with only what users gave, and kinds and formats."""
+    """Returns a dataset's schema with only the kinds, the formats, and what the user specified."""
     given = {column["name"]: column for column in dataset.given_schema.get("columns") or ()}
     columns = [
         _without_values(column) | _said(given.get(column["name"], {}))
@@ -53,7 +53,7 @@ def schema_without_values(dataset: Dataset) -> Document:
 
 
 def _without_values(column: Document) -> Document:
-    """Returns a column's name, kind, formats, and levels that cannot be inferred."""
+    """Returns a column's schema with its name, kind, formats and non-inferable levels only."""
     left = {member: column[member] for member in _AGREED if member in column}
     missing = column.get("missing", {})
     open_missing = {name: missing[name] for name in ("markers", "is_value") if name in missing}
@@ -65,7 +65,10 @@ def _without_values(column: Document) -> Document:
 
 
 def _levels_are_agreed(column: Document) -> bool:
-    """Returns whether a column's levels are words for true and false, or an order of texts."""
+    """Returns whether a column's levels are words for true and false, or ordered strings.
+
+    A user has to confirm such levels, because cells do not determine them.
+    """
     if column.get("drop") or not column.get("levels"):
         return False
     outcomes = next(kind.outcomes for kind in ColumnKind if kind == column["kind"])

@@ -34,7 +34,7 @@ def score(attempt: Attempt) -> Produced:
     blocks = scorer.blocks(table, options, among)
     heading = {"model_id": attempt.job.model_id} | scorer.heading(options)
     totals = new_totals(scorer.scoring)
-    # The end of the file contains the totals of all rows; with shards, joining writes it.
+    # The end of the file contains the totals of all rows; for shards, `join` writes it.
     of_file = WHOLE if among is None else replace(shard.of_file, is_last=False)
     blocks = reporting(attempt, "scoring", blocks, fraction_of_table(table, among))
     chunks = stream_scores(blocks, spec.format, heading, totals, of_file)

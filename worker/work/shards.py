@@ -44,7 +44,8 @@ class Shard(Generic[SpecT]):
 
     @property
     def of_file(self) -> FileShard:
-        """Whether the result of this shard begins, and whether it ends, the job's file."""
+        """Position of this shard's result in the job's file: whether it is the first or the last
+        part."""
         if self.place is None:
             return WHOLE
         return FileShard(self.is_first, self.place.number == self.place.shards - 1)

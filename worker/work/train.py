@@ -52,7 +52,11 @@ def train(attempt: Attempt) -> Trained:
 
 
 def _require_device(device: str) -> None:
-    """Checks that this worker has the requested device, which the service cannot know."""
+    """Checks that this worker has the requested device; the service does not know its devices.
+
+    Raises:
+        SettingError: The device is `cuda`, and there is no GPU.
+    """
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():

@@ -1,4 +1,4 @@
-"""All tables; no release came before this revision."""
+"""Creates all tables; this is the first revision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules and their runs."""
+"""Creates the tables of schedules and their runs."""
 
 from __future__ import annotations
 
