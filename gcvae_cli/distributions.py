@@ -1,4 +1,4 @@
-"""Command classes that report if the client or the server, which are optional, is not installed."""
+"""Command classes that report a missing optional package: the Python client or the server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class _Needing:
     """Base class of commands and groups that need optional packages.
 
     Attributes:
-        needed: Folders of the clone with these packages.
+        needed: Folders of these packages in a clone of gcvae, as arguments of `pip install`.
     """
 
     needed: str

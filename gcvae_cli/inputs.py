@@ -35,9 +35,9 @@ def existing_file(path: Path | None) -> Path | None:
 
 
 def _meant(path: Path) -> str:
-    """Returns a suggestion for the error: the file in the folder with the most similar name.
+    """Returns a suggestion for an error message: the existing file with the most similar name.
 
-    Extensions are not compared. Empty if no name is similar.
+    Extensions are not compared. The suggestion is empty if no name is similar.
     """
     files = islice((found for found in path.parent.iterdir() if found.is_file()), _MOST_COMPARED)
     ranked = sorted(files, key=lambda found: found.suffix == path.suffix)  # the last one is kept

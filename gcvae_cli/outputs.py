@@ -1,4 +1,4 @@
-"""Writes output files, so that they are complete or absent, in the format of their extension."""
+"""Writes output files atomically, and determines their format by their extension."""
 
 from __future__ import annotations
 

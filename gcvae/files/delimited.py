@@ -38,10 +38,10 @@ def delimited_header(names: Iterable[Any], separator: str) -> bytes:
 
 
 def delimited_rows(columns: Sequence[Any], separator: str) -> bytes:
-    """Returns rows as delimited text, without a header, from an Arrow array of strings without
-    nulls for each column, which may be dictionary-encoded.
+    """Returns rows as delimited text, without a header.
 
-    If there is only one column, empty cells are quoted, because readers skip blank lines.
+    `columns` are Arrow arrays of strings without nulls, possibly dictionary-encoded. If there is
+    only one column, empty cells are quoted, because readers skip blank lines.
     """
     pattern = f'["\r\n{separator}]' + ("|^$" if len(columns) == 1 else "")
     *cells, last = (_quoted(column, pattern) for column in columns)
@@ -56,7 +56,7 @@ def delimited_rows(columns: Sequence[Any], separator: str) -> bytes:
 
 
 def _quoted(cells: Any, pattern: str) -> Any:
-    """Returns the cells as strings, those that match the pattern in quotes."""
+    """Returns the cells as strings, with quotes around cells that match the pattern."""
     if pa.types.is_dictionary(cells.type):
         return _quoted(cells.dictionary, pattern).take(cells.indices)
     special = pc.match_substring_regex(cells, pattern)
@@ -77,8 +77,8 @@ def has_texts(column: Column) -> bool:
 
 
 def without_formulas(cells: Any) -> Any:
-    """Returns a dictionary-encoded Arrow array of strings with an apostrophe put before each that a
-    spreadsheet would evaluate as a formula.
+    """Returns a dictionary-encoded Arrow array of strings with an apostrophe put before each string
+    that a spreadsheet would evaluate as a formula.
 
     Formulas are strings that begin with =, +, -, @, a tab or a carriage return and are not plain
     numbers. Source: OWASP, CSV injection.

@@ -32,8 +32,8 @@ _NANOSECOND_YEARS = 1678, 2261
 
 
 def frame_types(series: pd.Series[Any], column: Column) -> tuple[str | None, str | None]:
-    """Returns (name of the dtype, name of the Parquet type) that a schema has to store for a user's
-    column in memory; either is None if it follows from the column's kind."""
+    """Returns (name of the dtype, name of the Parquet type) that a schema has to store for a column
+    of a user's data frame; either is None if it follows from the column's kind."""
     name = _name_of(series)
     if name is None or name == own_dtype(column):
         return None, None
@@ -74,8 +74,8 @@ def as_in(series: pd.Series[Any], own: pd.Series[Any], column: Column) -> pd.Ser
 
 
 def with_dtype(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Converts values of one column to the dtype that the schema names; without one, they are
-    unchanged.
+    """Converts values of one column to the dtype that the schema names; values are unchanged if it
+    names none.
 
     Raises:
         TableError: A value does not fit the dtype.

@@ -40,8 +40,9 @@ def separator_line(data: bytes) -> tuple[str, int] | None:
 
 
 def read_names(record: bytes, separator: str, line: int, offset: int) -> list[str]:
-    """Returns the column names in a header line, which begins at a line counted from 1, after
-    `offset` bytes, and may span several lines of the file.
+    """Returns the column names in a header, which may span several lines of the file.
+
+    The header begins at the line `line`, counted from 1, after `offset` bytes of the file.
 
     Raises:
         TableError: The header is not UTF-8, or a name is too long.
@@ -84,8 +85,8 @@ def is_unnamed(name: str) -> bool:
 
 
 def _with_names(names: list[str]) -> list[str]:
-    """Replaces missing names, as of indexes that pandas wrote and of trailing commas, by `Unnamed:
-    0` and the like; if no column has a name, none."""
+    """Replaces empty names, as of an index that pandas wrote or after a trailing comma, by
+    `Unnamed: 0` and the like; if all names are empty, they are not changed."""
     if not any(name.strip() for name in names):
         return names
     given, taken = [], set(names)

@@ -55,7 +55,7 @@ def refuse_office_file(names: Collection[str], start: bytes = b"") -> None:
     workbook nor another office document.
 
     Raises:
-        TableError: It is one; the error explains how to get a CSV file from it.
+        TableError: It is such a document; the error explains how to get a CSV file from it.
     """
     what = ""
     if "[Content_Types].xml" in names or b"[Content_Types].xml" in start[:64]:

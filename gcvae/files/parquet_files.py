@@ -46,10 +46,11 @@ def read_parquet(source: BinaryIO, dropped: Collection[str] = ()) -> pd.DataFram
 def parquet_chunks(
     source: BinaryIO, rows: int, first_row: int = 0, dropped: Collection[str] = ()
 ) -> Iterator[tuple[pd.DataFrame, float]]:
-    """Yields (chunk of at most `rows` rows of an opened Parquet file from the row with index
-    `first_row` on, share of the file's rows up to the end of the chunk).
+    """Yields (chunk, share of the file's rows up to the end of the chunk) for an opened Parquet
+    file, in chunks of at most `rows` rows.
 
-    Columns among `dropped` are left out if their type is not supported.
+    The first chunk begins at the row with index `first_row`. Columns among `dropped` are left out
+    if their type is not supported.
 
     Raises:
         TableError: The file is not a Parquet file, or a column has an unsupported type.
@@ -121,7 +122,7 @@ def parquet_bytes(tables: Iterable[pa.Table]) -> Iterator[bytes]:
 
 
 class _Sink(io.RawIOBase):
-    """Append-only file whose content is handed over and removed by `take`."""
+    """Append-only file in memory; `take` returns and removes its content."""
 
     def __init__(self) -> None:
         self._written: list[bytes] = []
@@ -229,11 +230,8 @@ def _frame(table: Any) -> pd.DataFrame:
 
 
 def is_as_read(series: pd.Series[Any], type_: str) -> bool:
-    """Returns whether a column in memory has the dtype that reading a Parquet column of this type
-    gives.
-
-    If it is not, the user has changed the column since reading it.
-    """
+    """Returns whether a column in memory has the kind of dtype that reading a Parquet column of
+    this type gives; otherwise the user has changed the column since reading it."""
     as_read = arrow_series(arrow_cells(pa.chunked_array([[]], parquet_type(type_)), ""), "")
     own, other = (dtype.kind.replace("u", "i") for dtype in (series.dtype, as_read.dtype))
     return own == other

@@ -121,7 +121,7 @@ def _edge_quotes(data: bytes, separator: str) -> npt.NDArray[np.int64] | None:
 
 def refuse_stray_quotes(rest: bytes, separator: str, line: int) -> None:
     """Checks that no text follows the closing quote of a cell in `rest`, the bytes after the last
-    complete record (row). They begin at a line of the file, counted from 1.
+    complete record (row), which begin at the line `line` of the file, counted from 1.
 
     Readers of CSV disagree on the meaning of `"x"y`: `xy`, `x` or `"x"y`.
 
@@ -145,7 +145,7 @@ def n_line_ends(data: bytes) -> int:
 
 def record_lines(data: bytes, separator: str, line: int, rows: int) -> LineNumbers:
     """Returns the line of the file at which each of `rows` complete records (rows) of CSV data
-    begins; the data begins at a line counted from 1."""
+    begins; the data begins at the line `line`, counted from 1."""
     if rows == n_line_ends(data.rstrip(b"\r\n")) + 1:
         return LineNumbers(np.arange(line, line + rows))
     records = _grammar(separator).record.finditer(data)

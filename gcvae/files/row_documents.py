@@ -53,8 +53,8 @@ def row_to_frame(row: Mapping[str, Cell], schema: TableSchema) -> pd.DataFrame:
 
 
 def numbered(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns a copy of the frame about which errors name a row by its index from 0 instead of a
-    line; `pointing` replaces the index by a JSON pointer."""
+    """Returns a shallow copy of a frame for which errors give the index of a row, from 0, instead
+    of a line; `pointing` replaces the index by a JSON pointer."""
     rows = frame.copy(deep=False)
     rows.attrs = {"lines": range(len(rows))}
     return rows

@@ -37,7 +37,7 @@ class SourceColumns:
     Attributes:
         names: Names of the columns; those of a frame may be of any type.
         n_rows: Number of rows.
-        read: Function that returns the column with this name; of a file, all rows.
+        read: Function that returns the column with a given name; for a file, with all its rows.
         types: Function that returns (dtype in data frames, type in Parquet files) that the schema
             has to store for a column so that generated rows get the same types; either is None if
             it follows from the column's kind.
@@ -98,8 +98,9 @@ def frame_columns(frame: pd.DataFrame) -> SourceColumns:
 
 
 def _types_in_frame(frame: pd.DataFrame, column: Column) -> tuple[str | None, str | None]:
-    """Returns the types of a column of a frame: none of unchanged string cells of a text file, and
-    only that in Parquet files of a column that was read from one."""
+    """Returns the types of a column of a frame that a schema has to store (`SourceColumns.types`):
+    none for strings read from a text file, and only the Parquet type for unchanged columns that
+    were read from a Parquet file."""
     series = frame[column.name]
     if frame.attrs.get("lines") is not None and series.dtype == object and is_text(series):
         return None, None
@@ -111,7 +112,7 @@ def _types_in_frame(frame: pd.DataFrame, column: Column) -> tuple[str | None, st
 
 @contextmanager
 def source_columns(rows: Rows, report: Report = report_to_nobody) -> Iterator[SourceColumns]:
-    """Context manager that returns the columns of a table in memory or in a file; temporary files
+    """Context manager that yields the columns of a table in memory or in a file; temporary files
     are deleted afterwards.
 
     Args:

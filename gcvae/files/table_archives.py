@@ -1,6 +1,6 @@
-"""ZIP files of tables: each file in it is a table, whose name is the file's without extension.
+"""ZIP files of tables: each file in one is a table, named after the file without its extension.
 
-Files are never unpacked to a path that the archive names. Archives written by this module are not
+Files are never unpacked to paths that an archive specifies. Archives written by this module are not
 compressed, so that each table is a contiguous range of bytes.
 """
 
@@ -69,7 +69,7 @@ def table_of_file(filename: str) -> str | None:
 
 @contextmanager
 def opened_archive(file: BinaryIO) -> Iterator[tuple[ZipFile, dict[str, ZipInfo]]]:
-    """Context manager that returns (the ZIP file, its files by name of their table).
+    """Context manager that yields (the ZIP file, its files by name of their table).
 
     Raises:
         TableError: The archive is damaged or contains no table; or a file in it is not a table,
@@ -142,7 +142,7 @@ def files_by_table(names: Iterable[str]) -> dict[str, str]:
     problems = []
     for name in names:
         table = table_of_file(PurePosixPath(name).name)
-        # As file systems and databases that ignore case compare names.
+        # Case is ignored, as some file systems and databases do.
         same = normalize("NFC", table or "").casefold()
         if table is None:
             problems.append(Problem(f"{name} is not a table", expected=f"files in {_LISTED}"))
@@ -223,7 +223,7 @@ def _damage_as_error(name: str | None = None) -> Iterator[None]:
 
 
 class _ChecksumFile(io.RawIOBase):
-    """Append-only file that computes the checksum of what is written."""
+    """Append-only file that computes the checksum of the written bytes."""
 
     def __init__(self, sink: IO[bytes]) -> None:
         self._sink = sink

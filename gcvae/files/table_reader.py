@@ -126,7 +126,7 @@ class TableReader:
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
-        """Context manager that returns the file, opened and at its beginning.
+        """Context manager that yields the file, opened and at its beginning.
 
         Raises:
             TableError: The file cannot be opened.
@@ -275,8 +275,8 @@ def parsed_chunks(
 def _with_blank_columns(rows: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     """Adds modelled columns that a table in memory does not contain, as missing cells.
 
-    A column without any value counts as absent if its dtype says nothing about its content: object,
-    or float in a table of text.
+    A column without any value counts as absent if its dtype does not show the type of its cells:
+    object, or float in a table of strings.
     """
     modelled = [column.name for column in schema if column.is_modelled and column.name in rows]
     open_ = [name for name in modelled if rows[name].dtype in (object, float)]

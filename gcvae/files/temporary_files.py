@@ -28,7 +28,7 @@ def temporary_files(prefix: str = "gcvae-table-") -> Iterator[Path]:
     the folder that a running process keeps locked.
     """
     _remove_abandoned(prefix)
-    # Does not match the search for abandoned folders until it is locked.
+    # With the prefix new-, `_remove_abandoned` does not find the folder before it is locked.
     new = Path(tempfile.mkdtemp(prefix=f"new-{prefix}"))
     with (new / _LOCK).open("w") as lock:
         _try_lock(lock)

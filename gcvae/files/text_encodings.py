@@ -141,8 +141,8 @@ class DecodedFile:
 
 
 def refuse_encoding(data: bytes, line: int, offset: int) -> None:
-    """Checks that a part of a file is valid UTF-8. It begins after `offset` bytes of the file, at a
-    line counted from 1.
+    """Checks that a part of a file is valid UTF-8. The part begins after `offset` bytes of the
+    file, at the line `line`, counted from 1.
 
     Raises:
         TableError: The data is not valid UTF-8; the error names the first invalid byte.

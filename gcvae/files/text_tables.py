@@ -162,7 +162,7 @@ def text_rows(
             yield rows
         if text.is_at_end:
             break
-        held += text.more(max(window_bytes, len(held)))  # doubled: long cells are scanned rarely
+        held += text.more(max(window_bytes, len(held)))  # doubling avoids rescans of long cells
     text.refuse_open_quote(held)
     if not text.n_rows:
         empty = Problem("the table has a header but no rows", expected="at least one row")
@@ -203,7 +203,7 @@ class _TextFile:
         return data
 
     def pass_over(self, data: bytes) -> None:
-        """Moves the position to the end of `data`, which begins at it."""
+        """Moves the position to the end of `data`, which begins at the position."""
         self.line += n_line_ends(data)
         self._offset += len(data)
 
@@ -213,7 +213,8 @@ class _TextFile:
         self.n_rows += 0 if rows is None else len(rows)
         if self._check is None:
             return
-        # An incomplete row has a cell of at least its share of the bytes, in any script.
+        # At least one cell of an incomplete row has the mean number of bytes per column, and
+        # a character has at most four bytes.
         begun = len(held) // (_MOST_BYTES_OF_ONE * len(self.names))
         longest = (0, 0) if rows is None else rows.longest()
         most, line = max(longest, (begun, self.line))
@@ -349,8 +350,8 @@ def _refuse_no_text(data: bytes) -> None:
 
 
 def _refuse_binary(data: bytes, line: int) -> None:
-    """Raises a TableError if a part of a text file, which begins at a line counted from 1, contains
-    a NUL byte."""
+    """Raises a TableError if a part of a text file, which begins at the line `line`, counted from
+    1, contains a NUL byte."""
     nul = data.find(b"\0")
     if nul < 0:
         return

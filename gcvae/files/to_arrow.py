@@ -56,8 +56,8 @@ def arrow_table(frame: pd.DataFrame, schema: TableSchema, like: Any = None) -> A
 
 
 def written_type(column: Column, series: pd.Series[Any]) -> Any:
-    """Returns the Arrow type in which a column is written: that of the schema, or else that of its
-    values.
+    """Returns the Arrow type in which a column is written: the type in the schema, or else the type
+    of its values.
 
     The type does not depend on which cells of a chunk are missing. Synthetic keys that are strings
     are written as strings, whatever the type of the original identifiers.
@@ -114,8 +114,8 @@ def _converted(series: pd.Series[Any], column: Column, kind: Any) -> Any:
 
 
 def _with_marker(cells: Any, column: Column, kind: Any) -> Any:
-    """Returns date cells in which missing cells are filled with the column's marker, if missing is
-    meaningful and the marker is a date such as 9999-12-31."""
+    """Returns cells of dates in which missing cells have the column's marker of missing values, if
+    their absence has a meaning and the marker is a date such as 9999-12-31."""
     if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
         return cells
     marker = column.missing.markers[:1] if column.missing.is_value else ()
@@ -183,7 +183,8 @@ def _of_counts(series: pd.Series[Any], kind: Any) -> Any:
 
 
 def _of_decimals(series: pd.Series[Any], kind: Any) -> Any:
-    numbers = _of_numbers(series, None)  # as text: a rescaled int64 needs 19 digits
+    # Integers are cast through text, because Arrow's cast would require a precision of 19 digits.
+    numbers = _of_numbers(series, None)
     return (numbers.cast(pa.string()) if pa.types.is_integer(numbers.type) else numbers).cast(kind)
 
 

@@ -126,8 +126,8 @@ TypedTable = pd.DataFrame | TypedFiles
 
 
 def with_cells(table: TypedTable, columns: Mapping[str, pd.Series[Any]]) -> TypedTable:
-    """Returns a table in which the columns in `columns` have new cells of the same types, by name;
-    the original is not changed."""
+    """Returns a table in which the cells of some columns are replaced by `columns`, cells of the
+    same types by column name; the original table is not changed."""
     if isinstance(table, pd.DataFrame):
         changed = table.copy(deep=False)
         for name, series in columns.items():
@@ -189,7 +189,7 @@ def row_chunks(table: TypedTable, names: Sequence[str] | None = None) -> Iterato
 def typed_columns(
     source: SourceColumns, schema: TableSchema, report: Report = report_to_nobody
 ) -> Iterator[TypedTable]:
-    """Context manager that returns a table with its cells parsed to the schema's types; `report`
+    """Context manager that yields a table with its cells parsed to the schema's types; `report`
     receives the share of columns that have been parsed.
 
     Raises:
@@ -206,7 +206,7 @@ def typed_columns(
 
 @contextmanager
 def growing_columns(source: SourceColumns) -> Iterator[GrowingColumns]:
-    """Context manager that returns an empty table to which parsed columns can be added; its files
+    """Context manager that yields an empty table to which parsed columns can be added; its files
     are deleted afterwards."""
     if source.frame is not None:
         yield GrowingColumns(source, None)
@@ -219,8 +219,8 @@ class GrowingColumns:
     """Builds a parsed table column by column, so that memory holds one column at a time."""
 
     def __init__(self, source: SourceColumns, folder: Path | None) -> None:
-        """Starts without columns; the folder of the files is None if the table is in memory, and is
-        then parsed in `table`."""
+        """Starts without columns. `folder` is the folder of the files; None if the source is in
+        memory, in which case `table` parses it."""
         self._source, self._folder = source, folder
         self._columns: dict[str, StoredColumn] = {}
         self._problems: list[Problem] = []
@@ -271,7 +271,7 @@ class KnownCells:
 
     Attributes:
         cells: All cells.
-        missing: Mask of those of the U distinct cells that mean "missing". Shape: (U,).
+        missing: Mask of the U distinct cells, True for those that mean "missing". Shape: (U,).
         present: Cells that are not missing.
     """
 

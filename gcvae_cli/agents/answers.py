@@ -1,7 +1,7 @@
-"""What a tool of the MCP server answers, with or without cells of tables.
+"""Answers of the MCP server's tools, with or without cells of tables.
 
-Without cells, an answer is built from members that are known to contain none: names, kinds, counts,
-shares, scores and verdicts. A member that the service adds later is therefore not revealed.
+Without cells, an answer contains only selected members of the service's response, which have no
+cells: names, kinds, counts, shares, scores and verdicts.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def job_answer(job: Document, rows: bool) -> Document:
 
 
 def schema_answer(dataset: Document, rows: bool) -> Document:
-    """Returns the columns and rules of a dataset's schema, of each table for a database.
+    """Returns the columns and rules of a dataset's schema; for a database, those of each table.
 
     Args:
         rows: Whether levels, limits, constants of rules and warnings are included.
@@ -94,7 +94,7 @@ def profile_answer(profile: Document, rows: bool) -> Document:
     """Returns statistics of columns.
 
     Args:
-        rows: Whether quantiles, histograms and levels, which are or bound cells, are included.
+        rows: Whether quantiles, histograms and levels, which reveal cells, are included.
     """
     if rows:
         return profile
@@ -108,7 +108,7 @@ def profile_answer(profile: Document, rows: bool) -> Document:
 
 
 def rules_answer(rules: Sequence[Document], rows: bool) -> Document:
-    """Returns the rules between columns and in how many rows each holds.
+    """Returns the rules between columns, with the number of rows that satisfy each.
 
     Args:
         rows: Whether constants, lookup tables and the rows that violate a rule are included.
@@ -134,8 +134,8 @@ def _without_cells(rule: Document) -> str:
 
 
 def without_constants(formula: str) -> str:
-    """Returns a formula with `…` in the place of constants, which may be cells. The numbers 0, 1, 2
-    and 100 remain, and names of columns.
+    """Returns a formula with `…` instead of constants, which may be cells. Column names and the
+    numbers 0, 1, 2 and 100 are kept.
 
     >>> without_constants("`o'area` <= 1_950.5e-3 * rooms + 100 or city == 'Rome'")
     "`o'area` <= … * rooms + 100 or city == …"
@@ -154,7 +154,7 @@ def report_answer(report: Document, rows: bool) -> Document:
     """Returns the verdicts and figures of a report.
 
     Args:
-        rows: Whether details with labels of cells (columns, pairs, rules) are included.
+        rows: Whether details of columns, pairs and rules, which may quote cells, are included.
     """
     if rows:
         return report

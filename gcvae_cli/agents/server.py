@@ -1,7 +1,7 @@
 """MCP server whose tools call a gcvae service through the Python client.
 
-Three sets of tools: the readers, always; those that create or change something, with `write`; and
-those that return rows, with `rows`. A tool that is not allowed is not listed.
+Tools that only read are always available. Tools that create or change something need `write`, and
+tools that return rows need `rows`; otherwise they are not listed.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def agent_server(client: Client, *, write: bool, rows: bool, folder: Path) -> MC
 
 
 def _strict(tool: Tool) -> Tool:
-    """Returns the tool after making it refuse arguments that it does not have."""
+    """Makes a tool reject unknown arguments, and returns it."""
     model = tool.fn_metadata.arg_model
     model.model_config["extra"] = "forbid"
     model.model_rebuild(force=True)
@@ -225,7 +225,7 @@ def _strict(tool: Tool) -> Tool:
 
 
 class _Server(MCPServer):
-    """MCP server that names the place of each invalid argument, and what would be right."""
+    """MCP server whose errors name each invalid argument and the expected value."""
 
     async def call_tool(self, name: str, arguments: Document, context: Any = None) -> Any:
         try:
@@ -239,9 +239,10 @@ class _Server(MCPServer):
 
 
 def _problem(found: Mapping[str, Any], schema: Document) -> Problem:
-    """Converts pydantic's error about an argument of a tool.
+    """Converts pydantic's error about an argument of a tool to a Problem.
 
     Args:
+        found: Error as a dict, from pydantic's `ValidationError.errors()`.
         schema: JSON Schema of the tool's arguments.
     """
     name, *path = found["loc"]

@@ -39,7 +39,7 @@ def import_(
 
 
 class Restriction(StrEnum):
-    """What a restricted model reveals about rows: only whether each is rare, or nothing."""
+    """Scoring of a restricted model: only whether each row is rare, or none."""
 
     FLAG = "flag"
     OFF = "off"

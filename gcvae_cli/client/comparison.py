@@ -43,8 +43,8 @@ def draw_comparison(
     shares of the table's rows. Shares of missing cells are written as text.
 
     Args:
-        real: The training table, with cells of its columns' dtypes.
-        synthetic: Synthetic rows, with cells of their columns' dtypes.
+        real: The training table, with typed cells as `parse_table` returns them.
+        synthetic: Synthetic rows, with typed cells.
         schema: Schema of both tables.
         stream: File to write the picture to.
     """
@@ -66,7 +66,7 @@ def draw_comparison(
 
 
 def _texts(columns: list[Column], *tables: pd.DataFrame) -> set[str]:
-    """Returns all texts that may be drawn, names of columns and of levels, to choose fonts."""
+    """Returns all names of columns and levels that may be drawn, by which fonts are chosen."""
     levels = (
         str(level)
         for column in columns

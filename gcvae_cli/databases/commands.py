@@ -114,7 +114,7 @@ def clone(
 
 
 def _opened(source: str, output: str | None) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """Returns (tables by name, schema with their known keys, function that writes the copy)."""
+    """Returns (tables by name, schema with the declared keys, function that writes the copy)."""
     if "://" not in source:
         folder = Path(source)
         if not folder.is_dir():
@@ -146,8 +146,8 @@ def _opened(source: str, output: str | None) -> tuple[dict[str, Any], dict[str, 
 
 
 def _merged(document: dict[str, Any], given: dict[str, Any] | None) -> dict[str, Any]:
-    """Returns the schema (JSON) of a database, overridden by what the user specified; None for
-    nothing."""
+    """Returns the schema (JSON) of a database, overridden by the user's schema `given`, which is
+    None if there is none."""
     if given is None:
         return document
     said = given.get("tables", {})

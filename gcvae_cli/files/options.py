@@ -115,7 +115,7 @@ EscapeFormulas = Annotated[
         help="In CSV: put ' before texts that a spreadsheet would read as formulas.",
     ),
 ]
-# The networks are small: on a busy machine, a second thread makes training ten times slower.
+# The default is 1, because the networks are small and more threads may slow training down.
 Threads = Annotated[int, typer.Option(min=1, help="Number of threads.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 

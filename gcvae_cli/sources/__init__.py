@@ -1,4 +1,4 @@
-"""Tables of databases, buckets, web servers and other formats than CSV and Parquet.
+"""Tables in databases and buckets, on web servers, and in formats other than CSV and Parquet.
 
-Commands read and write them as files in a temporary folder.
+They are copied from or to files in a temporary folder, which the commands read and write.
 """

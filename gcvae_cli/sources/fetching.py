@@ -1,4 +1,4 @@
-"""Copies a table from where it is into a file that commands can read."""
+"""Copies a table from a database, bucket or web server into a file that commands can read."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def fetched(source: str, name: str | None, query: str | None, folder: Path) -> P
 
     Args:
         source: A path, or a URL of a database (SQLAlchemy), a bucket (`s3://`) or a web server.
-        name: Name of the table of a database, or of the sheet of a workbook; None for neither.
-        query: SELECT statement for a database; None for none.
+        name: Name of the table of a database, or of the sheet of a workbook; None if not given.
+        query: SELECT statement for a database; None if not given.
 
     Raises:
         WrongUsageError: The source does not exist, or `query` does not fit it.
@@ -50,7 +50,7 @@ def fetched(source: str, name: str | None, query: str | None, folder: Path) -> P
 
 @contextmanager
 def _reported(source: str) -> Iterator[None]:
-    """Context manager that converts errors of reading a source."""
+    """Context manager that converts errors of reading a source to a CommandError."""
     try:
         yield
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Writes the table of a command to a database or bucket."""
+"""Writes the output table of a command to a database or bucket."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gcvae_sources.urls import hidden_password, is_url
 
 
 class IfExists(StrEnum):
-    """What to do if the table of the database exists: refuse, add rows, or replace it."""
+    """Action if the table to write exists in the database: refuse, add rows, or replace it."""
 
     FAIL = "fail"
     APPEND = "append"
@@ -21,8 +21,8 @@ class IfExists(StrEnum):
 
 
 def local_output(output: str, folder: Path) -> str:
-    """Returns the file into which a command writes its table: the output itself, or, for a URL, a
-    file in the folder."""
+    """Returns the path of the file into which a command writes its table: the output itself or, if
+    that is a URL, a file in `folder`."""
     if not is_url(output):
         return output
     parts = urlsplit(output)

@@ -1,4 +1,4 @@
-"""Gives commands on files tables of databases, buckets and other formats."""
+"""Extends commands on files to tables in databases, in buckets and in other formats."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ _WRITING = {
 
 
 def with_sources(verb: Callable[..., None]) -> Callable[..., None]:
-    """Returns a command whose table may be in a database, in a bucket, on a web server or in
-    another format, and whose output may be a database's table or an object of a bucket.
+    """Returns a command whose input table may be in a database, in a bucket, on a web server or in
+    another format, and whose output may be a table of a database or an object in a bucket.
 
     Args:
         verb: Command on files. Its parameter `table`, if it has one, is a path; its parameter
