@@ -8,7 +8,7 @@ from gcvae_cli.errors import ServerError
 
 
 def free_port(host: str, port: int) -> int:
-    """Returns the port if it is available, or any available port for 0.
+    """Returns the port if it is available; for port 0, returns any available port.
 
     Args:
         host: Address to listen on.

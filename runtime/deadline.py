@@ -12,8 +12,8 @@ _log = logging.getLogger(__name__)
 def end_within(seconds: float) -> None:
     """Ends this process with exit code 1 if it is still running after `seconds`.
 
-    As with SIGKILL, no clean-up code runs. None is needed: records and files are written
-    atomically, leases expire, and child processes end with their parent.
+    As with SIGKILL, no clean-up code runs. This is safe: records and files are written atomically,
+    leases expire, and child processes end with their parent.
     """
     limit = threading.Timer(seconds, _end_now, [seconds])
     limit.daemon = True

@@ -101,8 +101,8 @@ class DatasetRow(Base):
 
 
 class SpendingRow(Base):
-    """Database row of the privacy budget that a training spends on a table. It is kept when the
-    model, job or dataset is deleted.
+    """Database row of the privacy budget that a training spends on a table. The row is kept when
+    the model, job or dataset is deleted.
 
     Attributes:
         caps: Limits on the joint budget of the table's models, as of the reservation.
@@ -126,8 +126,8 @@ class SpendingRow(Base):
 
 
 class UnboundedRow(Base):
-    """Database row of a model that was trained on a table without differential privacy. It is kept
-    when the model, job or dataset is deleted."""
+    """Database row of a model that was trained on a table without differential privacy. The row is
+    kept when the model, job or dataset is deleted."""
 
     __tablename__ = "unbounded_models"
     __table_args__ = (Index(None, "workspace", "sha256"),)

@@ -88,7 +88,7 @@ def close_where_shards_are(session: Session, job: JobRow) -> None:
 def make_ready(row: ModelRow, trained: Trained) -> None:
     """Marks a model as ready and copies the outcome of training into its database row.
 
-    The model's limit on scores becomes that in the model's file if the latter is stricter.
+    If the model's file contains a stricter limit on scores, that limit applies to the model.
     """
     row.status = ModelStatus.READY
     row.schema = trained.schema

@@ -42,7 +42,7 @@ _FIRES = ScheduleRow.next_at <= database_clock()
 
 @dataclass(frozen=True)
 class Step:
-    """The right of one process to do the next step of a run."""
+    """The right of one process to do the next step of a run of a schedule."""
 
     schedule: Schedule
     run: Run

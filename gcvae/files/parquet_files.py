@@ -88,8 +88,8 @@ def _read_columns(file: Any, dropped: Collection[str]) -> list[str] | None:
 
 
 def _groups_from(metadata: Any, first_row: int) -> tuple[range, int]:
-    """Returns (indices of the row groups from the one with row `first_row` on, number of rows
-    before them)."""
+    """Returns (indices of the row groups, beginning with the one that contains row `first_row`;
+    number of rows before them)."""
     before = 0
     for group in range(metadata.num_row_groups):
         rows = metadata.row_group(group).num_rows

@@ -44,7 +44,7 @@ class SourceColumns:
         lines: Line of each row in a text file, from 1, by the row's label; None for other tables.
         separator: Character between the cells of the text file; a comma for other tables.
         frame: The table if it is in memory, else None.
-        rows: Indices of the rows among those of a file, ascending; None for all. Shape: (n,).
+        rows: Indices of the selected rows of a file, ascending; None for all rows. Shape: (n,).
     """
 
     names: list[Any]

@@ -299,7 +299,8 @@ def _tell_results(output: Path) -> None:
 
 
 def _own_command() -> str:
-    """Returns how the user can call `gcvae`: its path, or its name if it is on the search path."""
+    """Returns the command by which the user can call `gcvae`: its path next to Python, or `gcvae`
+    if there is none."""
     beside_python = Path(sys.executable).with_name("gcvae")
     if beside_python.is_relative_to(Path.cwd()):
         return str(beside_python.relative_to(Path.cwd()))
