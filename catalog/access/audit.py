@@ -70,7 +70,7 @@ class Audit(Records):
             return None if row is None else copy_row(AuditEntry, row)
 
     def first_break(self) -> AuditEntry | None:
-        """Returns the first entry that was changed or follows a missing one; None if none was."""
+        """Returns the first entry that was changed or follows a missing one; None if all match."""
         digest = _NO_DIGEST
         for number, entry in enumerate(self.entries(), 1):
             digest = _digest(digest, entry)

@@ -67,7 +67,7 @@ def _without_values(column: Document) -> Document:
 def _levels_are_agreed(column: Document) -> bool:
     """Returns whether a column's levels are words for true and false, or ordered strings.
 
-    A user has to confirm such levels, because cells do not determine them.
+    Such levels are kept as the user has seen them, because cells do not determine them.
     """
     if column.get("drop") or not column.get("levels"):
         return False
