@@ -1,8 +1,8 @@
 """Content of a model file, complete or minimal.
 
-A complete file contains the model and what training recorded about its table: settings and bounds,
-held-out scores, the table's dependency map, counts. A minimal file contains only the model, which
-is enough for generation, imputation and dependency maps.
+A complete file contains the model and the records of its training: settings and bounds, scores of
+held-out rows, dependency map and counts of the training table. A minimal file contains only the
+model, which is enough for generation, imputation and dependency maps.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ generated rows, or are covered by the privacy guarantee."""
 
 @dataclass(frozen=True)
 class ModelParts:
-    """The parts of a fitted model, as the attributes of `Synthesizer` with the same names.
+    """The parts of a trained model, most of which are attributes of `Synthesizer` too.
 
     Attributes:
         schema: Complete schema of the table.
@@ -66,7 +66,8 @@ class ModelParts:
     table_notes: tuple[str, ...] = ()
 
     def minimal(self) -> Self:
-        """Returns the parts without what training recorded about its table."""
+        """Returns the parts that a minimal file contains, without the records of the training
+        table."""
         record = {
             name: self.training_record[name]
             for name in _KEPT_OF_RECORD
