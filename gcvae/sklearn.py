@@ -90,8 +90,8 @@ class _TableEstimator(BaseEstimator):
         return frame
 
     def _frame(self, X: Any, *, reset: bool) -> pd.DataFrame:
-        """Returns the table as a pandas frame with the columns of the table passed to `fit`, in
-        their order.
+        """Returns the table as a pandas frame, with columns in the order of the table passed to
+        `fit`.
 
         Args:
             X: The table.
@@ -358,8 +358,7 @@ def _is_frame(table: Any) -> bool:
 
 
 def _is_numbered(frame: pd.DataFrame) -> bool:
-    """Returns whether no column name is a string; such columns are renamed to x0, x1, ...
-    (`_named`)."""
+    """Returns whether no column name is a string; such columns are called x0, x1, ... in fits."""
     return not any(isinstance(name, str) for name in frame.columns)
 
 
@@ -391,8 +390,7 @@ def _typical(drawn: pd.DataFrame, n_draws: int, index: Any) -> pd.DataFrame:
 
 
 def _modes(codes: Any) -> Any:
-    """Returns the most frequent code of each row; if several are equally frequent, the first of
-    them.
+    """Returns the most frequent code of each row, the first one if several are equally frequent.
 
     Shape: (n rows, S draws) -> (n,).
     """

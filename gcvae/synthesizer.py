@@ -216,8 +216,7 @@ class Synthesizer:
             progress: True shows a progress bar, False none, None one in terminals and notebooks
                 only. Or a callback, which gets a `Progress` about twice a second; its `fraction`
                 never decreases and ends at 1. Raise CancelledError in it to stop training.
-            checkpoints: Store for checkpoints; training resumes from the latest one in it. None
-                saves none.
+            checkpoints: Store for checkpoints, from which training resumes; None saves none.
             context: Values given for each row. The model is then p(row | context), as for the rows
                 of a child table in a database, and generates rows only with `sample_given`. None
                 for an unconditional model.
@@ -490,8 +489,7 @@ class Synthesizer:
     def _blocks(
         self, rows: int, seed: int, sampler: Sampler | None, among: range | None
     ) -> Iterator[pd.DataFrame]:
-        """Yields the frames of `sample_blocks`: from `sampler`, or without conditions if it is
-        None."""
+        """Yields the frames of `sample_blocks`; there are no conditions if `sampler` is None."""
         if self.context is not None:
             message = "the model draws rows that are given a context"
             raise SettingError(Problem(message, expected="`sample_given`, with the context"))

@@ -19,7 +19,7 @@ _END = object()
 
 
 class _Quiet(Client):
-    """Client whose results raise an error if their methods, which would block, are called."""
+    """Client whose objects have methods that raise an error, because they would block."""
 
     def _bound(self, document: Document) -> Any:
         return bind(document, None)

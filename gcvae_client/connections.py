@@ -1,4 +1,4 @@
-"""Methods of the client that concern connections: named databases, buckets and web servers."""
+"""Methods of the client for connections: databases, buckets and web servers with a name."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ class Connections(Webhooks):
         return self._items("/v1/connections")
 
     def test_connection(self, connection: Resource) -> list[str] | None:
-        """Uses a connection, and returns the names of a database's tables; None for other
-        connections.
+        """Tests a connection. Returns the names of the tables if it is a database, otherwise None.
 
         Args:
             connection: Name, id or dictionary of the connection.
@@ -63,7 +62,7 @@ class Connections(Webhooks):
         schema: Document | None = None,
         encoding: str | None = None,
     ) -> Dataset:
-        """Makes a dataset of a table of a connection, as `upload` does of a file.
+        """Creates a dataset from a table, sheet or file of a connection, and returns it.
 
         Args:
             connection: Name, id or dictionary of the connection.
@@ -95,7 +94,7 @@ class Connections(Webhooks):
         on_progress: Callable[[Document], None] | None = None,
         **sampling: Any,
     ) -> Document:
-        """Generates synthetic rows by a job and writes them to a connection, all or none.
+        """Generates synthetic rows in a job and writes them to a connection, all or none.
 
         Args:
             connection: Name, id or dictionary of the connection.
@@ -107,7 +106,7 @@ class Connections(Webhooks):
             sampling: Members of the request for a sample, such as `rows`, `seed` and `given`.
 
         Returns:
-            Connection, table, key and number of the written rows.
+            JSON object with the connection, table or key, and the number of written rows.
 
         Raises:
             InvalidError: A member is invalid, or the connection refuses the rows.

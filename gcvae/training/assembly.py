@@ -22,8 +22,7 @@ from gcvae.paper.principal_direction import PrincipalDirectionDecoder
 from gcvae.training.settings import SettledConfig
 
 _POSTERIOR_SPREAD = 4.0
-"""Factor on the initial posterior means if the prior is learned; such a prior does not pull them to
-zero.
+"""Factor on the initial posterior means if the prior is learned and so does not pull them to zero.
 """
 
 
@@ -77,8 +76,7 @@ def build_model(
     Args:
         columns: Properties of the table's columns.
         functions: Functional dependencies that an autoregressive decoder enforces.
-        change_points: Numbers at which the densities of an autoregressive decoder are
-            discontinuous.
+        change_points: Numbers at which densities of an autoregressive decoder are discontinuous.
         context: Columns on which the model is conditional; empty for an unconditional model.
     """
     widths = [config.d_hidden] * config.n_hidden_layers

@@ -46,8 +46,7 @@ _MOST_OUTPUTS = 40_000_000
 """Maximum total number of network outputs for all generated rows, to limit memory."""
 _N_ROUNDS = 3
 _PSEUDO_ROWS = 0.5
-"""Number that is added to the target and current count of each code; it damps the shifts of rare
-codes."""
+"""Number added to the target and current count of each code; it damps the shifts of rare codes."""
 _TIME_OF_NUMBERS = 4.0
 _LEAST_NUMBERS = 100
 """Minimum number of a column's numbers in the table for its transform to be calibrated."""
@@ -72,8 +71,7 @@ def calibrate(
     """Changes a model in place so that marginals of its generated rows match those of the table.
 
     Args:
-        code_counts: For each column j, the numbers of table rows with each of its K_j codes. Shape:
-            (K_j,) each.
+        code_counts: For column j, the number of table rows with each code. Shape: (K_j,) each.
         report: Function that is called with the finished share of the work.
     """
     generator = generator_for(seed, "calibration")

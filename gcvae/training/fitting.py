@@ -56,8 +56,7 @@ def fit_prepared(
         device: Device on which the model is trained; the result is on the CPU.
 
     Raises:
-        SchemaError: The model cannot enforce a functional dependency that is hard or in the user's
-            schema.
+        SchemaError: The model cannot enforce a hard or user-specified functional dependency.
         DivergedError: The loss becomes infinite or NaN, also with smaller step sizes.
         HardRuleError: Too few generated rows satisfy the hard rules.
         CancelledError: Raised by the callback of `progress`.
@@ -206,8 +205,7 @@ def memory_gap(
     model: GenerativeModel, rows: EncodedRows, result: TrainingResult, seed: int
 ) -> dict[str, float]:
     """Measures memorisation: how much higher the log-likelihood of training rows is than that of
-    held-out rows. Held-out rows have a small influence on the model, because they determined when
-    training stopped.
+    held-out rows. These have a small influence too, because they determined when training stopped.
 
     Returns:
         `nats`, the mean difference in nats per row; `standard_error` of this difference; `area`,

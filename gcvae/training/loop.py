@@ -1,8 +1,7 @@
 """Training: auto-encoding variational Bayes with Adam, early stopping and exact resumption.
 
-Every random number is determined by the seed, its purpose, and the epoch or step. On the CPU, the
-weights of a run that is resumed from a checkpoint equal those of an uninterrupted run to the last
-bit.
+The seed, the epoch or step, and the purpose determine each random number. On the CPU, weights of a
+run that is resumed from a checkpoint equal those of an uninterrupted run to the last bit.
 """
 
 from __future__ import annotations
@@ -177,8 +176,7 @@ def train(
 
 @dataclass
 class _Run:
-    """State of a training run. Checkpoints contain the part that does not follow from the
-    arguments."""
+    """State of a training run; checkpoints contain all but what follows from the arguments."""
 
     model: GenerativeModel
     rows: TrainingRows

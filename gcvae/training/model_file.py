@@ -66,8 +66,7 @@ class ModelParts:
     table_notes: tuple[str, ...] = ()
 
     def minimal(self) -> Self:
-        """Returns the parts that a minimal file contains, without the records of the training
-        table."""
+        """Returns the parts of a minimal file, without the records of the training table."""
         record = {
             name: self.training_record[name]
             for name in _KEPT_OF_RECORD

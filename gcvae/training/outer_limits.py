@@ -1,5 +1,4 @@
-"""Rounds the minimum and maximum of each column of a model, so that they do not disclose values of
-single rows.
+"""Rounds the minima and maxima of a model's columns, to disclose no values of single rows.
 
 The schema of a dataset contains the exact minimum and maximum of its cells. Because a model may be
 shared, its schema has a round number or date beyond each minimum or maximum that few rows have.
@@ -63,9 +62,8 @@ def with_outer_limits(
 
 
 def declared(name: str, given: Given) -> Mapping[str, Any] | None:
-    """Returns the properties of a column that the user specified, or {} without any. Returns None
-    if `given` is a `TableSchema`, in which specified properties cannot be distinguished from
-    inferred ones."""
+    """Returns the properties of a column that the user specified, {} if none; None if `given` is a
+    `TableSchema`, where specified properties cannot be distinguished from inferred ones."""
     if isinstance(given, TableSchema):
         return None
     columns = (given or {}).get("columns") or ()

@@ -1,5 +1,4 @@
-"""Prepares a table for training: completes its schema, fits codec and hard rules, and encodes the
-rows.
+"""Prepares a table for training: completes its schema, fits codec and rules, encodes the rows.
 
 A table in memory is prepared in memory. A file is read one column or some rows at a time, and
 columns and encoded rows are stored in temporary files. Results are identical.
@@ -62,8 +61,7 @@ class Context:
     parents: pd.DataFrame | None = None
 
     def twice(self) -> Context:
-        """Returns the context for a table that contains each row twice: two copies, one after the
-        other."""
+        """Returns two copies of the context, one after the other, for a table that is repeated."""
         cells = pd.concat([self.cells, self.cells], ignore_index=True)
         return Context(cells, np.concatenate([self.groups, self.groups]), self.parents)
 

@@ -72,8 +72,7 @@ def private_rows(
 
 
 def _digest(table: Rows) -> str:
-    """Returns the SHA-256 of the real table's cells, which identifies the run of stored private
-    rows."""
+    """Returns the SHA-256 of the real table's cells, a part of the key of stored private rows."""
     digest = hashlib.sha256()
     with source_columns(table) as source:
         for name in source.names:

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from gcvae.progress import Report
 
 _PRIVATE = {"counting": (0.0, 0.02), "estimating": (0.02, 0.4)}
-"""Fractions of the fit at which the phases of differential privacy begin and end. Other phases
-follow."""
+"""Fractions of the fit at which the phases of differential privacy, the first ones, begin and
+end."""
 _RANGES = {
     "preparing": (0.0, 0.08),
     "training": (0.08, 0.85),
@@ -69,8 +69,7 @@ class FitProgress:
     """
 
     def __init__(self, callback: Callback | None = None) -> None:
-        """Starts measuring time, and reports the fraction 0 to the callback; None for no
-        reports."""
+        """Starts the clock and reports the fraction 0; without a callback, nothing is reported."""
         self._callback, self._begun_at = callback, time.monotonic()
         self._start = self._skipped = 0.0
         self._last = Progress("preparing", 0.0)

@@ -1,9 +1,8 @@
 """Determines the learning rate at each step of a training run, and when the run ends.
 
 The rate rises over the first steps and is then constant until `max_steps`, or until the bound on
-held-out rows has not improved in `patience_steps` steps (early stopping). Then it falls linearly to
-zero (annealing) over `annealing` times the number of steps so far, or 0.4 of that after early
-stopping.
+held-out rows has not improved for `patience_steps` (early stopping). Then it falls linearly to zero
+(annealing) over `annealing` times the number of steps so far, or 0.4 of that after early stopping.
 """
 
 from __future__ import annotations
@@ -73,9 +72,8 @@ class Schedule:
 
     @property
     def steps_left(self) -> float:
-        """Expected number of remaining steps. Before annealing, it is the geometric mean of the
-        numbers for two cases: the held-out bound never improves again, or it improves until
-        `max_steps`."""
+        """Expected number of remaining steps. Before annealing, it is the geometric mean for two
+        cases: the held-out bound never improves again, or it improves until `max_steps`."""
         if self.annealing_from is not None:
             return self.last_step - self.step
         stop = max(self.held_until, self.step)
@@ -91,8 +89,7 @@ class Schedule:
 
     @property
     def held_until(self) -> int:
-        """Step at which the learning rate begins to fall if the held-out bound does not improve
-        until then.
+        """Step at which the learning rate begins to fall if the held-out bound improves no more.
 
         It is `patience_steps` after the last improvement by more than `min_improvement`, or after
         the warm-up if that is later; at least `patience_from` and at most `max_steps`.
@@ -106,8 +103,7 @@ class Schedule:
 
     @property
     def warm_up_steps(self) -> int:
-        """Number of steps at the start of training over which the weight of the KL divergence rises
-        to 1."""
+        """Number of steps at the start over which the weight of the KL divergence rises to one."""
         return round(self.config.kl_warm_up * self.config.max_steps)
 
     @property

@@ -400,8 +400,7 @@ def _problem_of(key: str, value: object) -> Problem | None:
 
 
 def _allowed(hint: Any) -> tuple[tuple[type, ...], tuple[object, ...], Range | None]:
-    """Returns (types, allowed values if they are listed, range if there is one) of a setting's type
-    hint."""
+    """Returns (types, listed values or (), range or None) that a setting's type hint allows."""
     if get_origin(hint) is Annotated:
         kinds, choices, _ = _allowed(hint.__origin__)
         return kinds, choices, next((x for x in hint.__metadata__ if isinstance(x, Range)), None)
@@ -428,8 +427,7 @@ def meant_setting(name: str) -> str | None:
 
 
 def _unknown_setting(key: str, known: list[str]) -> Problem:
-    """Returns the error for an unknown setting, with a similar name as suggestion if there is
-    one."""
+    """Returns the error for an unknown setting; it suggests a similar name if there is one."""
     alike = nearest(key, [*known, *BESIDE_SETTINGS, *FOREIGN_NAMES])
     meant = None if alike is None else FOREIGN_NAMES.get(alike, alike)
     explained = f" ({EXPLAINED[meant]})" if meant in EXPLAINED and alike not in known else ""
