@@ -335,7 +335,7 @@ class Client(Schedules):
             format: csv, parquet, json or jsonl. Default: that of the extension of `to`. Without
                 `to`, the result is bytes.
             to: Path to save the rows at; the result is this path.
-            on_progress: Called with the job as JSON each time it has changed.
+            on_progress: Function that is called with the job as JSON when the job has changed.
 
         Raises:
             InvalidError: A condition is invalid, or too improbable under the model.
@@ -412,7 +412,7 @@ class Client(Schedules):
             format: csv or json, to return bytes or save a file. Default: that of the extension of
                 `to`.
             to: Path to save the result at; the result is this path.
-            on_progress: Called with the job as JSON each time it has changed.
+            on_progress: Function that is called with the job as JSON when the job has changed.
         """
         model_id = id_of(model, "model")
         like = rows if is_frame(rows) else None
@@ -469,7 +469,7 @@ class Client(Schedules):
             format: csv, parquet, json or jsonl, to return bytes or save a file. Default: that of
                 the extension of `to`.
             to: Path to save the result at; the result is this path.
-            on_progress: Called with the job as JSON each time it has changed.
+            on_progress: Function that is called with the job as JSON when the job has changed.
         """
         model_id = id_of(model, "model")
         if is_database(rows):
@@ -547,7 +547,7 @@ class Client(Schedules):
             format: csv or json, to return bytes or save a file. Default: that of the extension of
                 `to`.
             to: Path to save the result at; the result is this path.
-            on_progress: Called with the job as JSON each time it has changed.
+            on_progress: Function that is called with the job as JSON when the job has changed.
         """
         model_id = id_of(model, "model")
         like = rows if is_frame(rows) else None
@@ -595,7 +595,7 @@ class Client(Schedules):
             format: json (the result is a dictionary) or html (bytes). Default: that of the
                 extension of `to`, else json.
             to: Path to save the report at; the result is this path.
-            on_progress: Called with the job as JSON each time it has changed.
+            on_progress: Function that is called with the job as JSON when the job has changed.
 
         Raises:
             NotFoundError: The model has no report, and no job is making one; call `make_report`.

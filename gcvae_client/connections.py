@@ -1,4 +1,4 @@
-"""Methods of the client for connections: databases, buckets and web servers with a name."""
+"""Methods of the client for connections, which are named databases, buckets and web servers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Connections(Webhooks):
             name: Name by which datasets and samples refer to the connection.
             url: `postgresql://USER@HOST/DATABASE` (also mysql and mariadb), `sqlite:///FILE`,
                 `s3://ACCESS_KEY@BUCKET/PREFIX?region=…&endpoint=…` or `https://{HOST}/{PREFIX}`.
-                The operator must have allowed its host.
+                The operator of the service must have allowed the host.
             password: Password of the user, secret key of a bucket, or bearer token of a web server.
                 The service keeps it encrypted and never returns it.
 
@@ -102,14 +102,14 @@ class Connections(Webhooks):
                 as `synthetic.` for a schema.
             key: Path of the file in a bucket.
             if_exists: `fail`, `append` or `replace`, for tables and files that exist.
-            on_progress: Called with the job as JSON each time it has changed.
+            on_progress: Function that is called with the job as JSON when the job has changed.
             sampling: Members of the request for a sample, such as `rows`, `seed` and `given`.
 
         Returns:
             JSON object with the connection, table or key, and the number of written rows.
 
         Raises:
-            InvalidError: A member is invalid, or the connection refuses the rows.
+            InvalidError: A member of the request is invalid, or the connection refuses the rows.
         """
         asked = {"format": "parquet", **sampling, "job": True}
         path = path_of("model", model, "/samples")

@@ -140,7 +140,7 @@ class Model(Entity):
         """Waits until the model is trained, and returns its new state.
 
         Args:
-            on_progress: Called with the job as JSON each time it has changed.
+            on_progress: Function that is called with the job as JSON when the job has changed.
             timeout_seconds: Time limit; None for no limit.
             progress: Whether to show a progress bar. Default: only in terminals and notebooks, and
                 only without `on_progress`.

@@ -45,7 +45,7 @@ class Schedules(Connections):
             paused: Whether the schedule has no automatic runs, only those of `run_schedule`.
 
         Raises:
-            InvalidError: A member is invalid.
+            InvalidError: A member of the request is invalid.
             NotFoundError: The workspace has no such connection or dataset.
             ConflictError: There is a schedule with this name already.
         """
@@ -73,7 +73,7 @@ class Schedules(Connections):
                 whose columns have changed.
 
         Raises:
-            InvalidError: A member is invalid.
+            InvalidError: A member of the request is invalid.
         """
         path = path_of("schedule", schedule)
         return self._json("PATCH", path, json=changes)

@@ -100,7 +100,7 @@ class Service:
 
         Args:
             job: Id or JSON object of a job, or of the model or result that the job makes.
-            on_progress: Called with the job as JSON each time it has changed.
+            on_progress: Function that is called with the job as JSON when the job has changed.
             timeout_seconds: Time limit; None for no limit.
             progress: Whether to show a progress bar. Default: only in terminals and notebooks, and
                 only without `on_progress`.

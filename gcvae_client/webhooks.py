@@ -20,7 +20,8 @@ class Webhooks(Service):
         The service signs deliveries with the secret, by the Standard Webhooks specification.
 
         Args:
-            url: URL to which events are sent; the operator must have allowed its host.
+            url: URL to which events are sent; the operator of the service must have allowed the
+                host.
             events: Types of the events: `job.ended`, `report.ready`, `key.expiring`, `run.ended`.
                 Default: all.
 

@@ -254,8 +254,8 @@ def _names(inspector: sa.Inspector, schema: str | None) -> list[str]:
 
 
 def _split_name(inspector: sa.Inspector, name: str) -> tuple[str, str | None]:
-    """Returns (name of a table, its schema, None for the default one) of `table` or
-    `schema.table`."""
+    """Returns (table, schema) for the name `table` or `schema.table`; None is the default
+    schema."""
     schema, _, bare = name.rpartition(".")
     if schema and not inspector.has_table(name) and schema in inspector.get_schema_names():
         return bare, schema
@@ -725,7 +725,7 @@ def _deferred(table: sa.Table, target: sa.MetaData) -> set[str]:
 def _refer(
     connection: sa.Connection, table: sa.Table, deferred: set[str], rows: list[dict[str, Any]]
 ) -> None:
-    """Sets the foreign keys `deferred`, which were NULL when the rows were inserted."""
+    """Sets the foreign key columns `deferred`, which are NULL in the inserted rows."""
     key = [column.name for column in table.primary_key.columns]
     parts = [table.c[name] == sa.bindparam(f"key_{name}") for name in key]
     statement = table.update().where(*parts).values({c: sa.bindparam(f"to_{c}") for c in deferred})

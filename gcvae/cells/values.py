@@ -84,7 +84,8 @@ _OWN_DTYPES = ("float64", "int64", "Int64", "bool", "boolean", TIMES, "object")
 
 
 def _is_typed(dtype: Any, column: Column) -> bool:
-    """Returns whether a column has a dtype other than the library's for its kind."""
+    """Returns whether a column has a dtype that `parse_table` does not give, or that of the
+    training frame."""
     return not column.drop and (str(dtype) not in _OWN_DTYPES or str(dtype) == column.dtype)
 
 

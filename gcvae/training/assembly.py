@@ -47,8 +47,8 @@ def column_shapes(codec: TableCodec) -> list[ColumnShape]:
 
 
 def context_shapes(codec: ContextCodec | None) -> list[ColumnShape]:
-    """Returns the shape of each column of a context, on which a model is conditioned; an empty list
-    for an unconditional model."""
+    """Returns these properties for the columns of a context, on which a model is conditioned; an
+    empty list for an unconditional model."""
     columns = () if codec is None else codec.columns
     return [
         ColumnShape(

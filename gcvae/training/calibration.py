@@ -71,7 +71,7 @@ def calibrate(
     """Changes a model in place so that marginals of its generated rows match those of the table.
 
     Args:
-        code_counts: For column j, the number of table rows with each code. Shape: (K_j,) each.
+        code_counts: For each column j, the number of table rows with each code. Shape: (K_j,).
         report: Function that is called with the finished share of the work.
     """
     generator = generator_for(seed, "calibration")
@@ -131,7 +131,8 @@ def _rows_drawn(n_table: int, model: GenerativeModel) -> int:
 def _calibrate_biases(
     model: GenerativeModel, z: Tensor, code_counts: Sequence[Tensor], report: Report
 ) -> None:
-    """Adds the log ratios of target and current code shares to the biases, in three rounds."""
+    """Adds the log ratios of target and current code shares to the output biases, in three
+    rounds."""
     groups = model.marginals.code_groups
     target = [
         torch.stack([padded_counts(code_counts[j], group.shape[1]) for j in group.columns.tolist()])

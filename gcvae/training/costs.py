@@ -41,8 +41,8 @@ class Cost:
 
 
 class Work(Enum):
-    """Kinds of computation, each with a in seconds, b in seconds per cell and pass, and the maximum
-    number of rows that are in memory at once."""
+    """Kinds of computation, each with its constants a (seconds) and b (seconds per cell and pass),
+    and the maximum number of rows in memory."""
 
     TRAIN = 4.0, 9e-6, 100_000
     SAMPLE = 1.0, 3e-6, 4_096

@@ -205,7 +205,8 @@ def memory_gap(
     model: GenerativeModel, rows: EncodedRows, result: TrainingResult, seed: int
 ) -> dict[str, float]:
     """Measures memorisation: how much higher the log-likelihood of training rows is than that of
-    held-out rows. These have a small influence too, because they determined when training stopped.
+    held-out rows. Held-out rows influence the model slightly, because they determine when training
+    stops.
 
     Returns:
         `nats`, the mean difference in nats per row; `standard_error` of this difference; `area`,

@@ -176,7 +176,8 @@ def train(
 
 @dataclass
 class _Run:
-    """State of a training run; checkpoints contain all but what follows from the arguments."""
+    """State of a training run; a checkpoint contains the part that the arguments do not
+    determine."""
 
     model: GenerativeModel
     rows: TrainingRows

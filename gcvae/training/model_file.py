@@ -104,7 +104,8 @@ class ModelParts:
         """Returns the parts of a model from the tensors and the manifest of its file.
 
         Raises:
-            ArtifactError: Parts of the manifest contradict each other, or the weights do not fit.
+            ArtifactError: Parts of the manifest contradict each other, or the weights do not fit
+                the model.
         """
         schema = TableSchema.from_json(manifest["schema"])
         codec = TableCodec.from_json(manifest["codec"])
@@ -154,7 +155,7 @@ def _data_map(
     document: Mapping[str, Any] | None, codec: TableCodec, record: Mapping[str, Any]
 ) -> DependencyMap | None:
     """Returns the dependency map of the training table; None for a minimal file. Raises
-    ArtifactError if a complete file has no map, or one of other columns than the codec's."""
+    ArtifactError if a complete file has no map, or the map has other columns than the codec."""
     if document is None:
         if not record.get("is_minimal"):
             raise ArtifactError("the file has no map of its table, and is not minimal")

@@ -217,8 +217,8 @@ def _text(column: Column, time: Any) -> str:
 
 
 def _units(written: str, size: Decimal) -> list[tuple[str, int]]:
-    """Returns units of time (unit, number) of about a twentieth of `size` microseconds, largest
-    first."""
+    """Returns spans of time, as (unit, number of units), largest first: of about a twentieth of
+    `size` microseconds, and shorter ones."""
     wanted = size / (PARTS * 10**6)
     is_coarse = "%d" not in written.replace("%-", "%") and not is_time_of_day(written)
     units = []

@@ -80,7 +80,8 @@ class PreparedTable:
     Attributes:
         schema: Complete schema.
         codec: Codec fitted to the table, which converts cells to codes.
-        hard_rules: Hard rules of the schema, with the combinations of values in the table.
+        hard_rules: Hard rules of the schema, with the combinations of values that the table
+            contains.
         context: Codec of the context; None for an unconditional model.
         typed: Table with cells converted to the dtypes of the schema.
         learned: The same table, with rare categories replaced.
@@ -113,18 +114,19 @@ def prepared_table(
     context: Context | None = None,
     held_out: Mask | None = None,
 ) -> Iterator[PreparedTable]:
-    """Context manager that reads a table, infers what its schema does not specify, fits the codec
-    and encodes the rows. Temporary files are deleted at its end.
+    """Context manager that reads a table, completes its schema, fits the codec and encodes the
+    rows. Temporary files are deleted at its end.
 
     Args:
         table: Data frame with parsed cells or text, or the path of a file.
-        schema: What the user specifies about the columns; the rest is inferred.
+        schema: Properties of columns that the user specifies; all others are inferred.
         progress: Progress of the fit, to which the preparation is reported; None for no reports. An
             exception of its callback ends the preparation.
         checkpoints: Store of the run's checkpoint; None saves none. Under differential privacy it
             also stores the private rows, so that a resumed run does not query the table again.
         context: Context of each row; None for an unconditional model.
-        held_out: Mask of the n rows that decide when training ends; None selects them at random.
+        held_out: Mask of the rows that determine when training stops; None selects them at random.
+            Shape: (n,).
 
     Raises:
         TableError: The input is not a table, or none of its columns can be modelled.

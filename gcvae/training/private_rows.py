@@ -44,7 +44,7 @@ def private_rows(
 
     Args:
         table: The real table.
-        schema: What the user specifies about the columns.
+        schema: Properties of the columns that the user specifies.
         progress: Progress of the fit.
         checkpoints: Store from which private rows are restored, if it contains those of this run;
             None to store nothing.

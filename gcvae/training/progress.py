@@ -44,7 +44,7 @@ class Progress:
         epoch: Number of passes over the training rows so far.
         epochs: Maximum number of passes; training may stop earlier.
         bound_train: Mean evidence lower bound of training rows, nats per row; higher is better.
-        bound_held_out: The same for the rows that decide when to stop, which are not trained on.
+        bound_held_out: The same for held-out rows, which only determine when training stops.
         rows_per_second: Speed of training.
         seconds_left: Estimated remaining seconds of the whole fit.
     """
