@@ -358,7 +358,7 @@ def _is_frame(table: Any) -> bool:
 
 
 def _is_numbered(frame: pd.DataFrame) -> bool:
-    """Returns whether no column name is a string; such columns are called x0, x1, ... in fits."""
+    """Returns whether no column name is a string; the model then calls columns x0, x1, ..."""
     return not any(isinstance(name, str) for name in frame.columns)
 
 

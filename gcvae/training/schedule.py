@@ -72,8 +72,9 @@ class Schedule:
 
     @property
     def steps_left(self) -> float:
-        """Expected number of remaining steps. Before annealing, it is the geometric mean for two
-        cases: the held-out bound never improves again, or it improves until `max_steps`."""
+        """Expected number of remaining steps. Before annealing, it is the geometric mean of the
+        numbers in two cases: the held-out bound never improves again, or improves until
+        `max_steps`."""
         if self.annealing_from is not None:
             return self.last_step - self.step
         stop = max(self.held_until, self.step)
