@@ -1,4 +1,4 @@
-"""Type aliases for NumPy arrays, by dtype; shapes are given in the docstring of each function.
+"""Type aliases for NumPy arrays, one for each dtype; docstrings of functions give the shapes.
 
 A date or time is an int64 count of microseconds since 1970-01-01; NaT marks a missing cell.
 """
@@ -15,11 +15,11 @@ Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int64]
 """Integer codes, such as the index of a cell's category."""
 Texts = npt.NDArray[np.object_]
-"""Python strings."""
+"""Array of Python strings."""
 TIMES: Final = "datetime64[us]"
 """Dtype of dates and times; those with a time zone are stored in UTC."""
 DAY = 86_400_000_000
 """Number of microseconds in a day."""
 FIRST_TIME = np.datetime64("0001-01-01", "us")
 LAST_TIME = np.datetime64("9999-12-31T23:59:59.999999", "us")
-"""Last time that Python's datetime and SQL can express; `FIRST_TIME` is the first."""
+"""Last time that Python's datetime and SQL can represent; `FIRST_TIME` is the first one."""

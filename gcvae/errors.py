@@ -9,13 +9,13 @@ GcvaeError
 │   ├── SettingError        invalid training setting
 │   ├── HardRuleError       hard rules that too few generated rows satisfy
 │   ├── ConditionError      malformed or impossible condition
-│   ├── LeftOutError        request for a part that a minimal model file does not contain
+│   ├── LeftOutError        request that needs data which a minimal model file does not contain
 │   ├── ScoringError        request for a score from a model that was published without scoring
-│   └── BudgetError         private models of a table that together exceed its privacy cap
+│   └── BudgetError         training that would exceed the privacy budget of a table
 ├── ArtifactError           unreadable model file
 ├── UnwritableFileError     file that cannot be written
 ├── TrainingError           training that cannot go on
-│   └── DivergedError       training loss that is not finite
+│   └── DivergedError       training loss that is infinite or NaN
 ├── MissingPackageError     optional package that is needed and not installed
 └── CancelledError          stop requested by the progress callback
 """
@@ -132,7 +132,7 @@ class ConditionError(InputError):
     """Raised if a condition on synthetic rows is malformed or impossible under the model."""
 
     def __str__(self) -> str:
-        """Returns all problems, at most one per column and rule."""
+        """Returns all problems in one line, separated by semicolons."""
         return "; ".join(map(str, self.problems))
 
 
@@ -163,15 +163,15 @@ class UnwritableFileError(GcvaeError, OSError):
 
 
 class ModelVersionError(ArtifactError):
-    """Raised if this library does not read the format version of a model file."""
+    """Raised if the format of a model file has a version that this library cannot read."""
 
 
 class TrainingError(GcvaeError):
-    """Raised if training cannot continue."""
+    """Base class of exceptions about a training that cannot continue."""
 
 
 class DivergedError(TrainingError):
-    """Raised if the training loss is no longer a finite number."""
+    """Raised if the training loss becomes infinite or NaN."""
 
 
 class MissingPackageError(GcvaeError):
@@ -193,4 +193,4 @@ class MissingPackageError(GcvaeError):
 
 
 class CancelledError(GcvaeError):
-    """Raised by a progress callback to stop training."""
+    """Exception that a progress callback raises in order to stop training."""

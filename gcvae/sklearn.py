@@ -90,7 +90,8 @@ class _TableEstimator(BaseEstimator):
         return frame
 
     def _frame(self, X: Any, *, reset: bool) -> pd.DataFrame:
-        """Returns the table as a frame with the columns of `fit`, in the same order.
+        """Returns the table as a pandas frame, with columns in the order of the table passed to
+        `fit`.
 
         Args:
             X: The table.
@@ -128,20 +129,20 @@ class _TableEstimator(BaseEstimator):
 class TableImputer(OneToOneFeatureMixin, TransformerMixin, _TableEstimator):
     """Imputes missing cells of a table of mixed types with draws from p(missing | known).
 
-    Known cells are not changed. Cells stay missing in columns that the model does not learn (text
-    identifiers, and columns without a known cell). Each call imputes the same rows with the same
-    values.
+    Known cells are not changed. Cells stay missing in columns that the model does not learn:
+    identifiers that are text, and columns in which all cells were missing in `fit`. Each call
+    imputes the same rows with the same values.
 
     Args:
         preset: Name of a preset, a predefined configuration of model and training.
         settings: Settings that override those of the preset, such as `{"max_steps": 200}`.
         schema: Known properties of the columns; all others are inferred from the table.
         n_draws: Number of imputations drawn for each row. A single draw preserves the variance of
-            each column. Of several draws, numbers and dates get the median (the lower one if their
-            number is even) and all other columns the most frequent value, which is closer to the
-            true cell on average.
+            each column. With several draws, a missing number or date becomes the median of its
+            draws (the lower of the two middle ones if `n_draws` is even), and any other cell its
+            most frequent draw. On average these are closer to the true cells than single draws.
         device: `auto`, `cpu` or `cuda`.
-        random_state: An integer is the seed of the model; None or a NumPy `RandomState` draws one.
+        random_state: Integer seed of the model; None or a NumPy `RandomState` draws a seed.
 
     Attributes:
         model_: The fitted `Synthesizer`.
@@ -219,9 +220,9 @@ class AnomalyDetector(OutlierMixin, _TableEstimator):
     """Detects rows that are unlike the table by the tail probability of their most unusual cell.
 
     The score of a row is the logarithm of a p-value (docs/anomalies.md): 1 % of rows
-    like those passed to `fit` have a p-value of at most 0.01. It ranks artificially inserted errors
-    better than the likelihood does. The score of a row is the same whichever rows are scored with
-    it; missing cells are integrated out.
+    like those passed to `fit` have a p-value of at most 0.01. The p-value detects artificially
+    inserted errors better than the likelihood does. The score of a row does not depend on the other
+    rows of the call. Missing cells are integrated out.
 
     Args:
         preset: Name of a preset that computes p-values: `default` or `fast`.
@@ -230,7 +231,7 @@ class AnomalyDetector(OutlierMixin, _TableEstimator):
         contamination: Share of the rows passed to `fit` that are outliers, above 0 and at most 0.5;
             or "auto", with which every row whose p-value is at most 0.01 is an outlier.
         device: `auto`, `cpu` or `cuda`.
-        random_state: An integer is the seed of the model; None or a NumPy `RandomState` draws one.
+        random_state: Integer seed of the model; None or a NumPy `RandomState` draws a seed.
 
     Attributes:
         model_: The fitted `Synthesizer`; `model_.log_likelihood(X)` names the unusual cells.
@@ -334,7 +335,8 @@ def _seed_of(random_state: Any) -> int:
 
 
 def _with_numbers(schema: Any, frame: pd.DataFrame) -> dict[str, Any]:
-    """Returns the schema as JSON, with kind `integer` for each unnamed column of distinct integers.
+    """Returns the schema as JSON, with an entry of kind `integer` added for each column of distinct
+    integers that it does not name.
 
     Schema inference would take such a column for an identifier, which the model does not learn.
     """
@@ -356,7 +358,7 @@ def _is_frame(table: Any) -> bool:
 
 
 def _is_numbered(frame: pd.DataFrame) -> bool:
-    """Returns whether no column name is a string; like scikit-learn, the columns are numbered."""
+    """Returns whether no column name is a string; the model then calls columns x0, x1, ..."""
     return not any(isinstance(name, str) for name in frame.columns)
 
 
@@ -366,10 +368,11 @@ def _named(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _typical(drawn: pd.DataFrame, n_draws: int, index: Any) -> pd.DataFrame:
-    """Returns for each cell the lower median of its draws, or the most frequent one.
+    """Returns for each cell the lower median of its draws if they are numbers or dates, otherwise
+    the most frequent draw.
 
     Args:
-        drawn: The draws of each row, one after another.
+        drawn: Frame with `n_draws` consecutive rows for each row of the table.
         n_draws: Number of draws for each row.
         index: Index of the returned frame.
     """
@@ -387,7 +390,7 @@ def _typical(drawn: pd.DataFrame, n_draws: int, index: Any) -> pd.DataFrame:
 
 
 def _modes(codes: Any) -> Any:
-    """Returns the most frequent code of each row; of equally frequent codes the first one.
+    """Returns the most frequent code of each row, the first one if several are equally frequent.
 
     Shape: (n rows, S draws) -> (n,).
     """

@@ -55,7 +55,7 @@ from gcvae.training.settings import SettledConfig, configure
 
 
 class _FitOfBoth:
-    """Descriptor of `fit`, so that it works on the class and on an instance.
+    """Descriptor that makes `fit` callable on the class and on an instance.
 
     `Synthesizer.fit(table, ...)` returns a new model. `Synthesizer(...).fit(table)` trains the
     instance with the arguments of its constructor and returns it.
@@ -81,7 +81,7 @@ class Synthesizer:
         schema: The table's schema, including all properties that were inferred from the table.
         codec: Encoder of rows as the model's input, and decoder of its output.
         model: The neural network.
-        config: Settings of the training, without open defaults.
+        config: Resolved settings: those that depend on the table's size have their values.
         context: Encoder of the context (data on which each row depends, such as its parent row) of
             a model p(row | context); None for other models.
         preset: Name of the preset whose settings were used in training.
@@ -138,7 +138,7 @@ class Synthesizer:
         }
 
     def _take(self, parts: ModelParts) -> Synthesizer:
-        """Sets the parts of a fitted model or a model file, and returns this synthesizer."""
+        """Stores the parts of a trained or loaded model in this synthesizer, and returns it."""
         self.schema, self.codec, self.model = parts.schema, parts.codec, parts.model.eval()
         self.config, self.preset, self.context = parts.config, parts.preset, parts.context
         self.training_record = dict(parts.training_record)
@@ -216,9 +216,10 @@ class Synthesizer:
             progress: True shows a progress bar, False none, None one in terminals and notebooks
                 only. Or a callback, which gets a `Progress` about twice a second; its `fraction`
                 never decreases and ends at 1. Raise CancelledError in it to stop training.
-            checkpoints: Store for checkpoints; training resumes from the last one in it.
+            checkpoints: Store for checkpoints, from which training resumes; None saves none.
             context: Values given for each row. The model is then p(row | context), as for the rows
-                of a child table in a database, and generates rows only with `sample_given`.
+                of a child table in a database, and generates rows only with `sample_given`. None
+                for an unconditional model.
             held_out: Mask of the n rows of the table: True for rows that are not trained on, but
                 decide when training stops. None holds out a random share (`held_out_share`).
                 Shape: (n,).
@@ -230,7 +231,7 @@ class Synthesizer:
             HardRuleError: Too few rows of the trained model satisfy the hard rules.
             SettingError: The preset, a setting or the device is unknown or out of range.
             DivergedError: The training loss is no longer finite.
-            OSError: The disk has no space for the temporary columns of a file.
+            OSError: The disk has no space for temporary copies of the columns of a file.
         """
         asked = cls(
             schema=schema,
@@ -279,15 +280,16 @@ class Synthesizer:
     ) -> Any:
         """Returns synthetic rows that satisfy the given conditions and the schema's hard rules.
 
-        Columns have the training frame's dtypes, and strings its formats; if the model was trained
-        on a file or on text from `read_table`, columns have the library's dtypes. Warns if
-        generated identifiers have more digits than those of the table (`notes`).
+        Columns have the dtypes of the training frame, and cells of its string columns are written
+        in the same format. If the model was trained on a file or on text from `read_table`, columns
+        have the dtypes of `parse_table`. Warns if generated identifiers have more digits than those
+        of the table (`notes`).
 
         Args:
             rows: Number of rows. Default: one for each row of `given_rows`.
             seed: Seed; equal seeds give equal rows. None draws a seed, which a pandas result stores
                 in `attrs["seed"]`.
-            given: Condition for each of some columns, as for `sampler`.
+            given: Conditions by column, as for `sampler`.
             given_rows: Known cells of single rows, as for `sampler`; the result has the index of a
                 pandas frame.
             distribution: Shares of the levels of one column, as for `sampler`.
@@ -352,8 +354,8 @@ class Synthesizer:
         Args:
             typed: The n rows, with all modelled columns in the schema's dtypes.
             context: Contexts, as `self.context.encode` returns them; None without. Shape: (n, 2 C).
-            missing: By column, the mask of the cells that are known to be missing, and stay so.
-                Shape: (n,) each.
+            missing: Masks by column of the cells that are known to be missing, and stay missing;
+                the other missing cells are unknown. Shape: (n,) each.
             seed: Seed of the random generator.
         """
         kept = filled_columns(self.schema, None, None).kept
@@ -414,9 +416,9 @@ class Synthesizer:
         """Returns the rows with missing cells drawn from p(missing | known); known cells are not
         changed.
 
-        With more than one draw each row is repeated once for each draw, numbered in a first column
-        `draw`. The result is a frame of the same library (pandas, polars, Arrow) with the same
-        dtypes and order of rows, and for pandas with the same index.
+        With several draws, the result has one row for each draw of each row, and a first column
+        `draw` with the number of the draw. The result is a frame of the same library (pandas,
+        polars, Arrow) with the same dtypes and order of rows, and for pandas with the same index.
 
         Args:
             frame: Rows with columns of the training table; all cells of an absent column count as
@@ -461,7 +463,7 @@ class Synthesizer:
         self, rows: int, seed: int | None = None, *, among: range | None = None, **conditions: Any
     ) -> Iterator[pd.DataFrame]:
         """Yields the rows that `sample` returns as consecutive pandas frames, in constant memory.
-        The first n rows are the same for any larger `rows`.
+        The first n rows of a sample do not depend on `rows`, the length of the sample.
 
         Args:
             rows: Number of rows of the complete sample.
@@ -487,7 +489,7 @@ class Synthesizer:
     def _blocks(
         self, rows: int, seed: int, sampler: Sampler | None, among: range | None
     ) -> Iterator[pd.DataFrame]:
-        """Yields the frames of `sample_blocks`, drawn by `sampler`, or freely if it is None."""
+        """Yields the frames of `sample_blocks`; there are no conditions if `sampler` is None."""
         if self.context is not None:
             message = "the model draws rows that are given a context"
             raise SettingError(Problem(message, expected="`sample_given`, with the context"))
@@ -562,8 +564,8 @@ class Synthesizer:
 
     @property
     def scorer(self) -> RowScorer:
-        """Computes log-likelihoods and anomaly p-values of rows. Raises ScoringError if `scoring`
-        is `off`."""
+        """Scorer that computes log-likelihoods and anomaly p-values of rows. Raises ScoringError if
+        `scoring` is `off`."""
         require_scores(self.scoring)
         known = self.training_record.get("held_out_scores"), self._of_blanks
         return RowScorer(self.schema, self._constrained, *known, self.scoring)
@@ -629,7 +631,7 @@ class Synthesizer:
 
         The result is a frame of the same library with one row per input row and, for K latent
         dimensions, the columns `mean_1` to `mean_K` and `standard_deviation_1` to
-        `standard_deviation_K`. Missing cells and absent columns count as unknown.
+        `standard_deviation_K`. Missing cells and cells of absent columns count as unknown.
 
         Raises:
             TableError: The frame has no modelled column, or a cell cannot be parsed.

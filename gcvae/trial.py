@@ -41,7 +41,7 @@ def try_out(synthesizer: Synthesizer) -> None:
             codec.decode(codes, np.linspace(-4.0, 4.0, len(codes)))
         row, first = rows.head(1), synthesizer.codec.columns[0].name
         others = [c.name for c in synthesizer.schema if c.is_modelled and c.name != first]
-        kept = [name for name in others if row[name].isna().all()]  # a hard rule may require it
+        kept = [name for name in others if row[name].isna().all()]  # a hard rule may require this
         blank = {first: None}  # `assign` converts dtypes that cannot hold None
         synthesizer.impute(row.assign(**blank), keep_missing=kept)
         is_minimal = synthesizer.training_record.get("is_minimal")

@@ -1,4 +1,4 @@
-"""Returns the tables that the service sends as a data frame, as bytes, or as a file."""
+"""Converts tables from the service to data frames, bytes or files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Fill = Callable[[BinaryIO], None]
 
 @dataclass(frozen=True)
 class WantedTable:
-    """How a call returns a table: as a data frame, as bytes, or as a saved file.
+    """Form in which a call returns a table: a data frame, bytes, or a saved file.
 
     Attributes:
         format: Format to request from the service: csv, parquet, json or jsonl.
@@ -59,7 +59,7 @@ class WantedTable:
 
 
 def seeded(frame: Frame, seed: str | int | None) -> Frame:
-    """Returns a frame; if it is of pandas, with the seed of its rows in `attrs`."""
+    """Stores the seed of the rows in `attrs["seed"]` of a pandas frame, and returns the frame."""
     if seed is not None and hasattr(frame, "attrs"):
         frame.attrs["seed"] = int(seed)
     return frame
@@ -68,12 +68,12 @@ def seeded(frame: Frame, seed: str | int | None) -> Frame:
 def wanted_table(
     format: str | None, to: Place | None, like: Frame | None, of_frame: str
 ) -> WantedTable:
-    """Returns how a call returns its table: as a file if `to` is given, as bytes if only `format`
-    is given, otherwise as a data frame.
+    """Returns the form in which a call returns its table: a file if `to` is given, bytes if only
+    `format` is given, otherwise a data frame.
 
     Args:
         format: Format of the file or bytes; None for the format of the extension of `to`.
-        to: Path to save the table at; None not to save it.
+        to: Path to save the table at; None to save no file.
         like: Data frame whose library is used for the result; None for pandas.
         of_frame: Format to request from the service if the result is a frame.
 

@@ -19,7 +19,7 @@ _END = object()
 
 
 class _Quiet(Client):
-    """Client whose results raise an error if their methods, which would block, are called."""
+    """Client that returns objects whose methods raise an error instead of blocking."""
 
     def _bound(self, document: Document) -> Any:
         return bind(document, None)

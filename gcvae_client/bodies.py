@@ -1,4 +1,4 @@
-"""Builds the bodies of requests from tables, rows and names."""
+"""Builds the bodies of requests from tables and rows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def rows_body(rows: Rows, formats: Callable[[], dict[str, str]]) -> Body:
 def bare_body(table: Table) -> Body:
     """Returns a request body that consists of the table's bytes, without a multipart form.
 
-    It is three times faster to send than a form.
+    Sending it takes a third of the time of a form.
     """
     headers = {"Content-Type": "application/octet-stream"}
     if is_frame(table):

@@ -46,11 +46,11 @@ class Client(Schedules):
     """Client of a gcvae service.
 
     Methods return the JSON objects of the REST API as dictionaries. Those of datasets, models and
-    jobs (`Dataset`, `Model`, `Job`) also have methods: `dataset.train()`. An argument that names a
-    dataset, model, job or result is its id or its dictionary; a model may also be given as the
-    dictionary of its job or of one of its results. Tables are passed as a path, as bytes, or as a
-    data frame of pandas, polars or Arrow. Tables are returned as a data frame (of the library of
-    the frame that was passed, else pandas), as bytes if `format` is given, or as a file if `to` is.
+    jobs (`Dataset`, `Model`, `Job`) also have methods: `dataset.train()`. Arguments for a dataset,
+    model, job or result are its id or its dictionary; a model may also be given as the dictionary
+    of its job or of one of its results. Tables are passed as a path, as bytes, or as a data frame
+    of pandas, polars or Arrow. Tables are returned as a data frame (of the library of a frame that
+    was passed, otherwise pandas), as bytes if `format` is given, or as a file if `to` is given.
 
     Args:
         base_url: Address of the service.
@@ -72,7 +72,7 @@ class Client(Schedules):
         schema: Document | None = None,
         encoding: str | None = None,
     ) -> Dataset:
-        """Uploads a table or a database and returns the dataset that the service makes of it.
+        """Uploads a table or a database and returns the new dataset.
 
         Args:
             table: A table: a path, the bytes of a CSV, gzipped CSV or Parquet file, or a data
@@ -121,7 +121,7 @@ class Client(Schedules):
 
         Args:
             patch: A JSON merge patch: `{"columns": {"note": {"drop": True}}}`. The value None
-                removes a property that was specified, so that it is inferred again.
+                removes a specified property, so that the service infers it.
 
         Returns:
             The dataset, whose member `changes` lists the differences to the earlier schema.
@@ -144,7 +144,8 @@ class Client(Schedules):
     def first_rows(
         self, dataset: Resource, n_rows: int = 20, *, table: str | None = None
     ) -> list[dict[str, str | None]]:
-        """Returns the first rows of a dataset with their cells as strings, None for missing ones.
+        """Returns the first rows of a dataset as dictionaries of cells by column; cells are
+        strings, or None if missing.
 
         Args:
             n_rows: Number of rows, at most 100.
@@ -155,7 +156,7 @@ class Client(Schedules):
         return [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
 
     def rename(self, resource: Resource, name: str) -> Any:
-        """Renames a dataset or a model and returns its new state."""
+        """Renames a dataset or a model and returns its new state as a `Dataset` or `Model`."""
         return self._json("PATCH", any_path_of(resource), json={"name": name})
 
     def rules(self, dataset: Resource, *, table: str | None = None) -> list[Document]:
@@ -180,8 +181,8 @@ class Client(Schedules):
         `cap`, the limit that `cap_privacy` sets.
 
         Args:
-            delta: Delta at which `epsilon` is computed. Default: that of the cap, or without a cap
-                the smallest of the trainings.
+            delta: Delta at which `epsilon` is computed. Default: the delta of the cap or, without a
+                cap, the smallest delta of the trainings.
         """
         return self._json("GET", path_of("dataset", dataset, "/privacy"), params={"delta": delta})
 
@@ -211,7 +212,8 @@ class Client(Schedules):
         scoring: str = "full",
         **settings: Any,
     ) -> Model:
-        """Starts a job that trains a model, and returns the model; `wait` waits for the job.
+        """Starts a job that trains a model, and returns the untrained model. Call `wait` to wait
+        for the job.
 
         Args:
             dataset: The dataset to train on.
@@ -261,13 +263,13 @@ class Client(Schedules):
         return self._json("GET", path_of("model", model))
 
     def restrict_scoring(self, model: Resource, scoring: str) -> Model:
-        """Restricts what a model reveals about rows, which cannot be undone.
+        """Permanently restricts what a model reveals about rows.
 
         Args:
             scoring: `flag` (only whether a row is rare) or `off` (nothing).
 
         Raises:
-            ConflictError: The model is more restricted already.
+            ConflictError: The model is already more restricted.
         """
         return self._json("PATCH", path_of("model", model), json={"scoring": scoring})
 
@@ -333,7 +335,7 @@ class Client(Schedules):
             format: csv, parquet, json or jsonl. Default: that of the extension of `to`. Without
                 `to`, the result is bytes.
             to: Path to save the rows at; the result is this path.
-            on_progress: Called with the job as JSON each time it has changed.
+            on_progress: Function that is called with the job as JSON when the job has changed.
 
         Raises:
             InvalidError: A condition is invalid, or too improbable under the model.
@@ -387,11 +389,13 @@ class Client(Schedules):
     ) -> Frame | bytes | Path:
         """Scores rows by their log-likelihood under a model, in nats.
 
-        The result has a line for each row: a data frame, or bytes if `format` is given, or a file.
-        If there are too many rows for one response, the call waits for a job of the service. For a
-        database, `rows` are all its tables (frames or files by name, or a folder), the result has a
-        line for each row of a table without a parent, and the only options are `draws`, `seed` and
-        `encoding`.
+        The result has one row for each row of `rows`: a data frame, or bytes if `format` is given,
+        or a file if `to` is given. If there are too many rows for one response, the call waits for
+        a job of the service.
+
+        For a database, `rows` contains all tables (frames or files by name, or a folder). The
+        result then has one row for each row of a table without a parent, and the only options are
+        `draws`, `seed` and `encoding`.
 
         Args:
             rows: Rows to score: a list of dictionaries, a path, the bytes of a file, or a frame.
@@ -408,7 +412,7 @@ class Client(Schedules):
             format: csv or json, to return bytes or save a file. Default: that of the extension of
                 `to`.
             to: Path to save the result at; the result is this path.
-            on_progress: Called with the job as JSON each time it has changed.
+            on_progress: Function that is called with the job as JSON when the job has changed.
         """
         model_id = id_of(model, "model")
         like = rows if is_frame(rows) else None
@@ -444,11 +448,12 @@ class Client(Schedules):
     ) -> Frame | dict[str, Frame] | bytes | Path:
         """Returns rows with missing cells imputed, as a data frame, as bytes, or as a file.
 
-        For a database, `rows` are its tables by name, the result is a dictionary of frames or a ZIP
-        file, and `seed` is the only option.
+        With several draws, the result has one row for each draw of each row, and a first column
+        `draw` with the number of the draw. If there are too many rows for one response, the call
+        waits for a job of the service.
 
-        With several draws each row is repeated, numbered in a first column `draw`. If there are too
-        many rows for one response, the call waits for a job of the service.
+        For a database, `rows` contains its tables by name, the result is a dictionary of frames by
+        table or a ZIP file, and `seed` is the only option.
 
         Args:
             rows: Rows with missing cells: a list of dictionaries, a path, the bytes of a file, or a
@@ -464,7 +469,7 @@ class Client(Schedules):
             format: csv, parquet, json or jsonl, to return bytes or save a file. Default: that of
                 the extension of `to`.
             to: Path to save the result at; the result is this path.
-            on_progress: Called with the job as JSON each time it has changed.
+            on_progress: Function that is called with the job as JSON when the job has changed.
         """
         model_id = id_of(model, "model")
         if is_database(rows):
@@ -533,8 +538,8 @@ class Client(Schedules):
     ) -> Frame | bytes | Path:
         """Returns the mean and standard deviation of each row's posterior in the latent space.
 
-        The result is a data frame, or bytes if `format` is given, or a file. If there are too many
-        rows for one response, the call waits for a job of the service.
+        The result is a data frame, or bytes if `format` is given, or a file if `to` is given. If
+        there are too many rows for one response, the call waits for a job of the service.
 
         Args:
             rows: Rows to encode: a list of dictionaries, a path, the bytes of a file, or a frame.
@@ -542,7 +547,7 @@ class Client(Schedules):
             format: csv or json, to return bytes or save a file. Default: that of the extension of
                 `to`.
             to: Path to save the result at; the result is this path.
-            on_progress: Called with the job as JSON each time it has changed.
+            on_progress: Function that is called with the job as JSON when the job has changed.
         """
         model_id = id_of(model, "model")
         like = rows if is_frame(rows) else None
@@ -559,7 +564,8 @@ class Client(Schedules):
         format: str | None = None,
         to: Place | None = None,
     ) -> Document | bytes | Path:
-        """Decodes a grid of latent vectors, for a model with a two-dimensional latent space.
+        """Returns each column's distribution on a grid of latent vectors, as JSON or as a picture,
+        for a model with a two-dimensional latent space.
 
         Args:
             steps: Number of grid points for each dimension.
@@ -583,13 +589,13 @@ class Client(Schedules):
     ) -> Document | bytes | Path:
         """Returns the quality report of a model: fidelity, utility, likelihood and privacy.
 
-        If the model is in training or its report is being made, the call waits for these jobs.
+        If the model is in training, or a job is making its report, the call waits for the job.
 
         Args:
             format: json (the result is a dictionary) or html (bytes). Default: that of the
                 extension of `to`, else json.
             to: Path to save the report at; the result is this path.
-            on_progress: Called with the job as JSON each time it has changed.
+            on_progress: Function that is called with the job as JSON when the job has changed.
 
         Raises:
             NotFoundError: The model has no report, and no job is making one; call `make_report`.
@@ -626,7 +632,7 @@ class Client(Schedules):
             seed: Seed of the report.
 
         Returns:
-            The report as JSON, whose job `wait` waits for.
+            The unfinished report as JSON. Call `wait` with it to wait for the job.
 
         Raises:
             InvalidError: A required table is missing, or a table does not match the model.
@@ -652,8 +658,8 @@ class Client(Schedules):
         assessment, with purpose, retention, protections and SHA-256 digests.
 
         Args:
-            purpose: What the synthetic rows or the model are released for.
-            retention: How long rows and model are kept.
+            purpose: Text that says for which purpose the synthetic rows or the model are released.
+            retention: Text that says how long rows and model are kept.
             to: Path to save the page at; the result is this path.
 
         Raises:
@@ -669,7 +675,7 @@ class Client(Schedules):
         """Deletes a dataset, a model, a connection, a webhook, a schedule or a result.
 
         Args:
-            resource: Its id or its dictionary.
+            resource: Id or dictionary of the resource.
             cascade: For a dataset, whether to delete its models and their results too.
         """
         params = {"cascade": "true" if cascade else None}
@@ -704,7 +710,8 @@ class Client(Schedules):
         return wanted.take(lambda file: self._connection.download(call, file), formats, seed)
 
     def _date_formats(self, model_id: str) -> Callable[[], dict[str, str]]:
-        """Returns a function that requests a model's date formats by column on its first call."""
+        """Returns a function that returns a model's date formats by column, which it requests on
+        its first call."""
         return cache(lambda: date_formats(self.model(model_id)["schema"]))
 
 

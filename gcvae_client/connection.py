@@ -40,13 +40,15 @@ class Call:
     """One call of the REST API.
 
     Attributes:
+        method: HTTP method.
         path: Path of the URL.
-        body: Function that returns httpx's arguments for the body; None for none, or for `json`.
-        json: JSON value to send as the body; None for none.
-        params: Query parameters; those that are None are left out.
+        body: Function that returns httpx's arguments for the body; None if there is no body, or
+            `json` is the body.
+        json: JSON value to send as the body; None if there is none.
+        params: Query parameters; parameters with the value None are left out.
         creates: Whether the call creates a resource. Then it sends an Idempotency-Key header, so
             that a repeated call does not create a second one.
-        key: Value of this header.
+        key: Value of the Idempotency-Key header.
     """
 
     method: str
@@ -72,6 +74,7 @@ class Connection:
     """Connection to one service, which repeats failed calls.
 
     Args:
+        http: HTTP client with the address of the service.
         retries: How often a call is repeated if the service does not respond or is busy.
     """
 
@@ -189,16 +192,16 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _entity_tag(response: httpx.Response) -> str:
-    """Returns the ETag of a response that can be resumed by range requests; else ''."""
+    """Returns the ETag of a response; '' if its download cannot be resumed by range requests."""
     tag: str = response.headers.get("ETag", "")
     has_ranges = response.headers.get("Accept-Ranges") == "bytes" and tag.startswith('"')
     return tag if has_ranges else ""
 
 
 def _begin_at(file: BinaryIO, response: httpx.Response) -> None:
-    """Sets the file position to where the response's bytes belong.
+    """Sets the file position to the one at which the response's bytes are to be written.
 
-    A partial response continues at the present end of the file; a full one replaces the content.
+    A partial response continues at the end of the file; a full response replaces the content.
     """
     if response.status_code != httpx.codes.PARTIAL_CONTENT:
         file.seek(0)
@@ -223,7 +226,7 @@ def _verify(file: BinaryIO, tag: str) -> None:
 
 
 def _may_pass(error: ClientError, call: Call) -> bool:
-    """Returns whether repeating the call is safe and may succeed."""
+    """Returns whether it is safe to repeat the call, and its error may be temporary."""
     if isinstance(error, UnreachableError):
         return call.can_repeat
     is_key_busy = isinstance(error, ProblemError) and error.type == _KEY_BUSY

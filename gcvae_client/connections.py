@@ -1,4 +1,4 @@
-"""Methods of the client that concern connections: named databases, buckets and web servers."""
+"""Methods of the client for connections, which are named databases, buckets and web servers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Connections(Webhooks):
             name: Name by which datasets and samples refer to the connection.
             url: `postgresql://USER@HOST/DATABASE` (also mysql and mariadb), `sqlite:///FILE`,
                 `s3://ACCESS_KEY@BUCKET/PREFIX?region=…&endpoint=…` or `https://{HOST}/{PREFIX}`.
-                The operator must have allowed its host.
+                The operator of the service must have allowed the host.
             password: Password of the user, secret key of a bucket, or bearer token of a web server.
                 The service keeps it encrypted and never returns it.
 
@@ -40,8 +40,7 @@ class Connections(Webhooks):
         return self._items("/v1/connections")
 
     def test_connection(self, connection: Resource) -> list[str] | None:
-        """Uses a connection, and returns the names of a database's tables; None for other
-        connections.
+        """Tests a connection. Returns the names of the tables if it is a database, otherwise None.
 
         Args:
             connection: Name, id or dictionary of the connection.
@@ -63,7 +62,7 @@ class Connections(Webhooks):
         schema: Document | None = None,
         encoding: str | None = None,
     ) -> Dataset:
-        """Makes a dataset of a table of a connection, as `upload` does of a file.
+        """Creates a dataset from a table, sheet or file of a connection, and returns it.
 
         Args:
             connection: Name, id or dictionary of the connection.
@@ -95,7 +94,7 @@ class Connections(Webhooks):
         on_progress: Callable[[Document], None] | None = None,
         **sampling: Any,
     ) -> Document:
-        """Generates synthetic rows by a job and writes them to a connection, all or none.
+        """Generates synthetic rows in a job and writes them to a connection, all or none.
 
         Args:
             connection: Name, id or dictionary of the connection.
@@ -103,14 +102,14 @@ class Connections(Webhooks):
                 as `synthetic.` for a schema.
             key: Path of the file in a bucket.
             if_exists: `fail`, `append` or `replace`, for tables and files that exist.
-            on_progress: Called with the job as JSON each time it has changed.
+            on_progress: Function that is called with the job as JSON when the job has changed.
             sampling: Members of the request for a sample, such as `rows`, `seed` and `given`.
 
         Returns:
-            Connection, table, key and number of the written rows.
+            JSON object with the connection, table or key, and the number of written rows.
 
         Raises:
-            InvalidError: A member is invalid, or the connection refuses the rows.
+            InvalidError: A member of the request is invalid, or the connection refuses the rows.
         """
         asked = {"format": "parquet", **sampling, "job": True}
         path = path_of("model", model, "/samples")

@@ -1,4 +1,4 @@
-"""Sends and receives databases, which are several tables by name, as one ZIP file."""
+"""Sends and receives databases (several tables by name) as one ZIP file."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _packed(files: Mapping[str, Any]) -> Iterator[BinaryIO]:
 
 @dataclass(frozen=True)
 class WantedDatabase(WantedTable):
-    """How a call returns a synthetic database: as data frames by table, or as a ZIP file of
+    """Form in which a call returns a synthetic database: data frames by table, or a ZIP file of
     tables."""
 
     def _frame(self, file: BinaryIO, formats: Formats, seed: str | int | None) -> dict[str, Frame]:
@@ -95,15 +95,15 @@ class WantedDatabase(WantedTable):
 def wanted_database(
     format: str | None, to: Place | None, table: str | None, like: Any = None
 ) -> WantedTable:
-    """Returns how a call returns a synthetic database, or one of its tables: as a file if `to` is
-    given, as bytes if only `format` is given, otherwise as data frames.
+    """Returns the form in which a call returns a synthetic database or one of its tables: a file if
+    `to` is given, bytes if only `format` is given, otherwise data frames.
 
     Args:
         format: Format of the tables; None for that of the extension of `to`.
-        to: Path to save at; None not to save.
+        to: Path of the file; None to save no file.
         table: Name of the only table to return; None for all tables.
-        like: Tables by name that were sent; each returned frame has the library and the index of
-            the sent one, if that was a frame. None for pandas.
+        like: Tables that were sent, by name. A returned frame has the library and the index of the
+            sent table if this is a frame. None for pandas.
 
     Raises:
         ValueError: The extension of `to` is not supported.
@@ -147,7 +147,8 @@ def _files_of(folder: Path) -> dict[str, Path]:
 
 
 def _ending(table: Any) -> str:
-    """Returns the extension of a table's file: that of its path, or as its first bytes show."""
+    """Returns the file extension of a table: the extension of its path, or the one that the first
+    bytes of its content indicate."""
     if isinstance(table, str | os.PathLike):
         name = Path(table).name.lower()
         found = next((ending for ending in ENDINGS if name.endswith(ending)), None)

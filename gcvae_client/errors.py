@@ -33,7 +33,7 @@ REMEDIES = {
     "not-found": "client.datasets(), .models() and .jobs() list the existing ones",
     "model-not-ready": "client.wait(model) returns after the training, or raises its error",
 }
-"""Advice for users of the client by kind of problem, shown instead of the service's advice."""
+"""Advice for users of the client, by kind of problem; it replaces the service's advice."""
 
 
 class ClientError(Exception):
@@ -44,7 +44,7 @@ class UnreachableError(ClientError):
     """Raised if the service does not respond.
 
     Attributes:
-        reason: Address of the service and cause.
+        reason: Address of the service, and why it does not respond.
     """
 
     def __init__(self, reason: str) -> None:
@@ -85,8 +85,8 @@ class ProblemError(ClientError):
         """Returns advice for this kind of problem; None if there is none.
 
         Args:
-            remedies: Advice by kind of problem (the last part of `type`), which is preferred to the
-                service's own advice, unless the URL itself does not exist.
+            remedies: Advice by kind of problem (the last part of `type`). It is preferred to the
+                advice in the response, except for requests whose URL does not exist.
         """
         advice: str | None = self.problem.get("advice")
         name = self.type.rpartition(":")[2]
@@ -139,11 +139,11 @@ class JobCancelledError(JobError):
 
 
 class WaitTimeoutError(JobError):
-    """Raised if the job did not finish within the time limit; it continues."""
+    """Raised if the job did not finish within the time limit; the job continues."""
 
 
 class MissingPackageError(ClientError):
-    """Raised if a data frame is requested or passed, and a package it needs is not installed.
+    """Raised if a data frame is requested or passed, and the package for it is not installed.
 
     Attributes:
         package: Name of the missing package.

@@ -20,13 +20,13 @@ from gcvae_client.errors import Document, MissingPackageError
 Frame = Any
 """A data frame of pandas or polars, or an Arrow table."""
 Formats = Callable[[], Mapping[str, str]]
-"""Function that returns the date formats (for `strftime`) of a table by column."""
+"""Function that returns the date formats of a table by column, for `strftime`."""
 _TEXTS_AT_ONCE = 65_536
 _WITH_BLANKS = {"bool": "boolean"} | {
     f"{sign}int{bits}": f"{sign.upper()}Int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
-"""Nullable pandas dtype by Arrow type, for columns with missing cells; otherwise integers would
-become floats."""
+"""Nullable pandas dtype by Arrow type, for columns with missing cells, whose integers would
+otherwise become floats."""
 
 
 def is_frame(table: object) -> bool:
@@ -64,9 +64,9 @@ def table_bytes(frame: Frame) -> bytes:
 
 
 def table_format(like: Frame | None) -> str:
-    """Returns the format to request for a frame of the same library as `like` (None: pandas).
+    """Returns the format to request for a frame of the library of `like` (None: pandas).
 
-    It is Parquet, which preserves dtypes, except JSON for pandas without pyarrow.
+    It is `parquet`, which preserves dtypes, or `json` for pandas if pyarrow is not installed.
     """
     return "parquet" if _is_polars(like) or _has("pyarrow") else "json"
 
@@ -105,7 +105,7 @@ def read_frame(file: BinaryIO, format: str, like: Frame | None, formats: Formats
 
 
 def _periods(frame: Frame | None) -> dict[str, Any]:
-    """Returns the dtype of each column of periods in a pandas frame, by name."""
+    """Returns the dtype of each period column of a pandas frame, by name; {} for other frames."""
     dtypes = frame.dtypes.items() if frame is not None and hasattr(frame, "to_parquet") else ()
     return {name: dtype for name, dtype in dtypes if str(dtype).startswith("period[")}
 
@@ -139,7 +139,7 @@ def row_documents(rows: Frame | Sequence[Mapping[str, Any]], formats: Formats) -
 
 
 def condition(wanted: Any, name: str, formats: Formats) -> Any:
-    """Returns a condition on a column as JSON; a pandas period becomes a range of times.
+    """Returns a condition on a column as JSON. A pandas period becomes a range of times.
 
     Args:
         wanted: The condition: a value, a list of values, {"min": ..., "max": ...}, or None for a
@@ -158,7 +158,7 @@ def condition(wanted: Any, name: str, formats: Formats) -> Any:
 
 
 def plain(value: Any, name: str, formats: Formats) -> Any:
-    """Returns a Python or NumPy value of a column as JSON, with dates as strings.
+    """Converts a Python or NumPy value of a column to a JSON value; dates become strings.
 
     NaN and the missing values of pandas become None.
 
@@ -197,7 +197,7 @@ def date_formats(schema: Document) -> dict[str, str]:
 
 
 _OFFSET = re.compile(r"%[HMISfp] ?([+-]\d\d:?(?:\d\d)?|Z|UTC|GMT)$")
-"""Offset from UTC at the end of a date format; data frames contain such times in UTC."""
+"""Offset from UTC at the end of a date format. Data frames contain times with an offset in UTC."""
 
 
 def _zone(offset: str) -> timezone:

@@ -1,7 +1,7 @@
 """Datasets, models and jobs: JSON objects of the REST API with methods.
 
-Each is a dict, whose members are read as `model["status"]`. Its methods are those of the client
-that returned it, with the object itself as first argument:
+Each object is a dict with members such as `model["status"]`. Its methods call methods of the client
+that returned the object, with the object as first argument:
 
     model = client.upload("table.csv").train().wait()
     frame = model.sample(1000)
@@ -38,7 +38,7 @@ class Entity(dict[str, Any], ABC):
         """Client that returned the object.
 
         Raises:
-            ClientError: The client is an `AsyncClient`, whose methods this class cannot call.
+            ClientError: The client is an `AsyncClient`, whose methods have to be awaited.
         """
         if self._client is None:
             kind = type(self).__name__.lower()
@@ -53,7 +53,7 @@ class Entity(dict[str, Any], ABC):
         return f"<{type(self).__name__} {self.id}: {', '.join(self._facts().values())}>"
 
     def _repr_html_(self) -> str:
-        """Returns an HTML table of the main facts, for notebooks."""
+        """Returns an HTML table of the main properties, for notebooks."""
         facts = {"id": self.id} | self._facts()
         rows = (
             f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
@@ -64,11 +64,11 @@ class Entity(dict[str, Any], ABC):
 
     @abstractmethod
     def _facts(self) -> dict[str, str]:
-        """Returns the main facts as short texts, by name."""
+        """Returns the main properties as short texts, by name."""
 
 
 class Own:
-    """Descriptor by which a dataset, model or job has a method of its client: `model.sample(9)`
+    """Descriptor that gives datasets, models and jobs a method of their client: `model.sample(9)`
     calls `client.sample(model, 9)`.
 
     Args:
@@ -79,7 +79,7 @@ class Own:
         self.call = call
 
     def __get__(self, entity: Entity | None, kind: type[Entity]) -> Any:
-        """Returns the client's method, with the instance as first argument."""
+        """Returns the client's method with the object as first argument."""
         return self if entity is None else partial(getattr(entity.client, self.call), entity)
 
 
@@ -140,14 +140,14 @@ class Model(Entity):
         """Waits until the model is trained, and returns its new state.
 
         Args:
-            on_progress: Called with the job as JSON each time it has changed.
-            timeout_seconds: Time limit; None for none.
+            on_progress: Function that is called with the job as JSON when the job has changed.
+            timeout_seconds: Time limit; None for no limit.
             progress: Whether to show a progress bar. Default: only in terminals and notebooks, and
                 only without `on_progress`.
 
         Raises:
             JobFailedError, JobCancelledError: The training failed or was cancelled.
-            WaitTimeoutError: It did not finish within the time limit; it continues.
+            WaitTimeoutError: The training did not finish within the time limit; it continues.
         """
         self.client.wait(self, on_progress, timeout_seconds=timeout_seconds, progress=progress)
         return type(self)(self.client.model(self), self._client)
@@ -204,7 +204,7 @@ def bind(document: Document, client: Any) -> Document:
 
     Args:
         document: JSON object of the REST API.
-        client: Client that got it; None for an asynchronous client.
+        client: Client that received the object; None for an `AsyncClient`.
     """
     kind = _OBJECTS.get(kind_of(document.get("id")) or "")
     return document if kind is None else kind(document, client)

@@ -18,7 +18,7 @@ _WIDTH = 24
 
 @contextmanager
 def bar(shown: bool, *, always: bool = False) -> Iterator[Show]:
-    """Context manager that yields a function `show(job)`, which shows the progress of a job (JSON).
+    """Context manager that yields a function that shows the progress of a job, given as JSON.
 
     Args:
         shown: Whether the function shows anything.

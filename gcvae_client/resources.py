@@ -1,4 +1,4 @@
-"""Reads the ids of datasets, models, jobs and results from arguments: an id or a JSON object."""
+"""Returns ids and URL paths of resources, such as datasets and models, from ids or JSON objects."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def id_of(resource: Resource, kind: str) -> str:
     """Returns the id of a resource of this kind.
 
     Args:
-        resource: Its id or its JSON object; for a model also the JSON object of one of its jobs or
-            results, and for a connection also its name.
+        resource: Id or JSON object of the resource; for a model also the JSON object of one of its
+            jobs or results, and for a connection also its name.
         kind: `dataset`, `model`, `job`, `connection`, `webhook` or `schedule`.
 
     Raises:
         TypeError: The argument is neither an id nor a JSON object that contains one.
-        ValueError: The id is that of something else.
+        ValueError: The id belongs to a resource of another kind.
     """
     found = _own_id(resource, kind)
     if kind == "model" and isinstance(resource, Mapping) and kind_of(found) in ("job", "result"):
@@ -43,12 +43,12 @@ def id_of(resource: Resource, kind: str) -> str:
 
 
 def path_of(kind: str, resource: Resource, below: str = "") -> str:
-    """Returns the URL path of a resource (see `id_of`), or one below it, such as `/schema`."""
+    """Returns the URL path of a resource (see `id_of`), followed by `below`, such as `/schema`."""
     return f"/v1/{kind}s/{id_of(resource, kind)}{below}"
 
 
 def any_path_of(resource: Resource) -> str:
-    """Returns the URL path of anything but a job, given as its id or JSON object.
+    """Returns the URL path of a resource of any kind but `job`, given as its id or JSON object.
 
     Raises:
         TypeError: The argument is neither an id nor a JSON object that contains one.
@@ -61,19 +61,19 @@ def any_path_of(resource: Resource) -> str:
 
 
 def place_of(resource_id: str) -> str:
-    """Returns the URL path of anything but a job with this id."""
+    """Returns the URL path of the resource with this id, which may be of any kind but `job`."""
     return f"/v1/{_COLLECTIONS[resource_id.split('_')[0]]}/{resource_id}"
 
 
 def job_id_of(resource: Resource) -> str | None:
-    """Returns the id of a job, which is given as its id or as a JSON object that names it.
+    """Returns the id of a job, given as its id or as the JSON of the job, its model or result.
 
-    Returns None if only the service knows the job: for the id of a model or a result, and for a
-    model without a job.
+    Returns None for the id of a model or a result, whose job only the service knows, and for the
+    JSON object of a model without a job.
 
     Raises:
         TypeError: The argument is neither an id nor a JSON object that contains one.
-        ValueError: The id is that of a dataset.
+        ValueError: The id belongs to a resource without a job, such as a dataset.
     """
     if isinstance(resource, Mapping) and "job_id" in resource:
         return None if resource["job_id"] is None else str(resource["job_id"])
@@ -96,5 +96,6 @@ def _own_id(resource: Resource, kind: str) -> str:
 
 
 def kind_of(resource_id: object) -> str | None:
-    """Returns what an id belongs to: dataset, model, job or result; None for unknown ids."""
+    """Returns the kind of resource of an id, such as `dataset` or `result`; None for unknown
+    ids."""
     return _KINDS.get(str(resource_id).split("_")[0])

@@ -1,4 +1,4 @@
-"""Methods of the client that concern schedules: trainings that the service repeats."""
+"""Methods of the client for schedules: trainings that the service repeats at given times."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ class Schedules(Connections):
         """Creates a schedule, whose runs read a table, train a model on it and generate a sample.
 
         Args:
+            name: Name of the schedule, unique in the workspace.
             cron: Times of the runs: minute, hour, day of month, month and day of week, as in cron.
-            source: Table of a connection that each run reads: `connection`, and the other arguments
-                of `import_table`.
+            source: Table that each run reads: a JSON object with the arguments of `import_table`,
+                such as `connection` and `table`.
             dataset: Existing dataset, instead of a source.
             time_zone: Time zone of `cron`, such as Europe/Berlin.
             training: Options of the training, such as `preset`.
@@ -41,10 +42,10 @@ class Schedules(Connections):
             sample: Members of the request for a sample, such as `rows`. Default: no sample.
             export: Where to write the sample: `connection`, `table` or `key`, and `if_exists`
                 (`append` or `replace`). Default: nowhere.
-            paused: Whether the schedule runs only on request.
+            paused: Whether the schedule has no automatic runs, only those of `run_schedule`.
 
         Raises:
-            InvalidError: A member is invalid.
+            InvalidError: A member of the request is invalid.
             NotFoundError: The workspace has no such connection or dataset.
             ConflictError: There is a schedule with this name already.
         """
@@ -72,7 +73,7 @@ class Schedules(Connections):
                 whose columns have changed.
 
         Raises:
-            InvalidError: A member is invalid.
+            InvalidError: A member of the request is invalid.
         """
         path = path_of("schedule", schedule)
         return self._json("PATCH", path, json=changes)
@@ -88,8 +89,8 @@ class Schedules(Connections):
     def runs(self, schedule: Resource) -> Iterator[Document]:
         """Yields the last 1,000 runs of a schedule, the newest first.
 
-        Each has a `status` (`running`, `succeeded`, `failed` or `skipped`), the number of `missed`
-        due times before it, the ids of what it has made, and its `error`.
+        Each run has a `status` (`running`, `succeeded`, `failed` or `skipped`), the number of
+        scheduled times `missed` before it, the ids of the resources it created, and its `error`.
         """
         return self._items(path_of("schedule", schedule, "/runs"))
 

@@ -1,4 +1,4 @@
-"""Methods of the client that concern its connection and the service's jobs."""
+"""Methods of the client for its connection and for the service's jobs."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Service:
         return self._items("/v1/jobs", filters)
 
     def job(self, job: Resource) -> Job:
-        """Returns the current state of a job, which may be given by its model or result."""
+        """Returns the current state of a job. The job may also be given as its model or result."""
         return self._json("GET", f"/v1/jobs/{self._job_id(job)}")
 
     def wait(
@@ -100,15 +100,15 @@ class Service:
 
         Args:
             job: Id or JSON object of a job, or of the model or result that the job makes.
-            on_progress: Called with the job as JSON each time it has changed.
-            timeout_seconds: Time limit; None for none.
+            on_progress: Function that is called with the job as JSON when the job has changed.
+            timeout_seconds: Time limit; None for no limit.
             progress: Whether to show a progress bar. Default: only in terminals and notebooks, and
                 only without `on_progress`.
 
         Raises:
             JobFailedError: The job failed.
             JobCancelledError: The job was cancelled.
-            WaitTimeoutError: The job did not finish within the time limit; it continues.
+            WaitTimeoutError: The job did not finish within the time limit; the job continues.
         """
         ends_at = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         job_id = job_id_of(job)
@@ -143,12 +143,13 @@ class Service:
     def events(self, job: Resource) -> Iterator[Document]:
         """Yields a job as JSON each time it has changed, until it is finished.
 
-        The changes are received as server-sent events. The job may be given by its model or result.
+        Changes are received as server-sent events. The job may also be given as its model or
+        result.
         """
         return self._events(self._job_id(job))
 
     def cancel(self, job: Resource) -> Job:
-        """Cancels a job and returns its new state. The job may be given by its model or result."""
+        """Cancels a job (also given as its model or result) and returns its new state."""
         return self._json("POST", f"/v1/jobs/{self._job_id(job)}/cancel")
 
     def retry(self, job: Resource) -> Job:
@@ -156,7 +157,7 @@ class Service:
         return self._json("POST", f"/v1/jobs/{self._job_id(job)}/retry")
 
     def is_ready(self) -> bool:
-        """Returns whether the service can work: it and its database, queue and store respond."""
+        """Returns whether the service is ready: it and its database, queue and store respond."""
         try:
             self._connection.request(Call("GET", "/readyz"))
         except (ProblemError, UnreachableError):
@@ -204,7 +205,7 @@ class Service:
         return str(found)
 
     def _made(self, resource: Resource) -> Document:
-        """Returns the model or result with this id; its member `job_id` names the job."""
+        """Returns a model or result as JSON, whose member `job_id` is the id of its job."""
         return self._json("GET", any_path_of(resource))
 
 

@@ -1,4 +1,4 @@
-"""Methods of the client that concern webhooks: URLs that the service tells of events."""
+"""Methods of the client for webhooks: URLs to which the service sends events."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ class Webhooks(Service):
     `admin`."""
 
     def create_webhook(self, url: str, events: Sequence[str] | None = None) -> Document:
-        """Creates a webhook and returns it with its `secret`, which is returned only this once.
+        """Creates a webhook and returns it with its `secret`, which no other call returns.
 
-        The secret signs deliveries by the Standard Webhooks specification.
+        The service signs deliveries with the secret, by the Standard Webhooks specification.
 
         Args:
-            url: URL to which events are sent; the operator must have allowed its host.
+            url: URL to which events are sent; the operator of the service must have allowed the
+                host.
             events: Types of the events: `job.ended`, `report.ready`, `key.expiring`, `run.ended`.
                 Default: all.
 
@@ -47,7 +48,7 @@ class Webhooks(Service):
         return self._items(path_of("webhook", webhook, "/deliveries"))
 
     def retry_delivery(self, delivery: Document) -> Document:
-        """Sends an event again, also one that was accepted or given up, and returns its delivery.
+        """Repeats a delivery, also one that was accepted or has no further attempt, and returns it.
 
         Args:
             delivery: A delivery, as returned by `deliveries`.

@@ -1,4 +1,4 @@
-"""Tables of databases and of files in other formats than CSV and Parquet, for commands and service.
+"""Reads and writes tables in databases, and reads files in formats other than CSV and Parquet.
 
-A table is read in batches into one Parquet file, and written from one.
+A table is read in batches into a Parquet file, and is written from a Parquet file.
 """

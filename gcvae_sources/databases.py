@@ -109,15 +109,17 @@ def selected_rows(
     connect_args: Mapping[str, Any] = MappingProxyType({}),
     title: str | None = None,
 ) -> Iterator[pa.Table]:
-    """Yields the rows of a table or a SELECT statement, in batches of one transaction.
+    """Yields the rows of a table or a SELECT statement in batches, within one transaction. The
+    first batch has only the column names.
 
     Args:
         url: SQLAlchemy URL of the database.
         name: Name of the table, optionally after its schema and a point; None for a query.
         query: SELECT statement; None for a table.
-        note: Called with a sentence about columns that are left out.
-        connect_args: Arguments of the driver.
-        title: What errors call the database; None for its URL without the password.
+        batch_rows: Maximum number of rows of a batch.
+        note: Function that is called with a message about columns that are left out.
+        connect_args: Arguments that SQLAlchemy passes to the database driver.
+        title: Name of the database in errors; None for its URL without the password.
 
     Raises:
         SourceError: The database cannot be opened, or it refuses the query.
@@ -157,7 +159,7 @@ def table_names(
     """Returns the names of the tables and views in the default schema of a database.
 
     Args:
-        title: What errors call the database; None for its URL without the password.
+        title: Name of the database in errors; None for its URL without the password.
 
     Raises:
         SourceError: The database cannot be opened.
@@ -183,7 +185,7 @@ def closing_engine(engine: sa.Engine) -> Iterator[sa.Engine]:
 
 @contextmanager
 def _read_errors(url: str | sa.URL, title: str | None) -> Iterator[None]:
-    """Context manager that converts errors of a database to a SourceError with its title or URL."""
+    """Context manager that converts errors of a database to SourceError, with its title or URL."""
     try:
         yield
     except (
@@ -194,8 +196,8 @@ def _read_errors(url: str | sa.URL, title: str | None) -> Iterator[None]:
 
 
 def _reading_only(connection: sa.Connection) -> sa.Connection:
-    """Returns the connection after making it refuse statements that change something, where the
-    database can."""
+    """Returns the connection, which then refuses statements that change the database, if the
+    database supports this."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA query_only = ON")
     if connection.dialect.name in _MYSQL:
@@ -206,9 +208,10 @@ def _reading_only(connection: sa.Connection) -> sa.Connection:
 
 
 def _arrow(cells: Sequence[Any]) -> pa.Array:
-    """Returns cells as the driver returns them as an Arrow array, of type null without a value.
+    """Converts the cells of one column, as the database driver returns them, to an Arrow array. Its
+    type is null if all are missing.
 
-    Decimal numbers become doubles, and cells of several or other types texts.
+    Decimal numbers become doubles. Cells of different or other types become strings.
     """
     kinds = {type(cell) for cell in cells} - {type(None)}
     if Decimal in kinds:
@@ -251,8 +254,8 @@ def _names(inspector: sa.Inspector, schema: str | None) -> list[str]:
 
 
 def _split_name(inspector: sa.Inspector, name: str) -> tuple[str, str | None]:
-    """Returns (name of a table, its schema, None for the default one) of `table` or
-    `schema.table`."""
+    """Returns (table, schema) for the name `table` or `schema.table`; None is the default
+    schema."""
     schema, _, bare = name.rpartition(".")
     if schema and not inspector.has_table(name) and schema in inspector.get_schema_names():
         return bare, schema
@@ -265,14 +268,14 @@ def require_table(
     if_exists: str,
     connect_args: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Checks that a table can be written: that the database answers, and that the table does not
-    exist, or may be changed.
+    """Checks that a table can be written: the database responds, and either the table does not
+    exist or `if_exists` allows changing it.
 
     Args:
         if_exists: `fail`, `append` or `replace`.
 
     Raises:
-        TargetError: The table exists and `if_exists` is `fail`, or the database does not answer.
+        TargetError: The table exists and `if_exists` is `fail`, or the database does not respond.
     """
     with _written_database(url, connect_args) as engine:
         path = Path(engine.url.database or "")
@@ -301,9 +304,9 @@ def insert_rows(
     """Writes the rows of Parquet files into tables, all or none.
 
     Args:
-        tables: Files by name of the table, optionally after its schema and a point.
+        tables: Parquet files by table name, which a schema and a point may precede.
         if_exists: `fail`, `append` or `replace`, for tables that exist.
-        title: What errors call the database; None for its URL without the password.
+        title: Name of the database in errors; None for its URL without the password.
 
     Raises:
         TargetError: The database refuses a table or a row.
@@ -356,10 +359,10 @@ def _reflected(
 
 
 def _converted(cells: pd.Series[Any], column: sa.Column[Any], n_before: int) -> pd.Series[Any]:
-    """Returns cells as values that a column of an existing table takes.
+    """Converts cells to values that can be stored in a column of an existing table.
 
     Args:
-        n_before: Number of the table's rows before these, for errors.
+        n_before: Number of rows that precede these cells in the table, for errors.
 
     Raises:
         TargetError: A cell cannot be converted.
@@ -377,10 +380,10 @@ def _converted(cells: pd.Series[Any], column: sa.Column[Any], n_before: int) -> 
 
 
 def _taken(cell: Any, kind: sa.types.TypeEngine[Any]) -> Any:
-    """Returns a cell that is not missing, as a value that an SQL type takes.
+    """Converts a cell that is not missing to a value of an SQL type.
 
     Raises:
-        ValueError, ArithmeticError, LookupError: There is no such value.
+        ValueError, ArithmeticError, LookupError: The cell cannot be converted.
     """
     if isinstance(kind, sa.DateTime | sa.Date):
         if isinstance(cell, pd.Timestamp):
@@ -425,8 +428,8 @@ _WHOLE_NUMBERS = {
 
 
 def _sql_types(path: Path, dialect: str) -> dict[str, sa.types.TypeEngine[Any]]:
-    """Returns the types of the columns with dates and, for SQLite, which stores them as text, and
-    MySQL, of those with times: with fractions of seconds only if a cell has any."""
+    """Returns the SQL types, by name, of columns with dates and, for SQLite and MySQL, of columns
+    with times. The type of times has fractions of seconds only if a cell of the column has any."""
     kinds: dict[str, sa.types.TypeEngine[Any]] = {}
     for field in pq.read_schema(path):
         if pa.types.is_date(field.type):
@@ -456,7 +459,7 @@ def _written_database(
 
 
 def _parsed(url: str | sa.URL) -> sa.URL:
-    """Returns the parsed URL, with the driver that gcvae's server uses if the URL names none."""
+    """Returns the parsed URL, with gcvae's default driver of the database if it names none."""
     parsed = sa.make_url(url)
     if "@" in (parsed.host or ""):
         raise SourceError("the user name or password of the URL contains @; write it as %40")
@@ -537,8 +540,8 @@ def _rows(connection: sa.Connection, table: sa.Table) -> pd.DataFrame:
 def _complete_sqlite(connection: sa.Connection, metadata: sa.MetaData) -> None:
     """Adds what SQLAlchemy's reflection of an SQLite file omits.
 
-    These are the original DDL statements, UNIQUE constraints on columns whose type has a length,
-    and, for columns without a type, the type of their values.
+    The additions are the original DDL statements (in `metadata.info`), UNIQUE constraints on
+    columns whose type has a length, and, for columns without a type, the type of their values.
     """
     written = sa.text(
         "SELECT type, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' "
@@ -567,7 +570,7 @@ def _complete_sqlite(connection: sa.Connection, metadata: sa.MetaData) -> None:
 
 
 def _set_time_types(connection: sa.Connection, table: sa.Table) -> None:
-    """Sets the format in which SQLite stores times to that of the table's longest time.
+    """Sets the format in which SQLite stores the times of a column to that of its longest time.
 
     It has a space or a T before the hour, and may lack fractions, seconds or the time of day.
     """
@@ -659,8 +662,8 @@ def _write(url: str | sa.URL, tables: Mapping[str, pd.DataFrame], metadata: sa.M
 def _generic(metadata: sa.MetaData, dialect: str) -> sa.MetaData:
     """Returns a copy of the tables without features of their database, such as sequences.
 
-    For a database of another dialect, types become generic ones, and SQL expressions are omitted
-    and reported to the user.
+    For a database of another dialect, types are replaced by generic ones. SQL expressions, such as
+    defaults, are omitted and reported on standard error.
     """
     found = sa.MetaData()
     for table in metadata.sorted_tables:
@@ -670,14 +673,14 @@ def _generic(metadata: sa.MetaData, dialect: str) -> sa.MetaData:
             if "nextval" in default:
                 column.server_default = None
             if column.identity is not None:
-                column.identity.always = False  # until the rows are inserted
+                column.identity.always = False  # so that keys can be inserted; restored afterwards
             if dialect == metadata.info["dialect"]:
                 continue
             if column.server_default is not None and column.identity is None:
                 what = "default" if column.computed is None else "expression"
                 _tell_left_out(f"the {what} of {table.name}.{column.name}", dialect)
                 column.server_default = column.computed = None
-            with suppress(NotImplementedError):  # a type without a generic form stays as it is
+            with suppress(NotImplementedError):  # raised for types without a generic form
                 variants = column.type._variant_mapping  # as_generic() leaves them out
                 column.type = column.type.as_generic(allow_nulltype=True)
                 for name, variant in variants.items():
@@ -706,7 +709,8 @@ def _tell_left_out(what: str, dialect: str) -> None:
 def _deferred(table: sa.Table, target: sa.MetaData) -> set[str]:
     """Returns nullable foreign key columns that may refer to rows that are inserted later.
 
-    These refer to the table itself or to a table that comes later, in a cycle of tables.
+    Their foreign keys refer to the same table, or to a table whose rows are inserted later because
+    tables refer to each other in a cycle.
     """
     order = {t.name: i for i, t in enumerate(target.sorted_tables)}
     return {
@@ -721,7 +725,7 @@ def _deferred(table: sa.Table, target: sa.MetaData) -> set[str]:
 def _refer(
     connection: sa.Connection, table: sa.Table, deferred: set[str], rows: list[dict[str, Any]]
 ) -> None:
-    """Sets the foreign keys that were NULL when the rows were inserted."""
+    """Sets the foreign key columns `deferred`, which are NULL in the inserted rows."""
     key = [column.name for column in table.primary_key.columns]
     parts = [table.c[name] == sa.bindparam(f"key_{name}") for name in key]
     statement = table.update().where(*parts).values({c: sa.bindparam(f"to_{c}") for c in deferred})

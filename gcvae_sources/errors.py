@@ -1,4 +1,4 @@
-"""Exceptions of tables that are elsewhere.
+"""Exceptions of reading and writing tables in databases and files.
 
 gcvae.errors.InputError
 ├── SourceError   the table cannot be read
@@ -13,10 +13,10 @@ from gcvae.errors import InputError
 class SourceError(InputError):
     """Raised if a database or file, or the table in it, cannot be read.
 
-    The pointers of the problems are `/table` and `/query`.
+    The JSON pointer of a problem, if it has one, is `/table` or `/query`, a member of the request.
     """
 
 
 class TargetError(InputError):
-    """Raised if a table cannot be written; nothing was changed. Its JSON pointer names the member
-    `/table` of the request."""
+    """Raised if a table cannot be written; nothing was changed. The JSON pointer of a problem, if
+    it has one, is `/table`, a member of the request."""

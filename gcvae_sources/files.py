@@ -1,4 +1,4 @@
-"""Converts workbooks, JSON lines and Avro files to Parquet, and joins batches to one file."""
+"""Converts workbooks, JSON Lines and Avro files to Parquet files."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ BATCH_ROWS = 10_000
 
 
 def readable_file(path: Path, name: str | None, folder: Path) -> Path:
-    """Returns the path of a CSV or Parquet file with the table of a file: the file itself, or, for
-    a file in another format, a Parquet file in the folder.
+    """Returns the path of a CSV or Parquet file that contains the same table as a file. It is the
+    file itself or, if the file has another format, a new Parquet file in the folder.
 
     Args:
         name: Name of the sheet of a workbook; None for the first one and for other files.
 
     Raises:
-        SourceError: The file cannot be read, or `name` does not fit it.
+        SourceError: The file cannot be read, has no sheet `name`, or is not a workbook although
+            `name` is given.
         MissingPackageError: Reading it needs a package that is not installed.
     """
     ending = path.suffix.lower()
@@ -39,14 +40,13 @@ def readable_file(path: Path, name: str | None, folder: Path) -> Path:
 
 
 def joined(folder: Path, tables: Iterable[pa.Table]) -> Path:
-    """Writes the parts of one table, one after another, into a Parquet file in the folder; returns
-    its path.
+    """Writes consecutive parts of a table into one Parquet file in the folder; returns its path.
 
-    Types that differ between the parts, such as of a column that is missing at first, become one
-    type that holds both.
+    If the type of a column differs between parts, for example because all its cells are missing in
+    the first part, the column gets a type that represents the cells of all parts.
 
     Raises:
-        SourceError: There are no tables.
+        SourceError: There are no parts, so the table has no rows.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -72,7 +72,7 @@ def joined(folder: Path, tables: Iterable[pa.Table]) -> Path:
 
 @contextmanager
 def _reported(path: Path) -> Iterator[None]:
-    """Context manager that converts errors of reading a file."""
+    """Context manager that converts errors while a file is read to SourceError."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -99,7 +99,7 @@ def _sheet(path: Path, name: str | None) -> pa.Table:
         raise SourceError(Problem(message, expected='save the sheet as "CSV UTF-8"')) from error
     for column in frame.select_dtypes("object"):
         kinds = {type(cell) for cell in frame[column].dropna()}
-        if len(kinds) > 1:  # numbers and texts, as in CSV
+        if len(kinds) > 1:  # numbers and strings become strings, as in CSV
             frame[column] = frame[column].map(str, na_action="ignore")
     return pa.Table.from_pandas(frame.convert_dtypes(), preserve_index=False)
 
@@ -138,4 +138,4 @@ _CONVERTERS: dict[str, Callable[[Path], Iterator[pa.Table]]] = {
     ".avro": _avro,
 }
 ENDINGS = (*_WORKBOOKS, *_CONVERTERS)
-"""Extensions of the files that are converted."""
+"""Extensions of the files that `readable_file` converts."""

@@ -1,7 +1,7 @@
-"""Converts users' tables to pandas data frames and results back to the user's kind of frame.
+"""Converts users' tables to pandas data frames, and results back to frames of the user's library.
 
 Every object with Arrow's PyCapsule interface is supported: tables of pyarrow, polars, DuckDB and
-other libraries. In the converted frame, their columns keep their Arrow types (`pandas.ArrowDtype`).
+other libraries. The columns of the converted frame keep their Arrow types (`pandas.ArrowDtype`).
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ def of_kind(frame: pd.DataFrame, kind: FrameKind) -> Any:
 def with_index_of(
     blocks: Iterable[pd.DataFrame], table: object, copies: int = 1, first_row: int = 0
 ) -> Iterator[pd.DataFrame]:
-    """Yields result blocks, each with the index labels of the table rows that it belongs to; rows
-    of tables without an index are numbered from 0.
+    """Yields the blocks of a result, each with the index labels of its rows in the table. If the
+    table is not a pandas frame, rows are numbered from 0.
 
     Args:
-        blocks: Results in the order of the table's rows.
+        blocks: Consecutive blocks of the result, in the order of the table's rows.
         table: The user's table: a pandas frame, whose index is used, or any other object.
         copies: Number of consecutive result rows for each row of the table.
         first_row: Index of the first table row that has a result, counted from 0.
@@ -110,8 +110,8 @@ def _offers_arrow(table: object) -> bool:
 
 
 def with_columns(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
-    """Returns a copy with these columns added or replaced; `DataFrame.assign` fails for a column
-    called self."""
+    """Returns a copy with these columns added or replaced, also a column called self, with which
+    `DataFrame.assign` fails."""
     whole = frame.copy()
     for name, cells in columns.items():
         whole[name] = cells
@@ -148,7 +148,8 @@ def _shown(table: object) -> str:
 
 
 def _wanted(table: object) -> str:
-    """Returns a description of valid input and how to get it from this object."""
+    """Returns a description of valid input for errors, if possible with a way to convert this
+    object to it."""
     if isinstance(table, pd.Series):
         return f"{_EXPECTED}; series.to_frame() makes one"
     if isinstance(table, bytes):
@@ -187,8 +188,8 @@ def _of_arrow(table: Any) -> pd.DataFrame:
 
 
 def _of_texts(kind: Any) -> Any:
-    """Returns the type with string views, of which pandas cannot select rows, replaced by
-    strings."""
+    """Returns an Arrow type with string views replaced by strings, because pandas cannot select
+    rows of string views."""
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _of_texts(kind.value_type), kind.ordered)
     return pa.string() if pa.types.is_string_view(kind) else kind

@@ -1,4 +1,4 @@
-"""Represents a column by its distinct cells as text and the index of each row's cell among them."""
+"""Represents a column by its distinct cells (strings) and the index of each row's cell."""
 
 from __future__ import annotations
 
@@ -45,15 +45,16 @@ MARKER_WORDS = frozenset(
 )
 
 _LOOKED_AT_TEXTS = 100
-"""Number of texts that are checked first, because most columns of words are refused by them."""
+"""Number of cells that are checked first; they suffice to see that a column of words has no
+numbers."""
 
 Source = str  # "text", "integer", "float", "boolean" or "datetime"
 
 
 @dataclass(frozen=True)
 class TextColumn:
-    """Column of n string cells in an Arrow array, without a Python object for each; null marks a
-    missing cell. Shape: texts (n,)."""
+    """Column of n strings in an Arrow array, which needs no Python object for each string; null
+    marks a missing cell. Shape: texts (n,)."""
 
     name: str
     texts: pa.ChunkedArray
@@ -66,11 +67,11 @@ class TextColumn:
 
 @dataclass(frozen=True)
 class RowNumbers:
-    """Locates the rows of a chunk of a file without text lines, such as Parquet.
+    """Position of a chunk of rows in a file without text lines, such as Parquet.
 
     Attributes:
-        first: Number in the file of the chunk's first row. The row with index label i in the chunk
-            is row `first` + i of the file.
+        first: Row number, in the file, of the row with index label 0. The row with index label i is
+            row `first` + i of the file.
     """
 
     first: int
@@ -88,12 +89,12 @@ class Cells:
             "boolean" or "datetime".
         texts: Distinct cells as strings, in order of first appearance.
         codes: Index in `texts` of each row's cell.
-        lines: For a text file, the line number of each row, by row label; for a chunk of another
+        lines: For a text file, the line number of each row by index label; for a chunk of another
             file, its RowNumbers; None for data frames.
-        date_format: Format in which `texts` shows cells that had a datetime dtype.
-        labels: Index of the rows.
-        number_format: Separators, signs and units of the numbers in a text column; None for numbers
-            with at most a decimal point.
+        date_format: Format in which `texts` contains the cells of a datetime dtype.
+        labels: Index labels of the n rows.
+        number_format: Separators, signs and units of the numbers in a text column; None if numbers
+            are plain or have only a decimal point.
         has_objects: Whether a text column contained objects that are not strings, such as numbers.
         is_cut: Whether times were truncated to microseconds.
     """
@@ -128,16 +129,16 @@ class Cells:
 
     @cached_property
     def numerals(self) -> pa.Array:
-        """The U distinct cells as plain decimals: "1.234,50 €" becomes "1234.50", and a cell that
-        does not match the number format "". Without a format, cells are only stripped. Shape:
-        (U,)."""
+        """The U distinct cells as plain decimals, such as "1234.50" for "1.234,50 €". A cell that
+        does not match the number format becomes an empty string. Without a number format, the cells
+        are `stripped`. Shape: (U,)."""
         if self.number_format is None or self.source != "text":
             return self.stripped
         return numerals(self.stripped, self.number_format)
 
     @cached_property
     def are_numbers(self) -> Mask:
-        """Mask of those of the U distinct cells that are numbers. Shape: (U,)."""
+        """Mask of the distinct cells that are numbers. Shape: (U,)."""
         return are_numbers(self.numerals)
 
     @cached_property
@@ -161,7 +162,8 @@ class Cells:
 
     @cached_property
     def inferred_date_format(self) -> tuple[str, int] | None:
-        """Result of `infer_format` for the distinct cells."""
+        """(Date format of all distinct cells, number of decimals of the seconds); None if they have
+        no common format."""
         return infer_format(self.texts)
 
     def times(self, date_format: str) -> Dates:
@@ -186,8 +188,8 @@ class Cells:
         return _are_in(self.texts, list(markers))
 
     def select(self, chosen: Mask) -> Cells:
-        """Returns the column with the chosen distinct cells; rows with any other have no value.
-        Shape: (U,)."""
+        """Returns the column with only the distinct cells in the mask `chosen`. Rows with other
+        cells have no value. Shape: (U,)."""
         if chosen.all():
             return self
         renumbered = np.where(chosen, np.cumsum(chosen) - 1, -1)
@@ -214,7 +216,8 @@ class Cells:
         return Problem(message, line=line, row=position, column=self.name, **place)
 
     def place(self, row: int) -> str:
-        """Returns the location of a row for messages: "line 7" in a text file, else "row 5"."""
+        """Returns the location of a row for messages, such as "line 7" in a text file and "row 5"
+        in other tables."""
         line, position = self._line_or_position(row)
         return f"row {position}" if line is None else f"line {line}"
 
@@ -244,7 +247,8 @@ def cells_of(
     Args:
         lines: As in `Cells`.
         date_format: Format in which cells of a datetime dtype are written; None for ISO 8601.
-        number_format: Format of the numbers in text cells; None if they are plain or it is unknown.
+        number_format: Format of the numbers in text cells; None if the numbers are plain or their
+            format is unknown.
 
     Raises:
         TableError: The column contains infinite numbers, integers beyond 64 bits, some times with
@@ -313,8 +317,9 @@ first moment."""
 
 
 def plain_cells(series: Any) -> Any:
-    """Converts categories, periods, sparse values, durations and Python objects to a dtype of
-    numbers, booleans or times; a column of strings keeps dtype object."""
+    """Converts a column of categories, periods, sparse values, durations or Python objects to a
+    dtype of numbers, booleans or times. A column of other objects, such as strings, keeps dtype
+    object."""
     if isinstance(series.dtype, pd.CategoricalDtype):
         series = series.astype(object)
     if isinstance(series.dtype, pd.PeriodDtype):
@@ -390,7 +395,7 @@ def _float_texts(values: Numbers, name: str) -> pa.Array:
 
 
 def _object_texts(found: Any, name: str, number_format: NumberFormat | None) -> pa.Array:
-    """Returns the texts of objects; numbers are written in the column's number format."""
+    """Returns objects as strings; numbers are written in the column's number format."""
     try:
         return pa.array(np.asarray(found, dtype=object), pa.string())
     except (pa.ArrowInvalid, pa.ArrowTypeError):

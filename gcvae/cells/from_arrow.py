@@ -15,9 +15,9 @@ from gcvae.spelling.date_text import DAY_OF_TIMES
 
 
 def plain_series(series: pd.Series[Any]) -> pd.Series[Any]:
-    """Converts a column with an Arrow dtype to the dtype that it would have after reading it from a
-    Parquet file, and so times in units other than nanoseconds and floats of at most 32 bits. Other
-    columns are returned unchanged.
+    """Converts a column with an Arrow dtype to the dtype that the column has when it is read from a
+    Parquet file. Times in units other than nanoseconds and floats of at most 32 bits are converted
+    in the same way; all other columns are returned unchanged.
 
     Raises:
         TableError: The type is not supported, or a time is out of range.
@@ -81,8 +81,8 @@ def arrow_cells(column: Any, name: str) -> Any:
 
 
 def _times(column: Any, name: str) -> Any:
-    """Converts dates and times to microseconds, unless they are in nanoseconds, and unknown zones
-    to UTC; raises TableError for a time outside the years 1 to 9999."""
+    """Converts dates and times to microseconds, except times in nanoseconds, and unknown time zones
+    to UTC. Raises TableError for a time outside the years 1 to 9999."""
     kind = column.type
     zone = kind.tz if pa.types.is_timestamp(kind) else None
     if zone is not None and not _is_known(zone):

@@ -13,7 +13,8 @@ _NOISE = 1e-6
 
 
 def grid_unit(column: Column) -> float | None:
-    """Returns the unit of which a column's values are multiples, in seconds for dates, or None."""
+    """Returns the unit of which a column's values are multiples, in seconds for dates; None if
+    there is none."""
     if column.has_times:
         return microseconds(column) / 1e6
     decimals = decimals_of(column)
@@ -21,8 +22,8 @@ def grid_unit(column: Column) -> float | None:
 
 
 def slack(column: Column, size: Numbers, *, is_rounded: bool = False) -> Numbers:
-    """Returns, for each of n pairs of values, the largest difference at which they count as equal,
-    in the column's units or in seconds for dates. Shape: (n,).
+    """Returns the largest difference at which two values count as equal, for each of n pairs, in
+    the column's units or in seconds for dates. Shape: (n,).
 
     Args:
         size: Larger absolute value of each pair. Shape: (n,).

@@ -1,5 +1,5 @@
-"""Levels (categories) of a column: infers them from cells, matches cells with them, and writes them
-as text."""
+"""Infers the levels (categories) of a column from its cells, matches cells with levels, and writes
+levels as strings."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ _STYLED_PAIRS = [
 
 
 def boolean_pair(texts: pa.Array) -> tuple[str, str] | None:
-    """Returns (string for false, string for true) if two strings are a pair such as No and Yes, or
-    None.
+    """Returns (string for false, string for true) for a pair such as No and Yes; None for others.
 
     >>> boolean_pair(pa.array(["Yes", "No"]))
     ('No', 'Yes')
@@ -43,7 +42,8 @@ def boolean_pair(texts: pa.Array) -> tuple[str, str] | None:
 
 
 def boolean_partner(text: str) -> tuple[str, str] | None:
-    """Returns the pair that contains a string, such as ("No", "Yes") for "Yes", or None."""
+    """Returns the pair of words that contains a string, such as ("No", "Yes") for "Yes"; None if
+    there is none."""
     return next((pair for pair in _STYLED_PAIRS if text in pair), None)
 
 
@@ -53,7 +53,7 @@ def are_numeric(levels: tuple[Level, ...]) -> bool:
 
 
 def level_texts(column: Column) -> list[str]:
-    """Returns each level (category) of the column as the string that stands for it in cells."""
+    """Returns the levels (categories) of a column as strings, written as in its cells."""
     levels = column.levels or ()
     if levels and are_numeric(levels):
         values = np.array(levels)
@@ -66,8 +66,8 @@ def level_texts(column: Column) -> list[str]:
 
 
 def listed_levels(column: Column, near: object = None) -> str:
-    """Returns "one of A, B, ..." with the first 20 levels of the column, or of levels that are
-    numbers the 20 next to the number `near`, for errors."""
+    """Returns "one of A, B, ..." for errors, with at most 20 levels of the column: the first ones,
+    or the ones nearest to `near` if levels and `near` are numbers."""
     levels, texts = column.levels or (), level_texts(column)
     shown = texts[:20]
     if len(texts) > 20 and isinstance(near, int | float | np.integer) and are_numeric(levels):
@@ -77,14 +77,13 @@ def listed_levels(column: Column, near: object = None) -> str:
 
 
 def read_levels(column: Column, cells: Cells) -> list[Level]:
-    """Converts each distinct cell to a level of the column, or to another value of the levels'
-    type.
+    """Converts each distinct cell to the level of the column that it means.
 
-    Cells are matched as strings, or by value if the levels are numbers. Other usual words for a
-    truth value (1, yes, TRUE) are matched with the levels of a boolean. If the levels are numbers,
-    other numbers are returned as numbers; all remaining cells as strings.
+    Cells are matched as strings, or by value if the levels are numbers. In a boolean column, other
+    usual words for a truth value (1, yes, TRUE) are matched too. Another cell becomes a number if
+    it and the levels are numbers, otherwise a string.
     """
-    if cells.source == "boolean":  # whose texts are Python's words
+    if cells.source == "boolean":  # whose cells are the strings True and False
         words = [column.word(text == "True") for text in cells.texts.to_pylist()]
         cells = replace(cells, source="text", texts=pa.array(words, pa.string()))
     if column.kind.outcomes is Outcomes.TRUTH_VALUES:
@@ -99,7 +98,8 @@ def read_levels(column: Column, cells: Cells) -> list[Level]:
 
 
 def _usual_truths(names: Mapping[str, bool]) -> dict[str, bool]:
-    """Returns what plain words mean: a boolean's own, and the pairs that do not contradict them."""
+    """Returns the truth value of each plain word (`_plain_word`): of the column's two levels in
+    `names`, and of the usual pairs that do not contradict them."""
     own = {_plain_word(text): truth for text, truth in names.items()}
     pairs = [dict(zip(pair, (False, True), strict=True)) for pair in (*_PAIRS, _DIGITS)]
     agreeing = (p for p in pairs if all(own.get(word, truth) is truth for word, truth in p.items()))
@@ -107,7 +107,7 @@ def _usual_truths(names: Mapping[str, bool]) -> dict[str, bool]:
 
 
 def _plain_word(text: str) -> str:
-    """Returns a word without case and outer spaces, and 1.0 as 1."""
+    """Returns a word in lower case, without outer spaces and without a final ".0"."""
     return text.strip().casefold().removesuffix(".0")
 
 
@@ -139,6 +139,6 @@ def find_levels(texts: pa.Array, spelling: Spelling | None, as_float: bool) -> t
 
 
 def _zero_decimals(values: npt.NDArray[Any], spelling: Spelling) -> bool:
-    """Returns whether all numbers are whole, although their texts have decimals such as 18.0."""
+    """Returns whether all numbers are whole and written without exponents, such as 18.0."""
     plain = spelling.notation is None or spelling.notation.exponents is None
     return plain and bool((values == np.floor(values)).all() and (np.abs(values) < 2**53).all())

@@ -33,12 +33,13 @@ from gcvae.spelling.number_text import spelling_of, write_numbers, write_whole
 
 
 def parse_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """Converts a table's cells, as strings or typed, to typed values, with columns in the schema's
-    order and without dropped ones.
+    """Converts a table's cells, which are strings or typed, to typed values. Columns are in the
+    schema's order, and dropped columns are left out.
 
-    Numbers are int64 (Int64 if cells may be missing) and float64, dates datetime64[us], booleans
-    bool (boolean), levels numbers or str; missing is NA, NaN, NaT or None. Columns that the model
-    does not learn may be absent. Levels that the schema does not list are kept.
+    Dtypes are int64 for integers and bool for booleans (Int64 and boolean if cells may be missing),
+    float64 for other numbers, datetime64[us] for dates, and numbers or str for levels. A missing
+    cell is NA, NaN, NaT or None. Columns that the model does not learn may be absent. Levels that
+    the schema does not list are kept.
 
     Raises:
         TableError: A modelled column is absent, or a cell cannot be of its column's kind.
@@ -59,7 +60,7 @@ def parse_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
 
 
 def values_of(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """Converts a frame of typed values to the dtypes of `parse_table`.
+    """Converts a frame of typed values of any dtypes to the dtypes of `parse_table`.
 
     Raises:
         TableError: A cell cannot be of its column's kind.
@@ -83,7 +84,8 @@ _OWN_DTYPES = ("float64", "int64", "Int64", "bool", "boolean", TIMES, "object")
 
 
 def _is_typed(dtype: Any, column: Column) -> bool:
-    """Returns whether a column has a dtype other than the library's for its kind."""
+    """Returns whether a column has a dtype that `parse_table` does not give, or that of the
+    training frame."""
     return not column.drop and (str(dtype) not in _OWN_DTYPES or str(dtype) == column.dtype)
 
 
@@ -91,9 +93,9 @@ def in_column_zones(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     """Returns rows in which times without a zone get the time zone of their column's dtype in the
     schema, if it has one.
 
-    They are local times of this zone; an hour that is repeated at the end of summer time is the
-    first. In a column of strings with an offset from UTC, times without a zone are in UTC, as in
-    generated rows.
+    They are read as local times of this zone; in the hour that is repeated at the end of summer
+    time, as the earlier of the two times. In a column that the training table stores as strings
+    with an offset from UTC, times without a zone are in UTC, as in generated rows.
     """
     rows = frame.copy(deep=False)
     for column in schema:
@@ -112,9 +114,9 @@ def in_column_zones(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
 
 
 def format_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """Converts typed values, or those of a part of a table, to cells as strings, in the formats of
-    the schema; missing becomes the column's most frequent marker of missing cells. The frame may
-    have the column `draw` of `Synthesizer.impute`.
+    """Converts typed values to cells as strings, in the formats of the schema. A missing value
+    becomes the column's most frequent marker of missing cells. The frame may lack columns of the
+    schema, and may have the column `draw` of `Synthesizer.impute`.
 
     Raises:
         UnknownColumnError: The schema does not have a column of the frame.
@@ -159,8 +161,8 @@ def check_columns(names: Sequence[Any], schema: TableSchema) -> None:
 
 
 def with_absent_columns(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """Returns the rows with absent modelled columns added, every cell missing: None in a table of
-    strings, and in a typed table in their column's dtype.
+    """Returns the rows with absent modelled columns added. Their cells are missing: None in a table
+    of strings, and the missing value of the column's dtype in a typed table.
 
     Raises:
         TableError: All modelled columns are absent.
@@ -182,8 +184,8 @@ def with_absent_columns(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFram
 
 
 def blank_columns(columns: Sequence[Column], index: Any, *, are_typed: bool) -> pd.DataFrame:
-    """Returns columns of missing cells, in the columns' dtypes if `are_typed`; else, and for
-    columns of strings, None."""
+    """Returns a frame of missing cells: of the columns' dtypes if `are_typed`, and None in columns
+    of strings or without `are_typed`."""
     blank = pd.DataFrame(None, index, [column.name for column in columns], dtype=object)
     typed = [column for column in columns if are_typed and not column.holds_text]
     if typed:
@@ -244,8 +246,8 @@ def _refuse_zone(times: pd.Series[Any], cells: Cells, problems: list[Problem]) -
 
 
 def _without_markers(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Returns a parsed column in which missing cells replace the dates that stand for "missing";
-    columns of other kinds are unchanged."""
+    """Returns a parsed column of dates with the dates that mean "missing" replaced by missing
+    cells; columns of other kinds are unchanged."""
     if not (column.has_times and column.missing.markers):
         return series
     markers = read_dates(pa.array(column.missing.markers, pa.string()), column.date_format)
@@ -271,8 +273,9 @@ def check_finite(series: pd.Series[Any], column: Column, problems: list[Problem]
 
 
 def read_column(cells: Cells, column: Column, problems: list[Problem]) -> tuple[Values, Codes]:
-    """Returns (U distinct values of a column, index of each of n rows' values or -1 for missing).
-    Shape: (U,), (n,). Cells that cannot be of the column's kind are added to `problems`."""
+    """Returns (U distinct values of a column; for each of n rows the index of its value, or -1 if
+    it is missing). Cells that cannot be of the column's kind are added to `problems`. Shape: (U,),
+    (n,)."""
     present = cells.select(~are_missing(cells, column))
     return READERS[column.kind](present, column, problems), present.codes
 
@@ -300,8 +303,8 @@ def own_dtype(column: Column) -> str:
 
 
 def are_missing(cells: Cells, column: Column) -> Mask:
-    """Returns a mask of those of the U distinct cells that mean "missing": the column's markers,
-    and usual ones unless they are levels of the column. Shape: (U,)."""
+    """Returns a mask of the distinct cells that mean "missing": the column's markers, and usual
+    markers unless they are levels of the column. Shape: (U,)."""
     own = cells.are_listed(column.missing.markers)
     if cells.source != "text":
         return own & (cells.source == "datetime")
@@ -364,7 +367,7 @@ READERS: dict[ColumnKind, Callable[[Cells, Column, list[Problem]], Values]] = {
     ColumnKind.IDENTIFIER: _read_identifiers,
     ColumnKind.CONSTANT: _read_level_cells,
 }
-"""Readers of cells by column kind."""
+"""Functions that parse the distinct cells of a column, by kind."""
 
 
 def _read_number_end(value: Any, column: Column) -> float:
@@ -399,14 +402,13 @@ END_READERS: dict[ColumnKind, Callable[[Any, Column], Any]] = {
     ColumnKind.ORDINAL: _read_number_end,  # if the levels are numbers
     ColumnKind.DATETIME: _read_date_end,
 }
-"""Readers of the ends of a range, from JSON or from text, by kind with an order. They raise
-ValueError, whose message explains what is valid."""
+"""Functions that parse the ends of a range, from JSON or from text, by kind; kinds without an order
+are absent. They raise ValueError with a description of the valid values."""
 
 
 def placed_values(values: Values, codes: npt.NDArray[Any], nullable: bool) -> pd.Series[Any]:
-    """Returns the column values[codes], for U distinct values and n rows, with code -1 as missing.
-    Whole numbers are int64 or, if `nullable`, Int64; booleans bool or boolean. Shape: (U,), (n,) ->
-    (n,)."""
+    """Returns the column values[codes]; code -1 means missing. If `nullable`, integers are Int64
+    and booleans boolean instead of int64 and bool. Shape: values (U,), codes (n,) -> (n,)."""
     missing = codes < 0
     if isinstance(values, pa.Array):
         texts = values.take(pa.array(codes, mask=missing))
@@ -447,7 +449,7 @@ def _array_of(values: npt.NDArray[Any] | list[Any]) -> npt.NDArray[Any]:
 
 
 def _written(series: pd.Series[Any], column: Column) -> tuple[list[str], Codes]:
-    """Returns (text of each distinct value, index of each cell's text); missing is the last."""
+    """Returns (distinct strings, the last one for missing cells; index of each cell's string)."""
     codes, found = pd.factorize(series)
     texts = [*_texts_of(found, column)]
     codes = codes.astype(np.int64)
@@ -457,7 +459,7 @@ def _written(series: pd.Series[Any], column: Column) -> tuple[list[str], Codes]:
 
 
 def _texts_of(found: Any, column: Column) -> list[str]:
-    """Returns the text of each distinct value."""
+    """Returns each distinct value as a string."""
     if column.datetime_format is not None and len(found) and not isinstance(found[0], str):
         times = np.asarray(found, dtype=TIMES)
         texts = write_dates(times, column.datetime_format, column.decimals)
@@ -476,7 +478,7 @@ def _texts_of(found: Any, column: Column) -> list[str]:
 
 
 def _text_of(value: Any, column: Column) -> str:
-    """Returns the text of one value of a mixed column."""
+    """Returns a value as a string, for a column with values of several types."""
     if isinstance(value, bool) and len(column.levels or ()) == 2:
         return level_texts(column)[int(value)]
     is_number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -22,7 +22,7 @@ from gcvae.paper.principal_direction import PrincipalDirectionDecoder
 from gcvae.training.settings import SettledConfig
 
 _POSTERIOR_SPREAD = 4.0
-"""Factor on the initial posterior means if the prior is learned, and so does not pull them to zero.
+"""Factor on the initial posterior means if the prior is learned and so does not pull them to zero.
 """
 
 
@@ -47,8 +47,8 @@ def column_shapes(codec: TableCodec) -> list[ColumnShape]:
 
 
 def context_shapes(codec: ContextCodec | None) -> list[ColumnShape]:
-    """Returns the shape of each column of a context, on which a model is conditioned; an empty list
-    for an unconditional model."""
+    """Returns these properties for the columns of a context, on which a model is conditioned; an
+    empty list for an unconditional model."""
     columns = () if codec is None else codec.columns
     return [
         ColumnShape(
@@ -76,7 +76,7 @@ def build_model(
     Args:
         columns: Properties of the table's columns.
         functions: Functional dependencies that an autoregressive decoder enforces.
-        change_points: Points at which densities of an autoregressive decoder have steps.
+        change_points: Numbers at which densities of an autoregressive decoder are discontinuous.
         context: Columns on which the model is conditional; empty for an unconditional model.
     """
     widths = [config.d_hidden] * config.n_hidden_layers

@@ -1,9 +1,10 @@
 """Calibration of a trained model: logit shrinkage on held-out rows, then marginal matching.
 
 Shrinkage: training stops where the held-out likelihood of complete rows is best. By then the model
-may have overfitted a column of many codes while it still learns other columns. The contribution of
-the autoregressive network to each column's logits is therefore reduced in steps of a tenth, as long
-as each step raises the held-out likelihood significantly. At zero the column depends only on z.
+may have overfitted one column with many codes, although it is still learning other columns. The
+contribution of the autoregressive network to each column's logits is therefore reduced in steps of
+a tenth, as long as each step raises the held-out likelihood significantly. If the contribution is
+reduced to zero, the column depends only on z.
 
 Marginal matching: in an autoregressive model, small errors of each conditional distribution add up,
 so that marginals of generated rows differ from the table's. The differences are measured on
@@ -42,10 +43,10 @@ from gcvae.progress import Report, report_to_nobody
 _LEAST_ROWS, _MANY_ROWS, _MOST_ROWS = 4_000, 20_000, 100_000
 _ROWS_PER_ROW = 10
 _MOST_OUTPUTS = 40_000_000
-"""Maximum number of network outputs of all generated rows together, to limit memory."""
+"""Maximum total number of network outputs for all generated rows, to limit memory."""
 _N_ROUNDS = 3
 _PSEUDO_ROWS = 0.5
-"""Pseudo-count of each code in target and current counts; it damps the shifts of rare codes."""
+"""Number added to the target and current count of each code; it damps the shifts of rare codes."""
 _TIME_OF_NUMBERS = 4.0
 _LEAST_NUMBERS = 100
 """Minimum number of a column's numbers in the table for its transform to be calibrated."""
@@ -57,8 +58,8 @@ _MOST_HELD_OUT, _LEAST_HELD_OUT = 4_000, 100
 """Maximum and minimum number of held-out rows for shrinkage."""
 _TENTHS = 10
 _DEVIATIONS, _LEAST_GAIN = 2.0, 0.005
-"""Minimum mean gain in held-out log-likelihood: of a step, in standard errors; of all steps, in
-nats per row."""
+"""Minimum mean gain in held-out log-likelihood: `_DEVIATIONS` standard errors for each step, and
+`_LEAST_GAIN` nats per row for all steps of a column together."""
 
 
 def calibrate(
@@ -70,7 +71,7 @@ def calibrate(
     """Changes a model in place so that marginals of its generated rows match those of the table.
 
     Args:
-        code_counts: Number of table rows with each code of column j. Shape: (K_j,) each.
+        code_counts: For each column j, the number of table rows with each code. Shape: (K_j,).
         report: Function that is called with the finished share of the work.
     """
     generator = generator_for(seed, "calibration")
@@ -117,9 +118,9 @@ def _relative_time(column: ColumnShape) -> float:
 
 
 def _rows_drawn(n_table: int, model: GenerativeModel) -> int:
-    """Returns the number of generated rows for a table of `n_table` rows: ten times as many for a
-    small table, so that their noise is small compared with the table's; fewer if their network
-    outputs together are more than `_MOST_OUTPUTS`."""
+    """Returns the number of rows to generate for a table of `n_table` rows. It is ten times as
+    large for a small table, so that sampling noise is small compared with the table's, and is
+    reduced if all rows together would have more than `_MOST_OUTPUTS` network outputs."""
     n_rows = min(max(_ROWS_PER_ROW * n_table, _LEAST_ROWS), _MANY_ROWS)
     n_rows = min(max(n_table, n_rows), _MOST_ROWS)
     width = sum(column.n_codes for column in model.marginals.columns)
@@ -130,7 +131,8 @@ def _rows_drawn(n_table: int, model: GenerativeModel) -> int:
 def _calibrate_biases(
     model: GenerativeModel, z: Tensor, code_counts: Sequence[Tensor], report: Report
 ) -> None:
-    """Adds the log ratios of target and current code shares to the biases, in three rounds."""
+    """Adds the log ratios of target and current code shares to the output biases, in three
+    rounds."""
     groups = model.marginals.code_groups
     target = [
         torch.stack([padded_counts(code_counts[j], group.shape[1]) for j in group.columns.tolist()])
@@ -219,7 +221,7 @@ def _calibrate_numbers(column: ColumnDistribution, counts: Tensor) -> None:
     for rows in torch.arange(len(weight)).split(_CHUNK_ROWS):
         share += (weight[rows] @ marginal[rows, None].cdf(places)).double()
     scores = torch.special.ndtri((share / weight.sum()).clamp(1e-9, 1.0 - 1e-9))
-    # G is known at the knots; G^-1(Phi(v)) is read off between them. Ties would divide by zero.
+    # G is computed at the knots and G^-1(Phi(v)) interpolated; equal scores would divide by zero.
     rising = scores.cummax(0).values + _LEAST_RISE * torch.arange(len(scores))
     values_at_knots, _ = piecewise(knots, rising, knots)
     values_at_knots = values_at_knots.clamp(knots - _LARGEST_SHIFT, knots + _LARGEST_SHIFT)
@@ -231,8 +233,8 @@ def _calibrate_numbers(column: ColumnDistribution, counts: Tensor) -> None:
 def shrink(model: GenerativeModel, rows: TrainingRows, held_out: Tensor, seed: int) -> list[float]:
     """Shrinks the autoregressive network's contribution to each column's logits, in place.
 
-    The factor of each column is the one, in steps of a tenth, that raises the likelihood of
-    held-out rows significantly.
+    The factor of a column falls from 1 in steps of a tenth, as long as each step raises the
+    likelihood of held-out rows significantly.
 
     Args:
         rows: Rows of the table.
@@ -260,8 +262,8 @@ def shrink(model: GenerativeModel, rows: TrainingRows, held_out: Tensor, seed: i
 
 
 def _factor(walk: AutoregressiveWalk, j: int, codes: Tensor, values: Tensor) -> float:
-    """Returns the shrinkage factor of column j: the last one, falling from 1 in tenths, that raises
-    the held-out likelihood significantly."""
+    """Returns the shrinkage factor of column j (see `shrink`), from the codes and values of its
+    held-out cells. Shape: (n,) each."""
     if walk.network.group_of(j)[0] is None:
         return 1.0
     before = best = walk.column(j).log_prob(codes, values)
@@ -304,7 +306,7 @@ def _network_terms(network: AutoregressiveNetwork, j: int) -> tuple[Tensor, Tens
 
 
 _PRIOR_ROWS = 20_000
-"""Maximum number of rows to whose latent vectors the prior is fitted."""
+"""Maximum number of training rows to whose latent vectors the prior is fitted."""
 _COMPONENTS = (1, 8, 24, 48)
 _LEAST_DIVERGENCE = 0.01
 """Minimum mean KL divergence of the posterior of a dimension of z from N(0, 1), in nats, for the
@@ -320,8 +322,8 @@ def mixture_prior(
 ) -> GaussianMixturePrior:
     """Returns a Gaussian mixture prior fitted to posterior samples of the training rows.
 
-    The number of components is the one with the highest density of held-out rows. Dimensions of z
-    that the model does not use have a standard normal prior.
+    The number of components is the one with which the latent vectors of held-out rows have the
+    highest density. Dimensions of z that the model does not use have a standard normal prior.
 
     Args:
         rows: Rows of the table.

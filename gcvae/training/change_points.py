@@ -1,10 +1,11 @@
 """Finds change points: numbers at which the distribution of another column's categories changes
 abruptly, such as the date on which a category was introduced.
 
-Rows are sorted by the number. At each candidate, G is the likelihood ratio statistic between the
-categories of the w numbers before and the w numbers after it. If the dependence is smooth, G is
-similar in neighbouring windows, so the evidence is -log P(chi-squared > G - larger G of the two
-neighbouring windows). Both segments beside a change point are then searched (binary segmentation).
+Rows are sorted by the number. At each candidate point, the likelihood ratio statistic G compares
+the categories beside the w numbers before the point with those beside the w numbers after it. If
+the dependence is smooth, G is similar in neighbouring windows. The evidence is therefore -log
+P(chi-squared > G - G'), where G' is the larger statistic of the two neighbouring windows. The
+segments on both sides of a change point are then searched in the same way (binary segmentation).
 
 Source: binary segmentation, Scott and Knott (1974); the statistic, Wilks (1938).
 """
@@ -33,9 +34,9 @@ _N_LOG_N = xlogy(np.arange(_MOST_ROWS + 1.0), np.arange(_MOST_ROWS + 1.0))
 _WINDOWS = (16, 24, 32, 48, 64, 128, 256)
 """Window widths w that are tried, as numbers of distinct values."""
 _LEAST_WINDOWS = 16
-"""Minimum number of windows of a width that fit into a column, for the width to be tried."""
+"""A window width is tried only if at least this number of windows fits into the column."""
 _LEAST_CHANCE = 1e-300
-"""Smallest probability whose logarithm is taken."""
+"""Lower limit of probabilities before their logarithm is taken."""
 _LEAST_EVIDENCE = 7.0
 """Minimum evidence in nats, in excess of the logarithm of the number of tests."""
 _MOST_POINTS = 48
@@ -49,7 +50,7 @@ _PSEUDO_ROWS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _LEAST_GAIN = 0.003
 """Minimum gain of a parent column in predicting the bins, in nats per row."""
 _LEAST_CODES = 12
-"""Minimum number of frequent numbers of a column that has no other numbers, for it to be searched.
+"""Minimum number of distinct numbers for a search in a column that has only frequent values.
 """
 
 
@@ -60,7 +61,7 @@ def find_change_points(
     functions: Sequence[LevelFunction],
     seed: int,
 ) -> list[ChangePoints]:
-    """Returns the change points of every column of numbers in which some are found.
+    """Returns the change points of each column of numbers that has any.
 
     Args:
         columns: Properties of the model's columns.
@@ -83,7 +84,8 @@ def find_change_points(
 
 
 def _has_categories(column: ColumnShape) -> bool:
-    """Returns whether all cells of the column have one of 2 to `_MOST_PARENT_CODES` codes."""
+    """Returns whether integer codes represent all cells of the column, at least 2 codes and at most
+    `_MOST_PARENT_CODES`."""
     is_coded = column.point_code is None or len(column.shaped_codes) > 0
     return is_coded and 1 < column.n_codes <= _MOST_PARENT_CODES
 
@@ -91,8 +93,9 @@ def _has_categories(column: ColumnShape) -> bool:
 def _column_change_points(
     j: int, columns: Sequence[ColumnShape], codes: Codes, values: Numbers, parents: Sequence[int]
 ) -> ChangePoints | None:
-    """Returns the change points of column j, and the one of `parents` that best predicts the bins;
-    None without either. Shape: codes (n, D), values of the column (n,)."""
+    """Returns the change points of column j, and the column of `parents` that best predicts the
+    bins between them; None if there are no change points, or no column predicts the bins. Shape:
+    codes (n, D), values of the column (n,)."""
     column = columns[j]
     if column.point_code is None:
         return None
@@ -132,8 +135,11 @@ def _frequent(codes: Codes) -> Codes:
 class _Segmentation:
     """Binary segmentation of sorted numbers by the categories of other columns.
 
-    Windows count distinct numbers, so rows with equal numbers are never separated. Shape: numbers,
-    ascending, and each column's categories (n,).
+    A window contains w distinct numbers, so rows with equal numbers are never separated.
+
+    Attributes:
+        numbers: The numbers, ascending. Shape: (n,).
+        categories: For each other column, the category in each row. Shape: (n,) each.
     """
 
     numbers: Numbers
@@ -161,8 +167,8 @@ class _Segmentation:
 
 
 def _counts_below(codes: Codes) -> Codes:
-    """Returns the number of earlier rows with each category, for each row and the end. Shape: (n,)
-    -> (n + 1, K)."""
+    """Returns cumulative counts: entry [i, k] is the number of the first i rows that have category
+    k. Shape: (n,) -> (n + 1, K)."""
     one_hot = np.zeros((len(codes) + 1, int(codes.max()) + 1), dtype=np.int64)
     one_hot[np.arange(1, len(one_hot)), codes] = 1
     below: Codes = one_hot.cumsum(axis=0)
@@ -170,9 +176,9 @@ def _counts_below(codes: Codes) -> Codes:
 
 
 def _most_evidence(below: Sequence[Codes], start: int, stop: int) -> tuple[float, int, int]:
-    """Returns the strongest evidence for a change point between two distinct numbers, as (nats,
-    width, index). `below` has the cumulative category counts of each column at each distinct
-    number."""
+    """Returns the strongest evidence for a change point among the distinct numbers `start` to
+    `stop`, as (evidence in nats, window width, index). `below` contains the cumulative category
+    counts of each column at each distinct number."""
     best = 0.0, 0, start
     for counts in below:
         for w in _WINDOWS:
@@ -193,7 +199,7 @@ def _most_evidence(below: Sequence[Codes], start: int, stop: int) -> tuple[float
 
 
 def _likeliest(below: Sequence[Codes], first: int, last: int) -> int:
-    """Returns the index between two others at which the sum of all columns' statistics is
+    """Returns the index between `first` and `last` at which the sum of all columns' statistics G is
     largest."""
     near = np.arange(first + 1, last)
     total = sum(

@@ -15,15 +15,15 @@ class CheckpointStore(Protocol):
     interval_seconds: float
 
     def counting(self) -> None:
-        """The run calls this method before it queries its table under differential privacy, unless
-        it resumes with stored private rows. An exception ends the run."""
+        """Called before the run queries its table under differential privacy, but not if the run
+        resumes with stored private rows. An exception that this method raises ends the run."""
 
     def load(self) -> bytes | None:
         """Returns the stored checkpoint; None if there is none."""
 
     def restored(self, *, is_continued: bool) -> None:
-        """The run calls this method after `load` returned a checkpoint. `is_continued` is False if
-        the checkpoint belongs to another run."""
+        """Called after `load` has returned a checkpoint. `is_continued` is False if the checkpoint
+        belongs to another run and is therefore ignored."""
 
     def save(self, data: bytes) -> None:
         """Replaces the stored checkpoint, atomically."""

@@ -56,7 +56,7 @@ def fit_prepared(
         device: Device on which the model is trained; the result is on the CPU.
 
     Raises:
-        SchemaError: The model cannot enforce a functional dependency that it has to enforce.
+        SchemaError: The model cannot enforce a hard or user-specified functional dependency.
         DivergedError: The loss becomes infinite or NaN, also with smaller step sizes.
         HardRuleError: Too few generated rows satisfy the hard rules.
         CancelledError: Raised by the callback of `progress`.
@@ -111,8 +111,8 @@ def fit_prepared(
 
 
 def _untrained(prepared: PreparedTable, settled: SettledConfig, seed: int) -> GenerativeModel:
-    """Returns the untrained model of a prepared table, with the functional dependencies and change
-    points that are found in its rows."""
+    """Returns an untrained model for a prepared table, with the functional dependencies and change
+    points of its rows."""
     codec, rows = prepared.codec, prepared.rows
     functions = level_functions(codec, rows, prepared.schema.rules or (), settled)
     shapes, change_points = column_shapes(codec), []
@@ -205,7 +205,8 @@ def memory_gap(
     model: GenerativeModel, rows: EncodedRows, result: TrainingResult, seed: int
 ) -> dict[str, float]:
     """Measures memorisation: how much higher the log-likelihood of training rows is than that of
-    held-out rows, which decided when to stop and so have a small influence on the model.
+    held-out rows. Held-out rows influence the model slightly, because they determine when training
+    stops.
 
     Returns:
         `nats`, the mean difference in nats per row; `standard_error` of this difference; `area`,
@@ -226,8 +227,8 @@ def memory_gap(
 
 
 def _some_bounds(model: GenerativeModel, rows: EncodedRows, of_sort: Tensor, seed: int) -> Numbers:
-    """Returns bounds of a random sample of at most `_GAP_ROWS` rows, in nats, for the table's
-    units."""
+    """Returns lower bounds on the log-likelihood of at most `_GAP_ROWS` rows, chosen at random
+    among those with the indices `of_sort`, in nats for densities per unit of the table."""
     generator = generator_for(seed, "memory gap")
     chosen = of_sort[torch.randperm(len(of_sort), generator=generator)[:_GAP_ROWS]].sort().values
     noise = RowNoise.numbered(seed, "memory gap", chosen.tolist())

@@ -1,4 +1,4 @@
-"""Names of settings in other tools; errors on unknown settings suggest the name in gcvae."""
+"""Names of settings in other tools, for which error messages suggest the name in gcvae."""
 
 from __future__ import annotations
 
@@ -44,4 +44,4 @@ EXPLAINED = {
     "seed": "the seed stands beside the settings",
     "device": "the device stands beside the settings: auto, cpu or cuda",
 }
-"""Additional explanation of some suggested names, for the error's message."""
+"""Explanations that error messages add to some suggested names."""

@@ -33,19 +33,19 @@ from gcvae.training.settings import TrainingConfig
 
 
 def is_coded(codec: ColumnCodec) -> bool:
-    """Returns whether every cell of the column has a code: a level, or one of few distinct
-    numbers."""
+    """Returns whether every cell of the column is represented by an integer code, as in columns of
+    levels or of few distinct numbers."""
     return not codec.is_real or (isinstance(codec, QuantileCodec) and codec.is_discrete)
 
 
 def keeps_rules(config: TrainingConfig) -> bool:
-    """Returns whether the settings make a model enforce functional dependencies."""
+    """Returns whether a model with these settings enforces functional dependencies."""
     return config.rules != "none" and config.refinement
 
 
 def kept_functions(schema: TableSchema, config: TrainingConfig) -> list[Rule]:
-    """Selects the rules that are functional dependencies between modelled columns and that the
-    settings make a model enforce."""
+    """Returns those rules of a schema that are functional dependencies between modelled columns and
+    that a model with these settings enforces."""
     if not keeps_rules(config):
         return []
     return [
@@ -101,7 +101,7 @@ def _implied(
     """Returns the dependencies without exceptions that follow from two others: plate -> category
     from plate -> model and model -> category.
 
-    They prevent that a category is generated which no model of the plate has.
+    They prevent the generation of a category that no model with this plate has.
     """
     exact = {f.columns: f for f in functions if f.is_exact or f.is_hard}
     found: dict[tuple[int, ...], LevelFunction] = {}
@@ -130,8 +130,9 @@ def _informative(functions: Iterable[LevelFunction], codec: TableCodec) -> list[
 
 
 def _require_enforced(rules: Sequence[Rule], kept: Sequence[Rule], config: TrainingConfig) -> None:
-    """Raises SchemaError if a dependency that is hard or specified by the user is not in `kept`;
-    soft ones need not be if the settings turn rules off."""
+    """Raises SchemaError if `kept` lacks a hard functional dependency, or a soft rule that the user
+    specified: a dependency, or a condition that some rows of the table violate. Soft rules may be
+    absent if the settings turn rules off."""
     refused = {("hard", "found"), ("hard", "given")}
     refused |= {("soft", "given")} if keeps_rules(config) else set()
     problems = [
@@ -153,7 +154,7 @@ def _require_enforced(rules: Sequence[Rule], kept: Sequence[Rule], config: Train
 
 def _may_be_broken(rule: Rule) -> bool:
     """Returns whether a rule is a condition that some rows of the table violate, so that generated
-    ones are not rejected for it."""
+    rows may violate it too."""
     return isinstance(rule.form, Condition) and rule.share != 1.0
 
 
@@ -170,12 +171,11 @@ def _counted(codec: TableCodec, rows: EncodedRows, columns: list[int], rule: Rul
 def _missingness_functions(
     codec: TableCodec, rows: EncodedRows, rules: Sequence[Rule], order: Sequence[int]
 ) -> Iterator[LevelFunction]:
-    """Yields the dependencies "b is missing where a is missing", including those that follow from
-    several rules.
+    """Yields the dependencies "b is missing where a is missing" and "b is missing where a has a
+    value", including those that follow from several rules.
 
-    Columns that are missing in the same rows form a group; each depends on the first column of its
-    group in `order`, and groups depend on each other by their first columns, also if only one of
-    two cells has a value.
+    Columns that are missing in the same rows form a group. Each column depends on the first column
+    of its group in `order`, and groups depend on each other through their first columns.
     """
     implies = np.eye(len(codec.columns), dtype=bool)  # implies[i, j]: j is missing where i is
     inverse: list[tuple[int, int, bool]] = []
@@ -209,8 +209,8 @@ def _conditions(
     places: Mapping[str, int],
     order: Sequence[int],
 ) -> Iterator[tuple[Rule, LevelFunction]]:
-    """Yields the conditions on the levels, or the missing cells, of two columns, each with its
-    function; `places` has the index of each coded column."""
+    """Yields each rule that is a condition on the levels or missing cells of two columns, with the
+    function that enforces it. `places` contains the index of each coded column by name."""
     for rule in rules:
         if rule.keep == "off" or not is_of_pair(rule, codec.schema):
             continue
@@ -240,8 +240,8 @@ def _conditions(
 
 
 def _residuals_of_missing_parents(codec: TableCodec, rows: EncodedRows) -> Iterator[LevelFunction]:
-    """Yields, for each residual and each parent that may be missing, a dependency that lists the
-    residual's codes in rows where the parent is missing."""
+    """Yields, for each residual and each of its parent columns that may be missing, a dependency
+    with the codes that the residual has in rows where the parent is missing."""
     for rewriting in codec.reduction.rewritings:
         y = _missingness_index(codec, rewriting.column)
         for name in rewriting.parents:
@@ -253,8 +253,8 @@ def _residuals_of_missing_parents(codec: TableCodec, rows: EncodedRows) -> Itera
 
 
 def _missingness_index(codec: TableCodec, name: str) -> int | None:
-    """Returns the index of the encoded column that shows whether a table column's cell is
-    missing."""
+    """Returns the index of the encoded column that shows whether a table column's cell is missing;
+    None if there is no such column."""
     part = codec.reduction.parts_of(name)[0]
     return next((j for j, column in enumerate(codec.columns) if column.name == part), None)
 

@@ -1,7 +1,7 @@
 """Training: auto-encoding variational Bayes with Adam, early stopping and exact resumption.
 
-Every random number is a function of the seed and of its use (epoch, step). On the CPU, the weights
-of a run that is resumed from a checkpoint equal those of an uninterrupted run to the last bit.
+The seed, the epoch or step, and the purpose determine each random number. On the CPU, weights of a
+run that is resumed from a checkpoint equal those of an uninterrupted run to the last bit.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _LEAST_GAP_ROWS = 500
 held-out rows."""
 _MOST_DIVERGENCES = 3
 _HEAD_EVERY_STEPS = 4
-"""The copula head of an autoregressive decoder is trained in every fourth step, because it costs
-half as much per row as the decoder."""
+"""Steps from one training of the copula head of an autoregressive decoder to the next. It is not
+trained in every step, because it takes half as much time per row as the decoder."""
 _MOST_AUGMENTATION_SOURCE_ROWS = 100_000
 _DIGESTED_ROWS = 1 << 16
 _ALGORITHM_VERSION = 4
@@ -54,7 +54,8 @@ tensors of a checkpoint change."""
 
 @dataclass(frozen=True)
 class Divergence:
-    """Step at which training diverged, and the learning rate that is made smaller after it."""
+    """Step at which a training run diverged, and the maximum learning rate until then. The
+    restarted run has a third of it."""
 
     step: int
     learning_rate: float
@@ -70,7 +71,7 @@ class TrainingResult:
         n_steps: Number of updates.
         n_epochs: Number of complete passes over the training rows.
         held_out: Indices of the rows that decided when to stop. Shape: (n_held_out,).
-        divergences: Divergences, after each of which training was restarted.
+        divergences: All divergences; training was restarted after each.
     """
 
     history: tuple[Evaluation, ...]
@@ -98,11 +99,11 @@ class TrainingResult:
 def split(
     n_rows: int, share: float, seed: int, held_out: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Returns the indices of training rows and of held-out rows, which decide when to stop. With
-    fewer than 10 rows, all rows are both.
+    """Returns the indices of the training rows and of the held-out rows, which determine when
+    training stops. Of a table with fewer than 10 rows, both contain all rows.
 
     Args:
-        share: Share of the n rows to hold out, at random.
+        share: Share of the n rows to hold out; they are chosen at random.
         held_out: Mask of the rows to hold out, instead of a random choice. Shape: (n,).
     """
     if held_out is not None:
@@ -175,7 +176,8 @@ def train(
 
 @dataclass
 class _Run:
-    """State of a training run; a checkpoint contains what the arguments do not determine."""
+    """State of a training run; a checkpoint contains the part that the arguments do not
+    determine."""
 
     model: GenerativeModel
     rows: TrainingRows
@@ -186,11 +188,11 @@ class _Run:
     history: list[Evaluation] = field(default_factory=list)
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     loss_sum: float = 0.0
-    """Sum of the negative bound since the last evaluation, nats per row."""
+    """Sum, over the updates since the last evaluation, of the negative bound in nats per row."""
     averaged: dict[str, Tensor] = field(default_factory=dict)
     """Exponential moving average of the weights; empty if `averaging` is 0."""
     annealing_from: int | None = None
-    """Step at which the learning rate began to fall; None before."""
+    """Step at which the learning rate began to fall; None while it has not."""
     divergences: list[Divergence] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -339,8 +341,9 @@ class _Run:
         return self.train_index[order]
 
     def _loss(self, batch: EncodedTable) -> Tensor:
-        """Returns the negative regularised bound, in nats per row, without the paper's factor N /
-        M, because Adam's steps do not depend on the loss's scale."""
+        """Returns the negative regularised bound of a minibatch, in nats per row. The paper's
+        factor N / M (rows of the table by rows of the minibatch) is omitted, because Adam's steps
+        do not depend on the scale of the loss."""
         config = self.config
         generator = generator_for(self.seed, "noise", self.step, device=self.device)
         dropout = None
@@ -421,8 +424,8 @@ class _Run:
         return -self._finite(-torch.cat(bounds).mean())
 
     def fingerprint(self) -> str:
-        """Returns a digest of versions, settings, seed, weight shapes and rows; the version of the
-        model format determines the meaning of codes."""
+        """Returns a digest that identifies the run: of the versions of model format and algorithm,
+        settings, seed, weight shapes and rows."""
         shapes = {name: [*weights.shape] for name, weights in self.model.state_dict().items()}
         same = [VERSION, _ALGORITHM_VERSION, asdict(self.config), self.seed, shapes]
         digest = hashlib.sha256(json.dumps(same).encode())

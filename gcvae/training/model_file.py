@@ -1,8 +1,8 @@
 """Content of a model file, complete or minimal.
 
-A complete file contains the model and what training recorded about its table: settings and bounds,
-held-out scores, the table's dependency map, counts. A minimal file contains only the model, which
-is enough for generation, imputation and dependency maps.
+A complete file contains the model and the records of its training: settings and bounds, scores of
+held-out rows, dependency map and counts of the training table. A minimal file contains only the
+model, which is enough for generation, imputation and dependency maps.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ generated rows, or are covered by the privacy guarantee."""
 
 @dataclass(frozen=True)
 class ModelParts:
-    """The parts of a fitted model, as the attributes of `Synthesizer` with the same names.
+    """The parts of a trained model, most of which are attributes of `Synthesizer` too.
 
     Attributes:
         schema: Complete schema of the table.
@@ -66,7 +66,7 @@ class ModelParts:
     table_notes: tuple[str, ...] = ()
 
     def minimal(self) -> Self:
-        """Returns the parts without what training recorded about its table."""
+        """Returns the parts of a minimal file, without the records of the training table."""
         record = {
             name: self.training_record[name]
             for name in _KEPT_OF_RECORD
@@ -104,7 +104,8 @@ class ModelParts:
         """Returns the parts of a model from the tensors and the manifest of its file.
 
         Raises:
-            ArtifactError: Parts of the manifest contradict each other, or the weights do not fit.
+            ArtifactError: Parts of the manifest contradict each other, or the weights do not fit
+                the model.
         """
         schema = TableSchema.from_json(manifest["schema"])
         codec = TableCodec.from_json(manifest["codec"])
@@ -154,7 +155,7 @@ def _data_map(
     document: Mapping[str, Any] | None, codec: TableCodec, record: Mapping[str, Any]
 ) -> DependencyMap | None:
     """Returns the dependency map of the training table; None for a minimal file. Raises
-    ArtifactError if a complete file has no map, or one of other columns than the codec's."""
+    ArtifactError if a complete file has no map, or the map has other columns than the codec."""
     if document is None:
         if not record.get("is_minimal"):
             raise ArtifactError("the file has no map of its table, and is not minimal")

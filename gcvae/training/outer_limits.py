@@ -1,7 +1,7 @@
-"""Limits of a model's columns: minima and maxima that do not disclose values of single rows.
+"""Rounds the minima and maxima of a model's columns, to disclose no values of single rows.
 
-The schema of a dataset contains the exact minimum and maximum of its cells. A model may be shared,
-so a minimum or maximum that few rows have is rounded outward to a round number or date.
+The schema of a dataset contains the exact minimum and maximum of its cells. Because a model may be
+shared, its schema has a round number or date beyond each minimum or maximum that few rows have.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gcvae.spelling.number_text import LARGEST_WHOLE
 _LENGTHS = {"Y": 365 * 86_400, "M": 30 * 86_400, "D": 86_400, "h": 3600, "m": 60, "s": 1}
 """Approximate seconds of the units to which dates are rounded."""
 _MOST = {"Y": 1000, "M": 1, "D": 20, "h": 1, "m": 20, "s": 20}
-"""Maximum number of each unit to which dates are rounded."""
+"""Maximum multiple of each unit to which dates are rounded."""
 _LARGEST = Decimal(repr(float(np.finfo(np.float64).max)))
 Given = Mapping[str, Any] | TableSchema | None
 
@@ -39,8 +39,8 @@ Given = Mapping[str, Any] | TableSchema | None
 def with_outer_limits(
     schema: TableSchema, table: TypedTable, given: Given, rows: int, *, with_atoms: bool
 ) -> TableSchema:
-    """Returns the schema, in which each minimum or maximum that fewer than `rows` rows have is
-    rounded outward, so that it does not disclose a single row's value.
+    """Returns the schema with each minimum or maximum that fewer than `rows` rows have rounded
+    outward, so that it does not disclose a single row's value.
 
     All cells of the table are within the new limits. Limits that the user specified are unchanged.
 
@@ -62,8 +62,8 @@ def with_outer_limits(
 
 
 def declared(name: str, given: Given) -> Mapping[str, Any] | None:
-    """Returns what the user specified about a column, {} for nothing; None if `given` is a
-    `TableSchema`, in which specified members cannot be distinguished from inferred ones."""
+    """Returns the properties of a column that the user specified, {} if none; None if `given` is a
+    `TableSchema`, where specified properties cannot be distinguished from inferred ones."""
     if isinstance(given, TableSchema):
         return None
     columns = (given or {}).get("columns") or ()
@@ -80,7 +80,8 @@ def _with_limits(
 ) -> Column:
     """Returns the column with limits rounded outward, except for limits that the user specified.
 
-    A frequent value far from all others, such as -9999, does not affect the opposite limit's step.
+    A frequent value far from all others, such as -9999, does not affect how coarsely the opposite
+    limit is rounded.
     """
     times = column.has_times
     cells = present.to_numpy(dtype=TIMES if times else column.kind.dtype)
@@ -102,9 +103,8 @@ def _with_limits(
 
 
 def _at_unit_boundaries(column: Column, changed: Mapping[str, Any]) -> Column:
-    """Returns the column with changed limits moved to boundaries of the column's coarsest unit,
-    because a limit inside a unit would clip generated cells to values that are no multiples of
-    it."""
+    """Returns the column with changed limits moved to multiples of the column's coarsest unit. Any
+    other limit would clip generated cells to values that are not multiples of the unit."""
     split = Split.of(column) if changed else None
     if split is None:
         return column
@@ -116,7 +116,7 @@ def _at_unit_boundaries(column: Column, changed: Mapping[str, Any]) -> Column:
 
 
 def _is_cell_limit(column: Column, key: str, extreme: Any) -> bool:
-    """Returns whether a limit is None or the minimum or maximum of the cells, `extreme`."""
+    """Returns whether a limit is None or equals `extreme`, the minimum or maximum of the cells."""
     limit = getattr(column, key)
     if limit is None or not column.has_times:
         return limit is None or bool(limit == extreme)
@@ -150,7 +150,8 @@ def _type_range(column: Column) -> tuple[Decimal, Decimal]:
 
 
 def _ranges_of_types(column: Column) -> list[tuple[Decimal, Decimal]]:
-    """Returns the ranges of the column's dtype and Parquet type, if they are limited."""
+    """Returns the ranges of the column's dtype and Parquet type, as (smallest, largest) number;
+    types without a limited range are left out."""
     dtype = (column.dtype or "").lower()
     kind = None if column.parquet_type is None else parquet_type(column.parquet_type)
     whole = [dtype] if dtype.startswith(("int", "uint")) else []
@@ -171,7 +172,7 @@ def _dates(
     column: Column, found: npt.NDArray[Any], counts: Codes, rows: int
 ) -> tuple[Bound | None, Bound | None]:
     """Returns the outward rounded limits of dates or times, as text in the column's format; `found`
-    are distinct times in microseconds since 1970."""
+    contains the distinct times in microseconds since 1970."""
     ends = OuterRows.of(found, counts, rows)
     low, high = column.minimum, column.maximum
     if ends.low_size is not None:
@@ -216,8 +217,8 @@ def _text(column: Column, time: Any) -> str:
 
 
 def _units(written: str, size: Decimal) -> list[tuple[str, int]]:
-    """Returns units of time (unit, number) of about a twentieth of `size` microseconds, largest
-    first."""
+    """Returns spans of time, as (unit, number of units), largest first: of about a twentieth of
+    `size` microseconds, and shorter ones."""
     wanted = size / (PARTS * 10**6)
     is_coarse = "%d" not in written.replace("%-", "%") and not is_time_of_day(written)
     units = []

@@ -1,4 +1,4 @@
-"""Prepares a table for training: schema, codec, hard rules, encoded rows.
+"""Prepares a table for training: completes its schema, fits codec and rules, encodes the rows.
 
 A table in memory is prepared in memory. A file is read one column or some rows at a time, and
 columns and encoded rows are stored in temporary files. Results are identical.
@@ -50,8 +50,8 @@ class Context:
 
     Attributes:
         cells: Context of each of n rows, with cells converted to the columns' dtypes.
-        groups: Index of each row's parent. Rare values are determined by the number of parents with
-            a value, not of rows. Shape: (n,).
+        groups: Index of each row's parent. A value is rare if few parents have it, however many
+            rows these have. Shape: (n,).
         parents: Contexts of all parents, each once, including parents without rows. None if the
             context contains more than the parent's row.
     """
@@ -61,13 +61,13 @@ class Context:
     parents: pd.DataFrame | None = None
 
     def twice(self) -> Context:
-        """Returns two copies of the context, one after the other, for a table repeated twice."""
+        """Returns two copies of the context, one after the other, for a table that is repeated."""
         cells = pd.concat([self.cells, self.cells], ignore_index=True)
         return Context(cells, np.concatenate([self.groups, self.groups]), self.parents)
 
     def codec(self, rare: int) -> ContextCodec:
-        """Returns a codec fitted to the context; values of fewer than `rare` parents have no own
-        code."""
+        """Returns a codec fitted to the context. Values that fewer than `rare` parents have get no
+        code of their own."""
         if self.parents is not None:
             return ContextCodec.fit(self.parents, None, rare)
         return ContextCodec.fit(self.cells, self.groups, rare)
@@ -80,7 +80,8 @@ class PreparedTable:
     Attributes:
         schema: Complete schema.
         codec: Codec fitted to the table, which converts cells to codes.
-        hard_rules: Hard rules of the schema, with the combinations of values in the table.
+        hard_rules: Hard rules of the schema, with the combinations of values that the table
+            contains.
         context: Codec of the context; None for an unconditional model.
         typed: Table with cells converted to the dtypes of the schema.
         learned: The same table, with rare categories replaced.
@@ -113,18 +114,19 @@ def prepared_table(
     context: Context | None = None,
     held_out: Mask | None = None,
 ) -> Iterator[PreparedTable]:
-    """Context manager that reads a table, infers what its schema does not specify, fits the codec
-    and encodes the rows. Temporary files are deleted at its end.
+    """Context manager that reads a table, completes its schema, fits the codec and encodes the
+    rows. Temporary files are deleted at its end.
 
     Args:
         table: Data frame with parsed cells or text, or the path of a file.
-        schema: What the user specifies about the columns; the rest is inferred.
-        progress: Progress of the fit, whose callback may raise an exception to end the preparation;
-            None for no reports.
+        schema: Properties of columns that the user specifies; all others are inferred.
+        progress: Progress of the fit, to which the preparation is reported; None for no reports. An
+            exception of its callback ends the preparation.
         checkpoints: Store of the run's checkpoint; None saves none. Under differential privacy it
             also stores the private rows, so that a resumed run does not query the table again.
         context: Context of each row; None for an unconditional model.
-        held_out: Mask of the n rows that decide when training ends; None selects them at random.
+        held_out: Mask of the rows that determine when training stops; None selects them at random.
+            Shape: (n,).
 
     Raises:
         TableError: The input is not a table, or none of its columns can be modelled.
@@ -189,8 +191,8 @@ def _learned_table(
     config: TrainingConfig,
     has_entities: bool,
 ) -> tuple[LearnedTable, TableCodec]:
-    """Returns the table with rare categories replaced, if `encoding` is `quantile`, and its
-    codec, which generates no key or personal cell of the `whole` table."""
+    """Returns the table, with rare categories replaced if `encoding` is `quantile`, and its codec.
+    The codec generates no key or personal cell of the `whole` table."""
     rows = config.rare_level_rows if config.encoding == "quantile" else 1
     functions = kept_functions(schema, config)
     declared_names = {name for name in schema.names if "levels" in (declared(name, given) or {})}

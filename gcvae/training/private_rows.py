@@ -1,4 +1,5 @@
-"""Private rows, which replace the table in training under differential privacy.
+"""Generates private rows, which replace the table in training under differential privacy, or
+restores them from a checkpoint.
 
 The table is queried once, and the private rows are stored with the checkpoints. A resumed run uses
 the stored rows, because new ones would spend the privacy budget a second time.
@@ -38,14 +39,15 @@ def private_rows(
     seed: int,
     checkpoints: CheckpointStore | None,
 ) -> tuple[PrivateTable | None, CheckpointStore | None]:
-    """Returns private rows for training, and the store for the checkpoints of training; without
-    differential privacy None and `checkpoints`.
+    """Returns the private rows, and a store that saves them with each checkpoint of training; None
+    and `checkpoints` unless the settings ask for differential privacy.
 
     Args:
         table: The real table.
-        schema: What the user specifies about the columns.
+        schema: Properties of the columns that the user specifies.
         progress: Progress of the fit.
-        checkpoints: Store from which private rows are restored; None to store nothing.
+        checkpoints: Store from which private rows are restored, if it contains those of this run;
+            None to store nothing.
 
     Raises:
         SchemaError: The schema lacks what differential privacy needs, such as limits and levels.
@@ -70,7 +72,7 @@ def private_rows(
 
 
 def _digest(table: Rows) -> str:
-    """Returns the SHA-256 of the real table's cells, which is part of the key of stored rows."""
+    """Returns the SHA-256 of the real table's cells, a part of the key of stored private rows."""
     digest = hashlib.sha256()
     with source_columns(table) as source:
         for name in source.names:
@@ -123,14 +125,11 @@ class PrivateCheckpoints:
         self._store.restored(is_continued=is_continued)
 
     def save(self, data: bytes) -> None:
-        """Stores a checkpoint of training together with the private rows.
-
-        Private rows replace the table in training.
-        """
+        """Stores a checkpoint of training together with the private rows."""
         self._store.save(len(self._head).to_bytes(_LENGTH_BYTES, "big") + self._head + data)
 
     def _read(self, data: bytes) -> None:
-        """Parses stored private rows and a checkpoint; ignores those of another run."""
+        """Restores the private rows and the checkpoint in `data`; ignores those of another run."""
         end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "big")
         try:
             found = json.loads(data[_LENGTH_BYTES:end])

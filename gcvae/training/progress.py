@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from gcvae.progress import Report
 
 _PRIVATE = {"counting": (0.0, 0.02), "estimating": (0.02, 0.4)}
-"""Fractions at which the phases of differential privacy, which come first, begin and end."""
+"""Fractions of the fit at which the phases of differential privacy, the first ones, begin and
+end."""
 _RANGES = {
     "preparing": (0.0, 0.08),
     "training": (0.08, 0.85),
@@ -26,9 +27,9 @@ _RANGES = {
     "scores": (0.95, 0.99),
     "map": (0.99, 0.999),
 }
-"""Fractions of the rest of the fit at which preparation, training and the steps after training
-begin and end. Of the fits in `gcvae.training.costs`, preparation took 2 to 10 % of the time, and
-training 65 to 85 %."""
+"""Fractions at which preparation, training and the steps after training begin and end, relative to
+the rest of the fit after the private phases. In the fits described in `gcvae.training.costs`,
+preparation took 2 to 10 % of the time, and training 65 to 85 %."""
 _LINE = "{desc} {percentage:3.0f} %|{bar:24}| {elapsed}<{remaining}{postfix}"
 
 
@@ -43,7 +44,7 @@ class Progress:
         epoch: Number of passes over the training rows so far.
         epochs: Maximum number of passes; training may stop earlier.
         bound_train: Mean evidence lower bound of training rows, nats per row; higher is better.
-        bound_held_out: The same for the rows that decide when to stop, which are not trained on.
+        bound_held_out: The same for held-out rows, which only determine when training stops.
         rows_per_second: Speed of training.
         seconds_left: Estimated remaining seconds of the whole fit.
     """
@@ -68,7 +69,7 @@ class FitProgress:
     """
 
     def __init__(self, callback: Callback | None = None) -> None:
-        """Starts the clock and reports the fraction 0 to the callback; None for no reports."""
+        """Starts the clock and reports the fraction 0; without a callback, nothing is reported."""
         self._callback, self._begun_at = callback, time.monotonic()
         self._start = self._skipped = 0.0
         self._last = Progress("preparing", 0.0)
@@ -90,8 +91,8 @@ class FitProgress:
         self._step("preparing", replace(self._last, phase="preparing"), share)
 
     def training(self, progress: Progress) -> None:
-        """Reports the progress of training, whose finished share is `progress.fraction`; a run that
-        is resumed begins with the share that an earlier one has finished."""
+        """Reports the progress of training, whose finished share is `progress.fraction`. The share
+        that an interrupted run had finished is left out of the estimate of the remaining time."""
         if self._last.phase != "training":
             start, end = _RANGES["training"]
             self._skipped = (1.0 - self._start) * (end - start) * progress.fraction
@@ -99,8 +100,8 @@ class FitProgress:
 
     @contextmanager
     def finishing(self, name: str) -> Iterator[Report]:
-        """Context manager for the step after training with this name. Yields a function to call
-        with the finished share of the step."""
+        """Context manager for one of the steps after training, such as `calibration`. Yields a
+        function to call with the finished share of the step, from 0 to 1."""
         known = replace(self._last, phase="finishing", rows_per_second=None)
 
         def report(share: float) -> None:

@@ -1,5 +1,4 @@
-"""Presets, their settings, and the rules that compute settings without a value from the table's
-size.
+"""Presets, their settings, and the rules that compute missing settings from the table's size.
 
 The module does not import torch, because the service imports it to check settings.
 """
@@ -24,7 +23,7 @@ USUAL = "usual"
 class Range(NamedTuple):
     """Annotation of a number: its minimum and maximum; with `is_open`, the minimum is excluded.
 
-    A maximum is more than any table needs, and little enough for a machine's memory.
+    Maxima are above the values that any table needs, and low enough for a machine's memory.
     """
 
     least: float
@@ -32,7 +31,7 @@ class Range(NamedTuple):
     is_open: bool = False
 
     def expected(self, value: float) -> str | None:
-        """Returns what would be right if the value is not in the range; None if it is."""
+        """Returns a description of the valid values, for errors; None if the value is valid."""
         most = math.inf if self.most is None else self.most
         if not math.isfinite(value):
             return "a finite number"
@@ -65,9 +64,8 @@ class TrainingConfig:
     quantiles of their ranks; levels in the order of a correspondence analysis, with rare levels in
     shared categories; and a column that equals another one in every row is copied."""
     rules: Annotated[Literal["model", "none"], USUAL] = "none"
-    """Which rules between columns apply to generated rows. `model`: also those that are inferred
-    from the table, with their exceptions. `none`: only hard rules and rules in the user's
-    schema."""
+    """Rules between columns that generated rows follow. `none`: hard rules and rules in the user's
+    schema. `model`: additionally rules inferred from the table, with their exceptions."""
     n_components: Annotated[int, Range(1, 128), USUAL] = 1
     """Number of Gaussian components in the marginal distribution of a numeric column."""
     refinement: bool = False
@@ -361,7 +359,7 @@ def configure(preset: str, settings: Mapping[str, object] | None = None) -> Trai
 
 
 def _private_problems(settings: Mapping[str, object]) -> list[Problem]:
-    """Returns the problems of `differential_privacy`, and of settings that contradict it."""
+    """Returns the errors in `differential_privacy` and in settings that contradict it."""
     setting = settings.get("differential_privacy")
     if not isinstance(setting, Mapping) or not setting:
         return []
@@ -383,7 +381,8 @@ def _plain(settings: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _problem_of(key: str, value: object) -> Problem | None:
-    """Returns the problem of one setting: unknown, of a wrong type or out of range; or None."""
+    """Returns the error in one setting, which is unknown, of a wrong type or out of range; None if
+    it is valid."""
     hints = get_type_hints(TrainingConfig, include_extras=True)
     if key not in hints:
         return _unknown_setting(key, [*hints])
@@ -401,7 +400,7 @@ def _problem_of(key: str, value: object) -> Problem | None:
 
 
 def _allowed(hint: Any) -> tuple[tuple[type, ...], tuple[object, ...], Range | None]:
-    """Returns (types, choices, range) of a setting's type hint."""
+    """Returns (types, listed values or (), range or None) that a setting's type hint allows."""
     if get_origin(hint) is Annotated:
         kinds, choices, _ = _allowed(hint.__origin__)
         return kinds, choices, next((x for x in hint.__metadata__ if isinstance(x, Range)), None)
@@ -418,7 +417,7 @@ _TYPE_NAMES = {type(None): "null", Mapping: "an object"}
 def meant_setting(name: str) -> str | None:
     """Returns the setting or argument of `fit` that a wrong name probably means, or None.
 
-    The name may be misspelled, or that of the setting in another tool.
+    The name may be misspelled, or may be the name of the setting in another tool.
 
     >>> meant_setting("n_epochs"), meant_setting("max_step"), meant_setting("colour")
     ('max_passes', 'max_steps', None)
@@ -428,7 +427,7 @@ def meant_setting(name: str) -> str | None:
 
 
 def _unknown_setting(key: str, known: list[str]) -> Problem:
-    """Returns the problem of an unknown setting, with a similar name as suggestion if possible."""
+    """Returns the error for an unknown setting; it suggests a similar name if there is one."""
     alike = nearest(key, [*known, *BESIDE_SETTINGS, *FOREIGN_NAMES])
     meant = None if alike is None else FOREIGN_NAMES.get(alike, alike)
     explained = f" ({EXPLAINED[meant]})" if meant in EXPLAINED and alike not in known else ""
