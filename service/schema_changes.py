@@ -95,7 +95,7 @@ def pointed_at_patch(error: SchemaError, document: Document, patch: Document) ->
 
 
 def _pointed_at_patch(problem: Problem, names: list[str], patch: Document) -> Problem:
-    """Returns a problem with its pointer changed to point into the patch."""
+    """Returns a problem whose pointer points into the patch; `names` are the columns by index."""
     if problem.pointer is None:
         return problem
     parts = problem.pointer.split("/")[1:]
@@ -158,10 +158,8 @@ def _changes_of_database(before: Document, after: Document) -> SchemaChangesBody
 
 
 def _rules_that_differ(before: Document, after: Document) -> tuple[list[Document], list[Document]]:
-    """Returns (removed rules, added rules), ignoring the shares of rows that satisfy them.
-
-    Removed rules about a dropped column are left out, because they may contain its values.
-    """
+    """Returns (removed rules, added rules), ignoring the shares of rows that satisfy them. Removed
+    rules about a dropped column are left out, because they may contain its values."""
     old, new = (_by_statement(document) for document in (before, after))
     dropped = {column["name"] for column in after["columns"] if column.get("drop")}
     read = TableSchema.from_json(before).rules or ()
@@ -171,7 +169,8 @@ def _rules_that_differ(before: Document, after: Document) -> tuple[list[Document
 
 
 def _by_statement(document: Document) -> dict[str, Document]:
-    """Returns the rules of a schema by their JSON text without `share` and `source`."""
+    """Returns a dictionary of a schema's rules, whose keys are the rules' JSON texts without the
+    members `share` and `source`."""
     rules = document.get("rules") or []
     return {
         json.dumps({m: v for m, v in rule.items() if m not in ("share", "source")}): rule
@@ -211,8 +210,7 @@ def _check_columns(columns: Any) -> None:
 
 
 def _different(old: Document, new: Document) -> dict[str, ChangeBody]:
-    """Returns the changed members of a column, with lists cut to a few elements; for a newly
-    dropped column only `drop`."""
+    """Returns the changed members of a column by name; for a newly dropped column only `drop`."""
     members = ["drop"] if new.get("drop") else dict.fromkeys((*old, *new))
     return {
         member: ChangeBody(before=_cut(old.get(member)), after=_cut(new.get(member)))
@@ -222,7 +220,8 @@ def _different(old: Document, new: Document) -> dict[str, ChangeBody]:
 
 
 def _cut(value: Any) -> Any:
-    """Returns a list, such as levels, as its first elements and how many more there are."""
+    """Returns the first elements of a list and a text with the number of others; other values
+    unchanged."""
     n_more = len(value) - _MOST_LISTED if isinstance(value, list) else 0
     return [*value[:_MOST_LISTED], f"and {n_more:,} more"] if n_more > 0 else value
 

@@ -1,4 +1,4 @@
-"""Entity tags: checksums by which a GET request responds with 304 if the client has the content."""
+"""Entity tags: checksums of responses. A client that sends the current tag gets a 304 response."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ from service.errors import ForeignSiteError
 SESSION_PATH = "/v1/session"
 SIGN_ON_PATH = "/v1/sign-on"
 SIGN_ON_SECONDS = 600
-"""Time for which a person may take to sign in at the provider."""
+"""Seconds that a person may take to sign in at the identity provider."""
 MARK = "X-Gcvae-Page"
-"""Header that our pages send with each change."""
+"""Header that our pages send with each request that may change data."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Cookie:
     Attributes:
         prefix: Prefix of the cookie's name; the port follows, because browsers send a cookie to all
             ports of a host, and services on different ports need separate sessions.
-        path: Path of the API, with those below it, to which the browser sends the cookie.
+        path: URL path; the browser sends the cookie to this path and all paths below it.
     """
 
     prefix: str

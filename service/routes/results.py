@@ -69,8 +69,10 @@ def enqueue(
 
 
 def estimate(model: Model, work: Work, rows: int, passes: float = 1.0) -> Document:
-    """Returns the estimated cost of work on `rows` rows of a model's columns, as JSON; of a
-    database model's mean number of columns."""
+    """Returns the estimated time and memory of `work` on `rows` rows with the model's columns.
+
+    For a database, the number of columns is the mean over the rows of its tables.
+    """
     if model.kind is DataKind.DATABASE:
         tables = (model.record or {})["tables"].values()
         n_cells = sum(table["rows"] * table["columns"] for table in tables)
@@ -97,7 +99,7 @@ def cut_rows(rows: int, shard_rows: int) -> list[range]:
 
 
 def find_queued(workspace: Workspace, job_id: str) -> ResultBody:
-    """Returns the response body for a job that the first of several equal requests has queued."""
+    """Returns the response body for a job that an earlier, equal request has queued."""
     job = workspace.jobs.get(job_id)
     return result_body(job, None, content_path(job))
 
@@ -115,7 +117,8 @@ def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) ->
 
     @router.get(f"{place}/{{result_id}}", response_model=ResultBody, name=f"read_{word}")
     def read_result(result_id: str, request: Request, workspace: Workspace) -> Response:
-        """Read a result: the state of its job, and, once it exists, its size and checksum."""
+        """Read a result: the status of its job and, once the result exists, its size and
+        checksum."""
         job, result = find_result(workspace, kind, result_id)
         headers = {} if job.status.is_final else {"Retry-After": str(POLL_SECONDS)}
         if result is not None:

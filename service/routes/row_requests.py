@@ -1,4 +1,4 @@
-"""Parts that the endpoints to score, impute and encode rows share."""
+"""Code that the endpoints to score, impute and encode rows share."""
 
 from __future__ import annotations
 

@@ -205,7 +205,12 @@ def _seed(body: NewSampleBody, key: str | None, request_sha256: str) -> int:
 def sample_spec(
     model: Model, body: NewSampleBody, seed: int, table_name: str | None = None
 ) -> SampleSpec:
-    """Returns the validated specification of a sample, as a job stores it."""
+    """Checks a request for a sample. Returns it in the form that a job stores.
+
+    Raises:
+        RequestError: A member is missing, invalid, or not for this kind of model.
+        NotOfferedError: The model is of a database, and a member is only for single tables.
+    """
     of_database: dict[str, Any] = {
         "scale": body.scale,
         "parents": body.parents,
