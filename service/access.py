@@ -19,7 +19,7 @@ SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 async def get_workspace(request: Request) -> OpenedWorkspace:
-    """Returns the database records of the workspace that a request belongs to, as a dependency.
+    """FastAPI dependency that returns the database records of a request's workspace (tenant).
 
     The middleware `service.http.gate.Gate` has stored the workspace's name in `request.state`.
 

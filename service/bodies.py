@@ -255,7 +255,7 @@ class ChangedDatasetBody(DatasetBody):
 
 
 class HistogramBody(BaseModel):
-    """A histogram: `counts[i]` values are between `edges[i]` and `edges[i + 1]`; dates are text."""
+    """A histogram: `counts[i]` is the number of values between `edges[i]` and `edges[i + 1]`."""
 
     edges: list[float] | list[str]
     counts: list[int]

@@ -53,7 +53,7 @@ def checked_spec(model: Model, spec: SampleSpec) -> SampleSpec:
 def drawn_tables(model: Model) -> dict[str, Document]:
     """Returns the training record of each table in a generated database, by table name.
 
-    Tables that the model has split off from uploaded tables for its own use are left out.
+    Internal tables of entities, which the model has split off from uploaded tables, are left out.
     """
     record = model.record or {}
     made = {split["entities"] for split in record["splits"]}

@@ -118,7 +118,7 @@ def check_rows(
     the rows if they are few enough to be answered without a job.
 
     Args:
-        is_json: Whether the file was made from the `rows` of a JSON body.
+        is_json: Whether the file was created from the `rows` of a JSON body.
 
     Raises:
         TableError: The file is not a table, has no modelled column, or has a cell that cannot be

@@ -1,7 +1,8 @@
 """Changes of a dataset's schema by requests, and descriptions of what changed.
 
 A schema consists of members that users have specified, which are also stored separately, and of
-members inferred from the table. A patch changes the former; the latter are inferred again.
+members inferred from the table. A patch changes the specified members; the others are inferred
+again.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ _MOST_LISTED = 5
 
 
 def stated_schema(document: Document) -> Document:
-    """Returns the schema members that a user has specified in a request, to be stored separately.
+    """Returns the members that a user has specified in the schema of a request.
 
-    Members that are null are left out; of dropped columns, only `name` and `drop` are kept.
+    They are stored in addition to the complete schema. Members that are null are left out; of
+    dropped columns, only `name` and `drop` are kept.
     """
     columns = []
     for column in document.get("columns") or []:
@@ -186,7 +188,8 @@ def _described_rules(rules: list[Document], schema: Document) -> list[str]:
 
 
 def _check_columns(columns: Any) -> None:
-    """Checks that `columns` of a patch is missing, null, or an object of objects by column name."""
+    """Raises RequestError unless `columns` of a patch is null or an object by column name, whose
+    values are objects or null."""
     if columns is None:
         return
     if not isinstance(columns, Mapping):

@@ -4,10 +4,10 @@
     finish:  provider → code, state;  code, verifier, secret → provider → ID token
              groups of the ID token → workspace and scopes
 
-State, nonce and verifier are random texts. The cookie is encrypted, so that the service stores
-nothing until a person has signed in. A code is accepted only with the state in the cookie, so that
-a sign-in begins and ends in the same browser. An ID token is accepted only with the nonce in the
-cookie, so that a token of another sign-in is refused.
+State, nonce and verifier are random texts; the code is the authorization code. The cookie is
+encrypted, so that the service stores nothing until a person has signed in. A code is accepted only
+with the state in the cookie, so that a sign-in begins and ends in the same browser. An ID token is
+accepted only with the nonce in the cookie, so that a token of another sign-in is refused.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from service.outside import Outside
 from service.settings import ServiceSettings, variable
 
 _PROVIDER_SECONDS = 3600.0
-"""Age at which the provider's description and keys are read again."""
+"""Seconds after which the provider's metadata and keys are read again."""
 _LEEWAY_SECONDS = 60
 """Maximum difference between the clocks of provider and service."""
 _NEEDED = ("authorization_endpoint", "token_endpoint", "jwks_uri")

@@ -28,9 +28,9 @@ from service.settings import ServiceSettings
 ResultT = TypeVar("ResultT")
 
 _FAULTS = (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS)
-"""Exit signals of native code that ran out of memory or crashed."""
+"""Exit codes of a process whose native code ran out of memory or crashed."""
 _KILL_AFTER_SECONDS = 5
-"""Processor seconds from the soft limit, which sends SIGXCPU, to the hard one, which kills."""
+"""Processor seconds between the soft limit (SIGXCPU) and the hard limit (SIGKILL)."""
 _ROOM_BYTES = 1 << 25  # about what the stacks of threads need
 _EXPECTED = "a smaller table or shorter cells"
 

@@ -27,7 +27,7 @@ from service.outside import Outside
 
 _AT_ONCE = 4
 _STEPS = 4
-"""Steps of an attempt, each with its own time limit: name, connection, request and response."""
+"""Steps of an attempt, each with its own time limit: DNS lookup, connection, request, response."""
 _LOOK_SECONDS = 0.5
 _UPKEEP_SECONDS = 60.0
 _MOST_ERROR = 300
@@ -36,7 +36,7 @@ log = logging.getLogger("service")
 
 
 class Deliverer:
-    """Attempts the due deliveries of all workspaces, until cancelled.
+    """Delivers the events of all workspaces to their webhooks when they are due.
 
     Args:
         timeout_seconds: Time limit of each step of a request.

@@ -146,7 +146,7 @@ def read_table(
     Raises:
         NotFoundError: The workspace has no such connection.
         RequestError, SourceError: The connection cannot be used, or has no such table.
-        TableLimitError, TooLargeError: The table is too large, or takes too long.
+        TableLimitError, TooLargeError: The table is too large, or reading it takes too long.
     """
     connection = checked_source(resources, workspace, body)
     wanted = Wanted(body.table, body.query, body.key)
@@ -178,7 +178,7 @@ def write_sample(
 
     Raises:
         RequestError, TargetError: The connection cannot be used, or refuses the rows.
-        TableLimitError: It takes too long.
+        TableLimitError: Writing takes too long.
     """
     is_archive = table_format(file) == "zip"
     check_target(resources, connection, body, format, is_archive=is_archive)

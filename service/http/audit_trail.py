@@ -58,7 +58,8 @@ class AuditTrail:
                 await self._write(_deed(Request(scope), status, made))
 
     async def _write(self, deed: Deed) -> None:
-        """Appends a line after all lines of earlier responses; if that fails, logs it instead."""
+        """Appends a line to the audit log after the lines of earlier responses. If the database
+        does not respond, the line is written to the service's log instead."""
 
         async def append() -> None:
             async with self._order:

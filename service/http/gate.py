@@ -18,8 +18,8 @@ from service.keyring import KeyRing
 from service.settings import ServiceSettings
 
 _ADMIN_PATHS = ("/metrics", "/v1/audit", "/v1/work", "/v1/webhooks")
-"""Paths that require the scope `admin`, also those below them; `/metrics` and `/v1/work` show all
-workspaces, and webhooks send data out."""
+"""Paths that, with all paths below them, require the scope `admin`. `/metrics` and `/v1/work` show
+all workspaces, and webhooks send data out."""
 _CONNECTIONS = "/v1/connections"
 """Creating and deleting connections requires the scope `admin`; other calls `read` or `write`."""
 

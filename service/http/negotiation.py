@@ -44,7 +44,7 @@ def query_parameter(name: str, description: str) -> dict[str, Any]:
 
 
 def form_or_file(fields: Mapping[str, Any], media_types: Iterable[str]) -> dict[str, Any]:
-    """Returns the OpenAPI member `content` of a request body that is a file, bare or in a form.
+    """Returns the OpenAPI member `content` of a request body: a file, or a form with a file.
 
     Args:
         fields: Descriptions of the form's fields by name.

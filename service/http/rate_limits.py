@@ -64,7 +64,7 @@ class RateLimits:
         self._windows = SlidingWindowCounterRateLimiter(MemoryStorage())
 
     def count(self, key_id: str, cost: int = 1) -> Allowance:
-        """Counts a request as `cost` requests of a key. Returns the key's limits and remainder.
+        """Counts a request as `cost` requests. Returns the limits and the remaining requests.
 
         Args:
             key_id: Id of the API key or person; for a sign-on, the client's IP address.

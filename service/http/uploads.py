@@ -49,12 +49,12 @@ class Upload:
     """An uploaded table, database or model.
 
     Attributes:
-        file: Temporary file without a name, which is always deleted.
+        file: Temporary file, which is deleted when it is closed.
         name: Name for the new resource; None if the request gives none.
         schema: JSON schema that the user has specified; None if there is none.
         place: Prefix of `name`, `schema` and `encoding` in errors: `?` for query parameters, `/`
             for fields of a form.
-        is_json: Whether the table was made from the `rows` of a JSON body.
+        is_json: Whether the file was created from the `rows` of a JSON body.
         encoding: Python's name of the text encoding; None for UTF-8.
         source: Connection and table, query or key that the file was read from; None for none.
         notes: Warnings, for example about columns of the source that were left out.
@@ -81,7 +81,7 @@ class Upload:
         return self.file.seek(0, os.SEEK_END)
 
     def chunks(self) -> Iterator[bytes]:
-        """Yields the bytes of the file."""
+        """Yields the bytes of the file from its start."""
         self.file.seek(0)
         while chunk := self.file.read(CHUNK_BYTES):
             yield chunk

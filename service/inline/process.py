@@ -65,10 +65,10 @@ Work = Callable[[InlineContext], Any]
 
 @dataclass(frozen=True)
 class Streamed:
-    """A response in chunks.
+    """A response body that is generated in chunks, and facts for the response headers.
 
     Attributes:
-        summary: Facts for the response headers that are known before the chunks are generated.
+        summary: Facts that are known before the chunks are generated, by name.
     """
 
     chunks: Iterator[bytes]

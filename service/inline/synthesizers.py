@@ -148,7 +148,7 @@ def require_table(model: Model, what: str) -> None:
 
     Raises:
         ModelNotReadyError: The model is not ready.
-        NotOfferedError: It is the model of a database.
+        NotOfferedError: The model is one of a database.
     """
     require_ready(model)
     if model.kind is DataKind.DATABASE:

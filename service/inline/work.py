@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def draw_sample(context: InlineContext, model: Model, spec: SampleSpec) -> Streamed:
-    """Generates synthetic rows of one table as a file in the requested format.
+    """Generates synthetic rows of one table, streamed as a file in the requested format.
 
     If the rows have to satisfy conditions, the summary of the result contains their probability and
     the effective sample size.

@@ -310,8 +310,8 @@ async def _made_once(
 def add_dataset(resources: Resources, workspace: Workspace, upload: Upload, sha256: str) -> Dataset:
     """Checks an uploaded table or database, stores its bytes and then creates its record.
 
-    An invalid table leaves nothing behind. After a crash, stored bytes without a record are deleted
-    when their reservation expires. `sha256` is the checksum of the upload.
+    An invalid table is not stored. After a crash, stored bytes without a record are deleted when
+    their reservation expires. `sha256` is the checksum of the upload.
     """
     otherwise = "database" if table_format(upload.file) == "zip" else "table"
     name = checked_name(upload.name, f"{upload.place}name", otherwise=otherwise)

@@ -63,8 +63,8 @@ async def import_model(
 def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Model:
     """Stores a model file, tests it in a child process, and then creates the model's record.
 
-    An invalid file leaves nothing behind. After a crash, stored bytes without a record are deleted
-    when their reservation expires.
+    An invalid file is deleted. After a crash, stored bytes without a record are deleted when their
+    reservation expires.
 
     Raises:
         InvalidModelError: The file is not a model, or the model does not work.
@@ -90,9 +90,8 @@ def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Mod
 
 
 def _refuse_other_files(upload: Upload) -> None:
-    """Refuses most files that are not models before they are stored.
-
-    A model file begins with eight bytes that contain the length of a JSON header."""
+    """Refuses most files that are not models before they are stored. A model file begins with eight
+    bytes that contain the length of a JSON header."""
     size_bytes = upload.size_bytes()
     upload.file.seek(0)
     length, start = int.from_bytes(upload.file.read(8), "little"), upload.file.read(1)

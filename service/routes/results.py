@@ -52,7 +52,12 @@ def enqueue(
     """Queues a job of a model and sends its id to the workers. Returns the response body.
 
     Args:
-        shards, priority, estimate, job_id, dataset_id: As for `catalog.jobs.jobs.Jobs.enqueue`.
+        spec: Specification of the job's work.
+        shards: Ranges of row numbers for several workers; empty if one worker does all.
+        priority: Order among the waiting jobs of the workspace; higher is earlier.
+        estimate: Estimated time and memory, as `estimate` returns them; None if unknown.
+        job_id: Id of the job if its input is already stored under it; None to create an id.
+        dataset_id: Dataset that the job reads; None for none.
     """
     job = workspace.jobs.enqueue(
         kind,
@@ -71,7 +76,8 @@ def enqueue(
 def estimate(model: Model, work: Work, rows: int, passes: float = 1.0) -> Document:
     """Returns the estimated time and memory of `work` on `rows` rows with the model's columns.
 
-    For a database, the number of columns is the mean over the rows of its tables.
+    For a database, the number of columns is the mean over the rows of its tables. `passes` is the
+    number of times that each row is processed.
     """
     if model.kind is DataKind.DATABASE:
         tables = (model.record or {})["tables"].values()

@@ -61,7 +61,7 @@ class _Guide(StaticFiles):
 
 @lru_cache(maxsize=1)
 def policy_of(folder: Path, built_at: int) -> str:
-    """Returns a content security policy that allows the inline scripts and styles in a folder.
+    """Returns a content security policy that allows inline scripts and styles of a folder's pages.
 
     Args:
         built_at: Time of the build; only a cache key, so that a new build renews the policy.
