@@ -247,7 +247,7 @@ def checked_training(training: TrainingBody) -> Document:
 def training_estimate(training: Document, dataset: Dataset) -> Document:
     """Returns the estimated time and memory of a training on the dataset.
 
-    For a database, the times of its tables are added, and the memory is that of the largest need.
+    For a database, it is the sum of its tables' times and the maximum of its tables' memory.
 
     Args:
         training: Training options, as `checked_training` returns them.

@@ -123,8 +123,7 @@ def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) ->
 
     @router.get(f"{place}/{{result_id}}", response_model=ResultBody, name=f"read_{word}")
     def read_result(result_id: str, request: Request, workspace: Workspace) -> Response:
-        """Read a result: the status of its job and, once the result exists, its size and
-        checksum."""
+        """Read a result: the status of its job and, once it exists, its size and checksum."""
         job, result = find_result(workspace, kind, result_id)
         headers = {} if job.status.is_final else {"Retry-After": str(POLL_SECONDS)}
         if result is not None:
