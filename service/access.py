@@ -1,4 +1,4 @@
-"""Access checks without keys: workspaces of requests, host names, origins and addresses."""
+"""Access checks that need no API key: workspaces of requests, host names, origins, IP addresses."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 async def get_workspace(request: Request) -> OpenedWorkspace:
-    """FastAPI dependency: returns the database records of the request's workspace (its tenant).
+    """FastAPI dependency that returns the database records of a request's workspace (tenant).
 
-    `service.http.gate.Gate` has determined the workspace.
+    The middleware `service.http.gate.Gate` has stored the workspace's name in `request.state`.
 
     Raises:
         NotFoundError: An id in the path contains a null character.
@@ -38,7 +38,10 @@ Workspace = Annotated[OpenedWorkspace, Depends(get_workspace)]
 
 
 def refuse_foreign_host(request: Request, settings: ServiceSettings) -> None:
-    """Refuses DNS rebinding, in which another site makes its host name resolve to this machine.
+    """Checks the Host header, against DNS rebinding.
+
+    In DNS rebinding, another site lets its host name resolve to this machine, so that its pages
+    can call this service.
 
     Raises:
         ForeignSiteError: The Host header is not one of `settings.allowed_hosts`.
@@ -63,10 +66,11 @@ def is_address(request: Request) -> bool:
 
 
 def refuse_foreign_page(request: Request) -> None:
-    """Refuses changes that a page of another site requests (cross-site request forgery).
+    """Checks that no page of another site requests a change (cross-site request forgery).
 
     Raises:
-        ForeignSiteError: The method may change data, and Origin names another host than Host.
+        ForeignSiteError: The method may change data, and the Origin header names another host than
+            the Host header.
     """
     origin = request.headers.get("Origin")
     if origin is None or request.method in SAFE_METHODS:
@@ -80,7 +84,7 @@ def refuse_open_address(settings: ServiceSettings) -> None:
 
     Raises:
         StartError: `settings.host` is not a loopback address, the database contains no API key, and
-            persons cannot sign in.
+            single sign-on is not configured.
     """
     is_guarded = bool(settings.oidc_issuer) or _has_keys(settings)
     if not (is_loopback(settings.host) or is_guarded):
@@ -92,7 +96,7 @@ def refuse_open_address(settings: ServiceSettings) -> None:
 
 
 def _has_keys(settings: ServiceSettings) -> bool:
-    """Returns whether the database has an API key; False if its tables are outdated."""
+    """Returns whether the database has an API key; False without a database of this version."""
     if not settings.has_database():
         return False
     try:
@@ -107,7 +111,7 @@ def _has_keys(settings: ServiceSettings) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Returns whether only this machine can reach the address.
+    """Returns whether `host` is a loopback address, which only this machine can reach.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
     (True, True, False)

@@ -53,7 +53,7 @@ log = logging.getLogger("service")
 
 
 def create_app(settings: ServiceSettings) -> FastAPI:
-    """Returns the application, which closes its resources when it shuts down."""
+    """Returns the complete application. It opens its resources now and closes them at shutdown."""
     shared = make_resources(settings)
     app = FastAPI(
         title="gcvae",
@@ -127,10 +127,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 async def _warm(resources: Resources) -> None:
-    """Starts the first child process for model requests shortly after the port is open.
-
-    It does not start earlier, because importing torch takes seconds. A failure is logged.
-    """
+    """Starts the first child process that runs models, shortly after the port is open. Importing
+    torch takes seconds, which would delay the opening of the port. A failure is logged."""
     await asyncio.sleep(_PRELOAD_AFTER_SECONDS)
     try:
         await resources.inline.warm()
@@ -139,7 +137,7 @@ async def _warm(resources: Resources) -> None:
 
 
 async def _watch_lag(metrics: Metrics) -> None:
-    """Reports at an interval how many seconds late the event loop resumes a task."""
+    """Measures at regular intervals by how many seconds the event loop resumes a task late."""
     loop = asyncio.get_running_loop()
     while True:
         due = loop.time() + _LAG_INTERVAL_SECONDS

@@ -26,7 +26,7 @@ from gcvae.schema.suggestions import unknown_name
 from gcvae.training.settings import meant_setting
 
 EXPLAINED = "explained"
-"""Type of the pydantic errors that `RequestBody` explains in its own words."""
+"""Type of pydantic errors whose message `RequestBody` has replaced by a clearer one."""
 _NO_OBJECT = ("model_type", "model_attributes_type", "dict_type")
 
 
@@ -46,10 +46,11 @@ ItemT = TypeVar("ItemT")
 
 
 class RequestBody(BaseModel):
-    """Base class of request bodies, which refuse unknown members and suggest similar ones.
+    """Base class of request bodies. It refuses unknown members and suggests similar known names.
 
     Attributes:
-        needed: What errors about missing members expect; None for the example of the member.
+        needed: Text after "expected" in errors about missing members; None to show an example of
+            the member.
     """
 
     needed: ClassVar[str | None] = None
@@ -58,7 +59,7 @@ class RequestBody(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Validates the body, and adds suggestions to errors about unknown members."""
+        """Validates the body. The messages of its errors are those of `_explained`."""
         try:
             return handler(data)
         except ValidationError as error:
@@ -67,10 +68,11 @@ class RequestBody(BaseModel):
 
     @classmethod
     def _explained(cls, found: InitErrorDetails) -> InitErrorDetails:
-        """Returns a pydantic error, with a message of our own and what is expected if it is about
-        an unknown or missing member, a value that is no object, or a list that is too short."""
+        """Returns a pydantic error. Its message is replaced, and the expected value added, if the
+        error is an unknown or missing member, a value that is not an object, or a list that is too
+        short; other errors are unchanged."""
         kind, (*_, name) = found["type"], ("", *found["loc"])
-        if kind == EXPLAINED:  # of an enclosed body, which has explained it
+        if kind == EXPLAINED:  # a nested body has replaced the message
             return found | {"type": PydanticCustomError(EXPLAINED, "{message}", found["ctx"])}
         field = cls.model_fields.get(str(name)) if len(found["loc"]) == 1 else None
         examples = (field and field.examples) or []
@@ -96,7 +98,7 @@ class RequestBody(BaseModel):
 
 
 class PageBody(BaseModel, Generic[ItemT]):
-    """One page of a list, newest records first."""
+    """One page of a list of records."""
 
     items: list[ItemT]
     next_cursor: str | None = Field(description="the next page's `cursor`; null at the end")
@@ -253,7 +255,7 @@ class ChangedDatasetBody(DatasetBody):
 
 
 class HistogramBody(BaseModel):
-    """A histogram: `counts[i]` values are between `edges[i]` and `edges[i + 1]`; dates are text."""
+    """A histogram: `counts[i]` is the number of values between `edges[i]` and `edges[i + 1]`."""
 
     edges: list[float] | list[str]
     counts: list[int]
@@ -268,8 +270,7 @@ class LevelBody(BaseModel):
 
 class ColumnProfileBody(BaseModel):
     """Summary of one column of a table; dates are text. Members that do not apply to the column's
-    kind, or to a column that is dropped, are null.
-    """
+    kind, or to a column that is dropped, are null."""
 
     name: str
     drop: bool = Field(False, description="excluded from the model and not profiled")
@@ -504,7 +505,7 @@ class NewModelBody(RequestBody):
 
 
 class ChangedModelBody(RequestBody):
-    """New name or more restrictive scoring of a model; omitted members do not change."""
+    """A new name of a model, or a restriction of the scores it gives; omitted members are kept."""
 
     scoring: Scoring | None = Field(
         None, description=f"{SCORING}; it can only become more restrictive"
@@ -560,9 +561,12 @@ def dataset_body(dataset: Dataset, privacy: PrivacyBody | None = None) -> Datase
 
 
 def model_body(model: Model, report: Result | None = None) -> ModelBody:
-    """Returns the response body of a model, with the summary of its quality report if it has one.
+    """Returns the response body of a model.
 
     If the scoring of the model is restricted, the scores of held-out rows are left out.
+
+    Args:
+        report: The model's newest quality report, which is summarised; None if there is none.
     """
     record = model.record
     bound = (record or {}).get("bound_held_out")

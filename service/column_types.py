@@ -1,4 +1,4 @@
-"""Types of the columns of a source, and the differences between two of its versions."""
+"""Types of a dataset's columns. Schedules compare them to notice that their source has changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from gcvae.schema.kinds import ColumnKind, Outcomes
 _TYPES = {Outcomes.TRUTH_VALUES: "boolean", Outcomes.KEYS: "identifier"}
 _ANY = "any"
 _WIDE = {"boolean", "identifier"}
-"""Types of columns of numbers, or of text: other rows of the same column may have either."""
+"""Types that a column of numbers or of text may be inferred to have, depending on its rows. They
+are therefore not a change from `number` or `text`."""
 
 
 def column_types(dataset: Dataset) -> dict[str, str]:
@@ -26,7 +27,9 @@ def column_types(dataset: Dataset) -> dict[str, str]:
 
 
 def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[Problem]:
-    """Returns the columns that were added or removed, or whose type has changed.
+    """Returns a description of each column that was added or removed or whose type has changed.
+
+    `before` and `after` are types by column name, as `column_types` returns them.
 
     >>> print(*differences({"a": "number", "b": "text"}, {"b": "date", "c": "text"}), sep="; ")
     column 'a': the column is missing; column 'b': its type is date (expected: text); column 'c': \

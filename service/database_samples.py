@@ -16,11 +16,12 @@ _MOST_TIMES = 1_000_000
 
 
 def checked_spec(model: Model, spec: SampleSpec) -> SampleSpec:
-    """Checks a request to generate a database, and returns it, with `scale` 1 if it gives no size.
+    """Checks a request to generate a database. Returns it; if it states no size, with `scale` 1.
 
     Raises:
-        RequestError: The table is unknown, or the size is invalid or given twice.
-        NotOfferedError: Conditions or this format are only supported for models of single tables.
+        RequestError: The table is unknown, or the size is invalid or stated both as `scale` and as
+            `parents`.
+        NotOfferedError: The request has conditions, or a format that databases do not support.
     """
     for name in ("given", "distribution", "given_rows"):
         if getattr(spec, name) is not None:
@@ -52,7 +53,7 @@ def checked_spec(model: Model, spec: SampleSpec) -> SampleSpec:
 def drawn_tables(model: Model) -> dict[str, Document]:
     """Returns the training record of each table in a generated database, by table name.
 
-    Tables that the model has split off from uploaded tables for its own use are left out.
+    Internal tables of entities, which the model has split off from uploaded tables, are left out.
     """
     record = model.record or {}
     made = {split["entities"] for split in record["splits"]}

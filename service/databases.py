@@ -1,7 +1,8 @@
-"""Reads databases from ZIP files of tables, within the limits, and checks their keys.
+"""Reads databases from ZIP files of tables, within the limits of the settings; checks their keys.
 
 The functions are called in a separate process (`service/table_process.py`). Each table is checked
-against the limits before it is loaded; then all are loaded, because keys are checked across tables.
+against the limits before it is loaded. All tables are in memory together, because foreign keys
+refer to other tables.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from gcvae.linked.database_schema import DatabaseSchema
 
 INVALID_REFERENCES = ("refuse", "drop", "null")
-"""Treatments of foreign keys that do not exist: an error, or without these rows or keys."""
+"""Treatments of foreign keys that refer to no row: raise an error, drop the rows that contain them,
+or set the keys to null."""
 _MEMBERS = ("tables", "invalid_references")
 
 
@@ -48,11 +50,11 @@ def check_database(
 
     Returns:
         `format`, `rows`, `columns`, `tables`, `schema` and `warnings` of the dataset's record. The
-        warnings are about changes that `invalid_references` caused.
+        warnings describe the rows or keys that were removed because of `invalid_references`.
 
     Raises:
         TableError: The file is not a ZIP file of tables, a table cannot be modelled, keys are not
-            unique, or foreign keys do not exist.
+            unique, or foreign keys refer to no row.
         SchemaError: The schema is malformed, or names an unknown table or column.
         TableLimitError, TooLargeError: The tables together have too many rows, columns, cells or
             bytes, a column has too many levels, or a cell is too long.
@@ -159,12 +161,12 @@ def check_tables_of_model(
     encoding: str | None,
     settings: ServiceSettings,
 ) -> int:
-    """Checks the tables in a ZIP file that is sent to a model. Returns their total number of rows.
+    """Checks that tables in a ZIP file fit a model of a database. Returns their number of rows.
 
     Args:
-        tables: Training records of the model's tables by name; tables that it copies may be
-            missing. Records without `names` are of an earlier version; the job then checks the
-            columns.
+        tables: Training records of the model's tables by name. Only tables that the model copies
+            unchanged may be missing from the file. A record of an earlier version has no `names`;
+            its columns are then checked by the job.
         schema: JSON schema of the model's database.
 
     Raises:
@@ -265,7 +267,8 @@ def _unpacked_member(
 
 
 def _check_total(what: str, count: int, field: str, settings: ServiceSettings) -> None:
-    """Checks that all tables together do not exceed the limit in the setting `field`."""
+    """Checks that all tables together have at most as many `what` as the setting `field` allows.
+    Raises TableLimitError. `what` is "tables", "rows" or "cells"."""
     limit = getattr(settings, field)
     if count > limit:
         problem = Problem(f"at least {count} {what} in all", expected=f"at most {limit}")
@@ -275,7 +278,8 @@ def _check_total(what: str, count: int, field: str, settings: ServiceSettings) -
 def _with_valid_references(
     frames: Mapping[str, pd.DataFrame], links: DatabaseSchema, treatment: str
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """Returns (tables without invalid foreign keys, warnings about what was removed)."""
+    """Applies `treatment` to foreign keys that refer to no row. Returns (checked tables by name,
+    warnings about removed rows or keys)."""
     from gcvae.linked.references import checked_references
 
     try:

@@ -1,6 +1,7 @@
-"""Exceptions of the service. `problems.py` alone maps them to HTTP responses.
+"""Exceptions of the service. Only `service/http/problems.py` maps them to HTTP responses.
 
-Errors whose message does not say how to proceed carry `advice`, which the response shows.
+If its message does not say how to proceed, an error has the attribute `advice`, a sentence that the
+response shows.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ class ServiceError(Exception):
 
 
 class PreconditionError(ServiceError):
-    """The resource has changed since the client read it, so that its change is refused."""
+    """A change is refused, because the resource has changed since the client read it (If-Match)."""
 
 
 class RequestError(ServiceError):
@@ -42,7 +43,7 @@ class MediaTypeError(ServiceError):
 
 
 class NotAcceptableError(ServiceError):
-    """The endpoint can respond in no accepted media type; `writable` lists those it can return."""
+    """The client accepts no media type of the endpoint's responses; `writable` lists them."""
 
     def __init__(self, accept: str, writable: tuple[str, ...]) -> None:
         super().__init__(f"Accept is {accept!r}; this call can return {', '.join(writable)}")
@@ -50,7 +51,7 @@ class NotAcceptableError(ServiceError):
 
 
 class NotOfferedError(ServiceError):
-    """This version does not support the valid request; `offered` lists what it supports instead."""
+    """The request is valid but not supported; `offered` lists what is supported instead."""
 
     def __init__(self, problem: Problem, offered: tuple[str, ...] = ()) -> None:
         super().__init__(problem)
@@ -63,7 +64,13 @@ class NotOfferedError(ServiceError):
 
 
 class LimitError(ServiceError):
-    """A limit of this service is exceeded; `setting` is the environment variable to change it."""
+    """A limit of this service is exceeded.
+
+    Attributes:
+        limit: Value of the limit.
+        setting: Environment variable that sets the limit.
+        problems: Location of each excess in the request; may be empty.
+    """
 
     def __init__(self, what: str, limit: float, field: str, *problems: Problem) -> None:
         self.limit = limit
@@ -104,7 +111,7 @@ class QuotaError(LimitError):
 
 
 class TooManyRequestsError(LimitError):
-    """The API key, or address, has sent too many requests in this minute or second."""
+    """Too many requests in a minute or second from one API key, person or (to sign on) address."""
 
     def __init__(self, when: str, limit: int, retry_after_seconds: int) -> None:
         message = f"too many requests were sent {when}"
@@ -125,10 +132,10 @@ class NoReportError(ServiceError):
     """The model has no quality report.
 
     Attributes:
-        job_id: Job that makes the report or failed to, or the training before it; None if there is
-            none.
+        job_id: Id of the last job that was to make the report or, if the model is not ready, of its
+            training; None if there is none.
         is_under_way: Whether that job is waiting or running.
-        advice: How to create a report; None if that is not possible yet.
+        advice: How to create a report; None if none can be created now.
     """
 
     def __init__(
@@ -166,10 +173,10 @@ class SlowReaderError(ServiceError):
 
 
 class OutsideError(ServiceError):
-    """A URL or an address of its host is not one that the operator has allowed.
+    """A URL or an IP address of its host is not allowed by the operator, or a response is too long.
 
     Attributes:
-        expected: What would be allowed.
+        expected: Description of what is allowed.
     """
 
     def __init__(self, why: str, expected: str) -> None:
@@ -201,7 +208,7 @@ class UnauthorizedError(ServiceError):
     """The service requires an API key, and the request has no valid key or session.
 
     Attributes:
-        sign_on: Path at which a page begins to sign in with a provider; None if it cannot.
+        sign_on: URL path of the API at which a web page begins single sign-on; None without it.
     """
 
     sign_on: str | None = None
@@ -232,11 +239,11 @@ class MissingScopeError(ServiceError):
 
 
 class SignOnError(ServiceError):
-    """A person was not signed in, because the provider's answer is not valid or not sufficient."""
+    """Single sign-on failed: an answer is invalid or expired, or the person has no access."""
 
 
 class ProviderError(ServiceError):
-    """The provider of the sign-on does not answer, or does not answer as a provider should."""
+    """The identity provider of single sign-on cannot be reached, or its answer is not valid."""
 
 
 class ForeignSiteError(ServiceError):
@@ -248,8 +255,8 @@ class StartError(ServiceError):
 
 
 class CutOffError(BaseException):
-    """A response was cut off after its start, when no error status can be sent any more.
+    """A response was cut off after its status was sent, so that no error status can follow.
 
-    The server only closes the connection. This is a BaseException, so that no `except Exception`
-    handles it. The reason is logged before it is raised.
+    The server then only closes the connection. This is a BaseException, so that no `except
+    Exception` handles it. The reason is logged before this error is raised.
     """

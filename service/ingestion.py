@@ -34,10 +34,10 @@ _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
 
 @dataclass(frozen=True)
 class CheckedRows:
-    """Size of uploaded rows that fit the schema of the model they were sent to.
+    """Size of an uploaded table whose rows fit a model's schema, and the rows if they are few.
 
     Attributes:
-        frame: Pickled data frame, to answer without a job; None if the rows are too many for that.
+        frame: Pickled data frame of the rows; None if they are so many that a job is needed.
     """
 
     rows: int
@@ -118,7 +118,7 @@ def check_rows(
     the rows if they are few enough to be answered without a job.
 
     Args:
-        is_json: Whether the file was made from the `rows` of a JSON body.
+        is_json: Whether the file was created from the `rows` of a JSON body.
 
     Raises:
         TableError: The file is not a table, has no modelled column, or has a cell that cannot be
@@ -134,7 +134,7 @@ def check_rows(
         rows, columns = len(source), len(source.names)
     if rows > settings.max_inline_score_rows and not is_json:
         for _ in parsed_chunks(TableReader(file, encoding=encoding), schema):
-            pass  # the job will read them in the same way
+            pass  # reading raises errors, as it would in the job
         return CheckedRows(rows, columns, None)
     dropped = {column.name for column in schema if column.drop}
     file.seek(0)
@@ -248,10 +248,11 @@ def _check_read(read: ReadSoFar, settings: ServiceSettings) -> None:
 
 
 def check_cell(characters: int, settings: ServiceSettings, **place: Any) -> None:
-    """Checks that the longest cell of a table, with this many `characters`, is not too long.
+    """Checks that the longest cell of a table is not too long.
 
     Args:
-        **place: Location of that cell for errors: `line=` its number, or `column=` its name.
+        characters: Length of the longest cell.
+        **place: Location of the cell for errors: `line=` and a number, or `column=` and a name.
 
     Raises:
         TableLimitError: The cell is too long.

@@ -1,7 +1,8 @@
 """Batched reads of jobs: clients that poll at the same time share one database query.
 
-A thread and a query for each poll would take three quarters of its time. A read begins at most
-every 20 ms: a single poll is answered at once, and polls soon after it wait for the next read.
+If each poll had its own thread and query, they would take three quarters of its time. A read begins
+at most every 20 ms: a single poll is answered at once, and polls soon after it wait for the next
+read.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class JobReads:
     A job is read after `get` is called, so that its state is never older than the request.
 
     Args:
-        read_many: Function that returns jobs by id, given ids; called in a thread.
+        read_many: Function that takes ids and returns the existing jobs by id; it runs in a thread.
     """
 
     def __init__(self, read_many: Callable[[Collection[str]], Found]) -> None:
@@ -63,6 +64,6 @@ class JobReads:
                 pending.set_result(await run_in_threadpool(self._read_many, ids))
             except Exception as error:
                 pending.set_exception(error)
-                pending.exception()  # retrieved, as asyncio logs an exception that nobody retrieves
+                pending.exception()  # otherwise asyncio logs it if no request is waiting
             await asyncio.sleep(next_at - loop.time())
         self._reader = None

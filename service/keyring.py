@@ -19,7 +19,7 @@ from service.errors import UnauthorizedError
 AnswerT = TypeVar("AnswerT")
 
 FRESH_SECONDS = 0.5
-"""Lifetime of cached results, which delays the refusal of revoked keys and the use of new ones."""
+"""Lifetime of cached results: a revoked or new key may take effect this much later."""
 _MOST_KEPT = 1024
 _NOTE_SECONDS = 60.0
 _SCHEME = "Bearer "
@@ -28,11 +28,12 @@ _SCHEME = "Bearer "
 class KeyRing:
     """Authenticates requests by API key or by the session of a signed-in web page.
 
-    Results are cached for `FRESH_SECONDS`. An object may only be used in one event loop.
+    Results are cached for `FRESH_SECONDS`. Each instance may be used in one event loop only.
 
     Args:
-        has_sign_on: Whether persons can sign in, so that requests need a key or session even if
-            there are no keys. If not, sessions of persons are refused.
+        keys, sessions: Records of API keys and sessions in the database.
+        has_sign_on: Whether single sign-on is configured. If so, each request needs a key or
+            session, even if no keys exist; if not, sessions of persons are refused.
     """
 
     def __init__(self, keys: Keys, sessions: Sessions, *, has_sign_on: bool) -> None:
@@ -46,7 +47,7 @@ class KeyRing:
     async def authenticate(
         self, authorization: str | None, session: str | None = None
     ) -> Caller | None:
-        """Returns the API key or person that sends a request; None if the service requires none.
+        """Returns the API key or person that sends a request; None if none is required.
 
         Args:
             authorization: Authorization header; None if it is missing.
@@ -68,11 +69,12 @@ class KeyRing:
         return await self._recent_or_find("key", authorization[len(_SCHEME) :].strip())
 
     def forget_session(self, session: str) -> None:
-        """Removes a session that has ended from the cache, so that it is refused at once."""
+        """Removes an ended session from the cache, so that its token is refused at once."""
         self._admitted.forget(_digest_of("session", session))
 
     async def _recent_or_find(self, kind: str, text: str) -> Caller:
-        """Returns the cached caller or raises the cached refusal, else finds it in a thread."""
+        """Returns the caller with the token `text`, from the cache or else from the database.
+        `kind` is "key" or "session". A refusal is cached, too, and raised as UnauthorizedError."""
         name = _digest_of(kind, text)
         if (caller := self._admitted.get(name)) is not None:
             return caller
@@ -87,14 +89,15 @@ class KeyRing:
         return caller
 
     async def keys_exist(self) -> bool:
-        """Returns whether the service has API keys or sign-on, so that calls require one."""
+        """Returns whether calls need authentication: keys exist, or sign-on is configured."""
         if not self._has_keys and time.monotonic() >= self._keyless_until:
             self._has_keys = await run_in_threadpool(self._keys.exist)
             self._keyless_until = time.monotonic() + FRESH_SECONDS
         return self._has_keys
 
     def _find(self, kind: str, text: str) -> Caller:
-        """Returns the caller with a token, and records the use of a key at most once a minute."""
+        """Finds the caller with the token `text` in the database, and records the use of a key. The
+        use is recorded at most once a minute. `kind` is "key" or "session"."""
         try:
             caller = self._keys.verify(text) if kind == "key" else self._sessions.find(text).caller
         except BadKeyError as error:

@@ -2,7 +2,8 @@
 
 Job events are counted in the database, in the transaction that causes them
 (`catalog/database/counts.py`). All API processes therefore report the same job metrics, and no
-count is lost with a process. Aggregate them over processes with `max by (…)`, not with a sum.
+count is lost with a process. In Prometheus, aggregate job metrics over processes by `max by (…)`,
+not by a sum.
 """
 
 from __future__ import annotations
@@ -83,12 +84,12 @@ class Metrics:
         self.registry.register(RecordsCollector(statistics))
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Records that a request's response started with `status`, `seconds` after the request."""
+        """Records a request: its response began after `seconds`; `route` is its path template."""
         known = method if method in _METHODS else "other"
         self._requests.labels(known, route, str(status)).observe(seconds)
 
     def add(self, tally: Tally) -> None:
-        """Adds the counts that a child process reported with its answer."""
+        """Adds the counts that a child process has reported to the metrics."""
         for result, n in tally.lookups.items():
             self._lookups.labels(result).inc(n)
         for kind, n_rows in tally.rows.items():

@@ -1,8 +1,8 @@
 """Requests to hosts outside the service, which the operator has allowed.
 
 A request is sent only if the host's name is on the list of allowed hosts and each of its addresses
-is public or within an allowed network. The connection is made to an address that was checked, so a
-name that resolves differently a moment later reaches nothing else. Redirects are not followed, and
+is public or within an allowed network. The connection is made to a checked address, so that it has
+no effect if the name resolves to another address a moment later. Redirects are not followed, and
 proxies from the environment are not used.
 """
 
@@ -23,7 +23,7 @@ from gcvae.errors import Problem
 from service.errors import OutsideError, RequestError
 from service.settings import MEBIBYTE, ServiceSettings, variable
 
-# Its log lines would contain URLs, which may hold secrets.
+# httpx logs URLs, which may contain secrets.
 logging.getLogger("httpx").setLevel(logging.WARNING)
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
@@ -38,7 +38,7 @@ class Outside:
     Args:
         hosts: Names of allowed hosts; `*.example.com` allows all names that end with
             `.example.com`.
-        networks: Networks of non-public addresses that hosts may have.
+        networks: Networks of non-public addresses that may be reached.
         timeout_seconds: Time limit of each step of a request: connecting, sending, and waiting for
             the response.
     """
@@ -59,7 +59,7 @@ class Outside:
 
     @cached_property
     def _client(self) -> httpx.AsyncClient:
-        # No connection is kept: its certificate was checked for another name of the same address.
+        # Connections are not reused: the certificate was checked for one name of the address only.
         return httpx.AsyncClient(
             timeout=self._timeout_seconds,
             follow_redirects=False,
@@ -72,7 +72,7 @@ class Outside:
         await self._client.aclose()
 
     def require_allowed(self, url: str, pointer: str) -> None:
-        """Checks the form of a URL and the name of its host; nothing is looked up.
+        """Checks the syntax of a URL and that its host is allowed, without a DNS lookup.
 
         Args:
             pointer: JSON pointer to the URL in the request body, for the error.
@@ -91,7 +91,7 @@ class Outside:
 
         Raises:
             OutsideError: The URL or an address of its host is not allowed.
-            httpx.HTTPError: The host does not answer in time.
+            httpx.HTTPError: The host cannot be reached, or does not answer in time.
         """
         response = await self._send("POST", url, body, headers)
         await response.aclose()
@@ -103,9 +103,9 @@ class Outside:
         """Sends a request and returns (status, body) of the response.
 
         Raises:
-            OutsideError: The URL or an address of its host is not allowed, or the body has more
-                than a mebibyte.
-            httpx.HTTPError: The host does not answer in time.
+            OutsideError: The URL or an address of its host is not allowed, or the response body has
+                more than a mebibyte.
+            httpx.HTTPError: The host cannot be reached, or does not answer in time.
         """
         response = await self._send(method, url, body, headers)
         content = bytearray()
@@ -142,7 +142,7 @@ class Outside:
         return await self._client.send(request, stream=True)
 
     def parse(self, url: str) -> SplitResult:
-        """Returns the parts of an allowed URL.
+        """Parses a URL, checks it without a DNS lookup, and returns its parts.
 
         Raises:
             OutsideError: The URL is invalid, or its host is not allowed.
@@ -167,10 +167,10 @@ class Outside:
         return parts
 
     def require_host(self, host: str) -> None:
-        """Checks that a host is on the list of allowed hosts; nothing is looked up.
+        """Checks that a host is on the list of allowed hosts, without a DNS lookup.
 
         Raises:
-            OutsideError: It is not.
+            OutsideError: The host is not on the list.
         """
         if not any(_matches(host.lower(), allowed) for allowed in self._hosts):
             listed = ", ".join(self._hosts) or "none"
@@ -180,7 +180,7 @@ class Outside:
             )
 
     def address_of(self, host: str, port: int) -> Address:
-        """Returns an address of a host, after checking all its addresses. Blocks.
+        """Looks up the IP addresses of a host and checks them all. Returns the first one. Blocks.
 
         Raises:
             OutsideError: The name is unknown, or one of the addresses is not allowed.
@@ -192,7 +192,7 @@ class Outside:
         return self._checked(host, found)
 
     def require_encrypted(self, scheme: str, address: Address) -> None:
-        """Checks that a request without encryption goes to an allowed network.
+        """Checks that an unencrypted request goes to an address within an allowed network.
 
         Raises:
             OutsideError: The scheme is http, and the address is not within an allowed network.
@@ -201,7 +201,7 @@ class Outside:
             raise OutsideError("http is not encrypted", "https for a public address")
 
     def _checked(self, host: str, found: Sequence[tuple[Any, ...]]) -> Address:
-        """Returns the first of the addresses that `getaddrinfo` has found for a host.
+        """Checks all addresses that `getaddrinfo` has found for a host. Returns the first one.
 
         Raises:
             OutsideError: One of the addresses is not allowed.
@@ -229,7 +229,7 @@ class Outside:
 
 
 def port_of(parts: SplitResult) -> int:
-    """Returns the port of a web server's URL."""
+    """Returns the port in the URL of a web server, by default that of its scheme (443 or 80)."""
     return parts.port or (443 if parts.scheme == "https" else 80)
 
 
@@ -242,7 +242,8 @@ def _matches(host: str, allowed: str) -> bool:
 
 
 def _embedded(address: Address) -> ipaddress.IPv4Address | None:
-    """Returns the IPv4 address that an IPv6 address stands for; None if it stands for none."""
+    """Returns the IPv4 address that is embedded in an IPv6 address (NAT64, IPv4-mapped, 6to4 or
+    Teredo); None if there is none."""
     if isinstance(address, ipaddress.IPv4Address):
         return None
     if address in _NAT64:

@@ -7,7 +7,7 @@ from service.errors import QuotaError
 from service.resources import Resources
 
 TRAINING_DAYS = 30
-"""Period in which trainings count towards the quota."""
+"""Number of days for which a training counts towards the quota."""
 _DAY_SECONDS = 86_400
 
 

@@ -1,4 +1,4 @@
-"""Protection of stored bytes that have no database record yet, and deletion of abandoned ones."""
+"""Protection of stored files that have no database record yet, and deletion of abandoned files."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ log = logging.getLogger("service")
 
 @contextmanager
 def reserved(resources: Resources, prefix: str) -> Iterator[None]:
-    """Context manager that protects files stored under `prefix` from deletion until recorded.
+    """Context manager that protects files under `prefix` in the store from deletion as orphans.
 
-    The block stores the files and creates their record. If it fails, the files are deleted; if the
-    database does not respond then, they are deleted when the reservation expires.
+    Its block stores the files and creates their record. If the block fails, the files are deleted
+    at once or, if the database does not respond, when the reservation expires.
     """
     resources.catalog.orphans.reserve(prefix, resources.settings.reservation_seconds)
     try:
@@ -41,7 +41,8 @@ def collect_garbage(resources: Resources, prefixes: Iterable[str]) -> None:
 
 
 def _abandon(resources: Resources, prefix: str) -> None:
-    """Deletes the bytes of a failed request, or leaves this to the end of the reservation."""
+    """Deletes the files of a failed request; without the database, they stay until the reservation
+    expires."""
     try:
         if resources.catalog.orphans.abandon(prefix):
             collect_garbage(resources, [prefix])

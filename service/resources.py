@@ -38,7 +38,7 @@ class Resources:
         inline: Child processes that run models, for requests answered without a job.
         profiles: Cached JSON profiles of datasets, by (dataset id, hash of the schema).
         outside: Sends requests to hosts that the operator has allowed.
-        sign_on: Signs persons in at the provider; None if none is configured.
+        sign_on: Signs persons in at the identity provider; None if none is configured.
         connections: Threads that read and write tables of connections.
         safe: Encrypts the passwords of connections.
         closing: Set when the service shuts down, so that event streams end.
@@ -61,7 +61,7 @@ class Resources:
     closing: threading.Event = field(default_factory=threading.Event)
 
     def close(self) -> None:
-        """Ends child processes, waits for tables that are being read, and closes connections."""
+        """Ends child processes, waits for threads that use tables, and closes the database."""
         self.closing.set()
         self.inline.close()
         self.connections.close()
@@ -117,7 +117,7 @@ def _make_sign_on(settings: ServiceSettings) -> SignOn | None:
 async def get_resources(request: Request) -> Resources:
     """Returns the resources of the application that handles the request, as a FastAPI dependency.
 
-    A coroutine, because FastAPI would call a normal function in a thread, which takes longer.
+    It is a coroutine, because FastAPI would call a normal function in a thread, which takes longer.
     """
     resources = request.app.state.resources
     assert isinstance(resources, Resources)

@@ -1,7 +1,7 @@
-"""Does the runs of schedules: reads the source, trains, samples and writes the sample out.
+"""Executes the runs of schedules: imports a table, trains a model, generates and exports a sample.
 
-Each API process looks for due runs. The steps of a run call the functions of the REST calls that do
-the same; between them, the run waits for its jobs.
+Each API process looks for due runs. Each step of a run calls the same function as the corresponding
+API endpoint. Between steps, the run waits for its jobs.
 """
 
 from __future__ import annotations
@@ -34,13 +34,18 @@ _AT_ONCE = 2
 _LOOK_SECONDS = 1.0
 _LEASE_SECONDS = 60.0
 _PASSING = (429, 503)
-"""Statuses of errors that pass by themselves."""
+"""HTTP statuses of temporary errors, after which a step is tried again."""
 
 log = logging.getLogger("service")
 
 
 class _FailedRunError(Exception):
-    """A run cannot succeed any more."""
+    """A run fails, because a step has an error that another attempt would not cure.
+
+    Args:
+        code: Name of the kind of error.
+        differences: Columns of the source that have changed; None for other errors.
+    """
 
     def __init__(self, code: str, message: str, differences: list[Problem] | None = None) -> None:
         super().__init__(message)
@@ -50,7 +55,7 @@ class _FailedRunError(Exception):
 
 
 class ScheduleRunner:
-    """Begins due runs of all workspaces and does their steps, until cancelled."""
+    """Starts the due runs of all workspaces and executes their steps."""
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
@@ -58,7 +63,7 @@ class ScheduleRunner:
         self._steps: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Does due steps until cancelled. If the database does not answer, it is asked again."""
+        """Executes due steps until cancelled; continues if the database does not respond."""
         while True:
             try:
                 await asyncio.to_thread(self._runs.fire)
@@ -69,12 +74,12 @@ class ScheduleRunner:
                     task.add_done_callback(self._steps.discard)
             except SQLAlchemyError:
                 log.warning("the records of schedules do not answer")
-            except Exception:  # of one schedule, which must not stop all others for good
+            except Exception:  # an error of one schedule must not stop the others
                 log.exception("due schedules cannot be begun")
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _do(self, step: Step) -> None:
-        """Does a step and records what became of it; without a record, it is done again."""
+        """Executes a step and records its outcome; without a recorded outcome it is repeated."""
         run, keeping = step.run, asyncio.create_task(self._keep(step.run))
         try:
             with in_request(RequestContext(request_id=run.id)):
@@ -87,7 +92,7 @@ class ScheduleRunner:
             keeping.cancel()
 
     async def _attempt(self, schedule: Schedule, run: Run) -> None:
-        """Does the next step of a run, or records the error that prevents it."""
+        """Executes the next step of a run, or records the error that prevents it."""
         try:
             if run.dataset_id is None:
                 await self._import(schedule, run)
@@ -113,14 +118,14 @@ class ScheduleRunner:
             await asyncio.to_thread(self._runs.close, run, why.to_json())
 
     async def _keep(self, run: Run) -> None:
-        """Extends the lease of a step until cancelled."""
+        """Extends the lease of a step, this process's right to execute it, until cancelled."""
         while True:
             await asyncio.sleep(_LEASE_SECONDS / 3)
             with suppress(SQLAlchemyError):
                 await asyncio.to_thread(self._runs.keep, run, _LEASE_SECONDS)
 
     async def _import(self, schedule: Schedule, run: Run) -> None:
-        """Makes a dataset of the schedule's source."""
+        """Creates a dataset from the schedule's source, a table of a connection."""
         body = SourceBody.model_validate(schedule.work["source"])
         workspace = self._resources.catalog.workspace(schedule.workspace)
         try:
@@ -129,7 +134,7 @@ class ScheduleRunner:
         except SchemaError as error:
             if schedule.columns is None:
                 raise
-            # The messages of these problems may quote cells.
+            # Differences only name columns, because the messages of the problems may quote cells.
             names = dict.fromkeys(p.column for p in error.problems if p.column is not None)
             misfit = [Problem("the column does not fit the schema", column=name) for name in names]
             changed = _FailedRunError("schema-changed", f"the source has changed: {error}", misfit)
@@ -139,7 +144,11 @@ class ScheduleRunner:
         await asyncio.to_thread(self._done, schedule, run, "POST /v1/datasets", made)
 
     def _train(self, schedule: Schedule, run: Run) -> None:
-        """Queues the training, if the source has the columns that the schedule knows."""
+        """Queues the training. The first run also records the types of the source's columns.
+
+        Raises:
+            _FailedRunError: The columns or their types differ from the recorded ones.
+        """
         workspace = self._resources.catalog.workspace(schedule.workspace)
         dataset = workspace.datasets.get(str(run.dataset_id))
         if "source" in schedule.work:
@@ -160,7 +169,7 @@ class ScheduleRunner:
         self._done(schedule, run, "POST /v1/models", f"/v1/jobs/{model.job_id}")
 
     def _sample(self, schedule: Schedule, run: Run) -> None:
-        """Queues the sample, or ends the run if there is none."""
+        """Queues the generation of a sample; ends the run if the schedule has no sample."""
         workspace = self._resources.catalog.workspace(schedule.workspace)
         job = _succeeded(workspace.jobs.get(str(run.training_job_id)), "training")
         if schedule.work["sample"] is None:
@@ -176,7 +185,7 @@ class ScheduleRunner:
         self._done(schedule, run, action, f"/v1/jobs/{made.job_id}")
 
     async def _export(self, schedule: Schedule, run: Run) -> None:
-        """Writes the sample to a connection, if the schedule says so, and ends the run."""
+        """Writes the sample to a connection if the schedule has an export, and ends the run."""
         workspace = self._resources.catalog.workspace(schedule.workspace)
         job_id = str(run.sample_job_id)
         job = _succeeded(await asyncio.to_thread(workspace.jobs.get, job_id), "sample")
@@ -196,12 +205,17 @@ class ScheduleRunner:
         await asyncio.to_thread(self._runs.close, run, None)
 
     def _done(self, schedule: Schedule, run: Run, action: str, made: str) -> None:
-        """Ends a step that has made something."""
+        """Ends a step that has created the resource with the URL path `made`."""
         self._note(schedule, run, action, made)
         self._runs.done(run)
 
     def _note(self, schedule: Schedule, run: Run, action: str, made: str | None) -> None:
-        """Appends a line to the audit log, as a request that does the same would."""
+        """Appends a line to the audit log, like the line of a request with the same effect.
+
+        Args:
+            action: Method and route of such a request.
+            made: URL path of the created resource; None if there is none.
+        """
         self._resources.catalog.audit.append(
             Deed(
                 workspace=schedule.workspace,
@@ -216,10 +230,10 @@ class ScheduleRunner:
 
 
 def _succeeded(job: Job, what: str) -> Job:
-    """Returns a job that has succeeded.
+    """Returns the job if it has succeeded; `what` names its work in the error.
 
     Raises:
-        _FailedRunError: It has failed or was cancelled.
+        _FailedRunError: The job has failed or was cancelled.
     """
     if job.status is not JobStatus.SUCCEEDED:
         error = job.error or {"code": job.status.value, "message": f"job {job.id} was cancelled"}

@@ -1,7 +1,8 @@
 """Changes of a dataset's schema by requests, and descriptions of what changed.
 
 A schema consists of members that users have specified, which are also stored separately, and of
-members inferred from the table. A patch changes the former; the latter are inferred again.
+members inferred from the table. A patch changes the specified members; the others are inferred
+again.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ _MOST_LISTED = 5
 
 
 def stated_schema(document: Document) -> Document:
-    """Returns the schema members that a user has specified in a request, to be stored separately.
+    """Returns the members that a user has specified in the schema of a request.
 
-    Members that are null are left out; of dropped columns, only `name` and `drop` are kept.
+    They are stored in addition to the complete schema. Members that are null are left out; of
+    dropped columns, only `name` and `drop` are kept.
     """
     columns = []
     for column in document.get("columns") or []:
@@ -95,7 +97,7 @@ def pointed_at_patch(error: SchemaError, document: Document, patch: Document) ->
 
 
 def _pointed_at_patch(problem: Problem, names: list[str], patch: Document) -> Problem:
-    """Returns a problem with its pointer changed to point into the patch."""
+    """Returns a problem whose pointer points into the patch; `names` are the columns by index."""
     if problem.pointer is None:
         return problem
     parts = problem.pointer.split("/")[1:]
@@ -158,10 +160,8 @@ def _changes_of_database(before: Document, after: Document) -> SchemaChangesBody
 
 
 def _rules_that_differ(before: Document, after: Document) -> tuple[list[Document], list[Document]]:
-    """Returns (removed rules, added rules), ignoring the shares of rows that satisfy them.
-
-    Removed rules about a dropped column are left out, because they may contain its values.
-    """
+    """Returns (removed rules, added rules), ignoring the shares of rows that satisfy them. Removed
+    rules about a dropped column are left out, because they may contain its values."""
     old, new = (_by_statement(document) for document in (before, after))
     dropped = {column["name"] for column in after["columns"] if column.get("drop")}
     read = TableSchema.from_json(before).rules or ()
@@ -171,7 +171,8 @@ def _rules_that_differ(before: Document, after: Document) -> tuple[list[Document
 
 
 def _by_statement(document: Document) -> dict[str, Document]:
-    """Returns the rules of a schema by their JSON text without `share` and `source`."""
+    """Returns a dictionary of a schema's rules, whose keys are the rules' JSON texts without the
+    members `share` and `source`."""
     rules = document.get("rules") or []
     return {
         json.dumps({m: v for m, v in rule.items() if m not in ("share", "source")}): rule
@@ -187,7 +188,8 @@ def _described_rules(rules: list[Document], schema: Document) -> list[str]:
 
 
 def _check_columns(columns: Any) -> None:
-    """Checks that `columns` of a patch is missing, null, or an object of objects by column name."""
+    """Raises RequestError unless `columns` of a patch is null or an object by column name, whose
+    values are objects or null."""
     if columns is None:
         return
     if not isinstance(columns, Mapping):
@@ -211,8 +213,7 @@ def _check_columns(columns: Any) -> None:
 
 
 def _different(old: Document, new: Document) -> dict[str, ChangeBody]:
-    """Returns the changed members of a column, with lists cut to a few elements; for a newly
-    dropped column only `drop`."""
+    """Returns the changed members of a column by name; for a newly dropped column only `drop`."""
     members = ["drop"] if new.get("drop") else dict.fromkeys((*old, *new))
     return {
         member: ChangeBody(before=_cut(old.get(member)), after=_cut(new.get(member)))
@@ -222,7 +223,8 @@ def _different(old: Document, new: Document) -> dict[str, ChangeBody]:
 
 
 def _cut(value: Any) -> Any:
-    """Returns a list, such as levels, as its first elements and how many more there are."""
+    """Returns the first elements of a list and a text with the number of others; other values
+    unchanged."""
     n_more = len(value) - _MOST_LISTED if isinstance(value, list) else 0
     return [*value[:_MOST_LISTED], f"and {n_more:,} more"] if n_more > 0 else value
 

@@ -30,7 +30,7 @@ _SWITCH_SECONDS = 0.0005
 read tables would delay the event loop."""
 
 _CLOSING_SECONDS = 2.0
-"""Part of `shutdown_seconds` that is left for closing resources after open requests are cut off."""
+"""Part of `shutdown_seconds` in which resources are closed, after open requests are cut off."""
 _LOGGING_SECONDS = 0.5
 
 
@@ -99,7 +99,7 @@ def bind(settings: ServiceSettings) -> socket.socket:
 
 
 class Server(uvicorn.Server):
-    """uvicorn server that reports when it is ready, and ends event streams when it stops.
+    """Uvicorn server that reports when it is ready, and ends event streams when it stops.
 
     Args:
         on_ready: Function that is called with the service's URL once the port is open.
@@ -150,7 +150,6 @@ class ProcessServer(Server):
 
 
 def _is_unlogged(record: logging.LogRecord) -> bool:
-    """Returns whether to keep a log record: False about a cut-off response, which is logged
-    already.
-    """
+    """Log filter that returns False, to drop a record, if it is about a cut-off response, which
+    `service/http/observations.py` logs."""
     return not (record.exc_info and isinstance(record.exc_info[1], CutOffError))

@@ -39,7 +39,7 @@ _SAFE_URL = re.compile(
 
 
 class Grant(BaseModel):
-    """What the members of a group may do."""
+    """Workspace and scopes (permissions) of the members of a group at the identity provider."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -48,7 +48,7 @@ class Grant(BaseModel):
 
 
 class ServiceSettings(ServerSettings, RuntimeSettings):
-    """Address, URLs and limits of the service; `max_rows` is read from `GCVAE_MAX_ROWS`, etc."""
+    """Address, URLs and limits of the service; for example `GCVAE_MAX_ROWS` sets `max_rows`."""
 
     model_config = SettingsConfigDict(extra="forbid")
 
@@ -227,7 +227,7 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     @field_validator("oidc_issuer", "oidc_redirect_uri")
     @classmethod
     def _require_safe_url(cls, given: str, info: ValidationInfo) -> str:
-        """Requires https, except on this machine: other requests could be read on their way."""
+        """Requires https unless the host is this machine, because others could read http."""
         path = SIGN_IN_PAGE if info.field_name == "oidc_redirect_uri" else None
         if given and not (_SAFE_URL.fullmatch(given) and path in (None, urlsplit(given).path)):
             right = f"https://{{host}}{path or '/{path}'}"
@@ -237,7 +237,7 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     @field_validator("oidc_groups", mode="before")
     @classmethod
     def _parse_groups(cls, given: object) -> object:
-        """Parses JSON, as in an environment variable; names the group of a mistake."""
+        """Parses JSON, as in an environment variable; errors name the group that is wrong."""
         try:
             if isinstance(given, str):
                 given = from_json((given or "{}").encode(), catch_duplicate_keys=True)

@@ -4,9 +4,10 @@
     finish:  provider → code, state;  code, verifier, secret → provider → ID token
              groups of the ID token → workspace and scopes
 
-The cookie is encrypted, so the service stores nothing until a person has signed in. A code is only
-accepted with the state of the cookie, so a sign-in begins and ends in the same browser; an ID token
-only with the nonce of the cookie, so a token of another sign-in is refused.
+State, nonce and verifier are random texts; the code is the authorization code. The cookie is
+encrypted, so that the service stores nothing until a person has signed in. A code is accepted only
+with the state in the cookie, so that a sign-in begins and ends in the same browser. An ID token is
+accepted only with the nonce in the cookie, so that a token of another sign-in is refused.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ from service.outside import Outside
 from service.settings import ServiceSettings, variable
 
 _PROVIDER_SECONDS = 3600.0
-"""Age at which the provider's description and keys are read again."""
+"""Seconds after which the provider's metadata and keys are read again."""
 _LEEWAY_SECONDS = 60
-"""Difference that the clocks of provider and service may have."""
+"""Maximum difference between the clocks of provider and service."""
 _NEEDED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _ENDPOINTS = (*_NEEDED, "userinfo_endpoint", "end_session_endpoint")
 _BASIC = "client_secret_basic"
 _NAMES = ("email", "preferred_username", "name", "sub")
-"""Claims of which the first is shown as the name of a person."""
+"""Claims with the name of a person; the first one that the provider sends is shown."""
 _MOST_NAME = 200
 
 # Only signatures with a private key, whatever the provider or the token says: not `none`, and no
@@ -60,12 +61,12 @@ _SIGNATURES = JWSRegistry(
 )
 _ENCRYPTION = JWERegistry(algorithms=["dir", "A256GCM"])
 _INVALID = (JoseError, ValueError, TypeError, KeyError)
-"""Errors of Authlib and joserfc about tokens and keys that are not what they should be."""
+"""Exceptions of Authlib and joserfc about invalid tokens and keys."""
 
 
 @dataclass(frozen=True)
 class _Provider:
-    """The provider's description of itself, its public keys, and when to read both again."""
+    """The provider's metadata document, its public keys, and the time to read both again."""
 
     found: dict[str, Any]
     keys: KeySet
@@ -75,8 +76,8 @@ class _Provider:
 class SignOn:
     """Signs persons in at an OpenID Connect provider.
 
-    Requests go to the host of the issuer and to `outside_hosts`, and each step is over within
-    `outside_timeout_seconds`.
+    It sends requests only to the host of the setting `oidc_issuer` and to `outside_hosts`. Each
+    call of `begin` and `finish` ends within `outside_timeout_seconds`.
     """
 
     def __init__(self, settings: ServiceSettings) -> None:
@@ -94,13 +95,13 @@ class SignOn:
         await self._outside.close()
 
     async def begin(self, return_to: str) -> tuple[str, str]:
-        """Returns (URL at which the browser signs in, state of the sign-on for a cookie).
+        """Begins a sign-on. Returns (URL of the provider for the browser, encrypted cookie).
 
         Args:
-            return_to: Path of the page to show afterwards.
+            return_to: URL path of the page to show afterwards.
 
         Raises:
-            ProviderError: The provider does not answer, or not as a provider should.
+            ProviderError: The provider cannot be reached, or its answer is not valid.
         """
         async with self._answering():
             provider = await self._provider()
@@ -128,16 +129,17 @@ class SignOn:
         error: str | None,
         issuer: str | None,
     ) -> tuple[Person, str]:
-        """Completes a sign-on and returns (person, path of the page to show).
+        """Completes a sign-on and returns (person, URL path of the page to show).
 
         Args:
-            cookie: State of the sign-on, from `begin`; None if the browser sent none.
-            state, code, error, issuer: What the provider gave to the browser.
+            cookie: Cookie that `begin` returned; None if the browser sent none.
+            state, code, error, issuer: Parameters with which the provider sent the browser back;
+                None if missing.
 
         Raises:
-            SignOnError: The answer is not to this sign-on, is an error, or contains an ID token
-                that is not valid; or the person is in no group that may use this service.
-            ProviderError: The provider does not answer, or not as a provider should.
+            SignOnError: The parameters belong to another sign-on or are an error, the ID token is
+                not valid, or the person is in no group that may use this service.
+            ProviderError: The provider cannot be reached, or its answer is not valid.
         """
         flow = self._opened(cookie)
         if not secrets.compare_digest(flow["state"].encode(), state.encode()):
@@ -155,7 +157,11 @@ class SignOn:
         return self._person(claims, provider), str(flow["return_to"])
 
     def _opened(self, cookie: str | None) -> dict[str, Any]:
-        """Returns the decrypted content of a cookie."""
+        """Returns the decrypted content of the cookie from `begin`.
+
+        Raises:
+            SignOnError: The cookie is missing, invalid or expired.
+        """
         try:
             flow = jwt.decode(cookie or "", self._cookie_key, registry=_ENCRYPTION).claims
             jwt.JWTClaimsRegistry(exp={"essential": True}).validate(flow)
@@ -169,7 +175,8 @@ class SignOn:
 
     @asynccontextmanager
     async def _answering(self) -> AsyncIterator[None]:
-        """Limits the time of a step, and raises all failures of requests as ProviderError."""
+        """Context manager that limits the time of its block and raises failed requests as
+        ProviderError."""
         try:
             async with asyncio.timeout(self._seconds):
                 yield
@@ -186,7 +193,7 @@ class SignOn:
             ) from None
 
     async def _provider(self, *, is_new: bool = False) -> _Provider:
-        """Returns the provider's description and keys; `is_new` reads them again."""
+        """Returns the provider's metadata and keys, cached for an hour unless `is_new`."""
         known = self._known
         if known is None or is_new or time.monotonic() >= known.read_again_at:
             found = await self._read("GET", get_well_known_url(self._issuer, external=True))
@@ -207,7 +214,7 @@ class SignOn:
         return known
 
     async def _redeemed(self, provider: _Provider, code: str, verifier: str) -> dict[str, Any]:
-        """Returns the tokens that the provider gives for a code."""
+        """Exchanges an authorization code for tokens. Returns them by name."""
         named = (self._settings.oidc_client_id, self._settings.oidc_client_secret)
         methods = provider.found.get("token_endpoint_auth_methods_supported") or _BASIC
         if _BASIC in str(methods):  # encoded, by RFC 6749, section 2.3.1
@@ -228,7 +235,7 @@ class SignOn:
         return await self._read("POST", url, headers, body.encode())
 
     async def _verified(self, tokens: dict[str, Any], nonce: str) -> dict[str, Any]:
-        """Returns the claims of the ID token, after checking its signature and the claims."""
+        """Checks the ID token in `tokens`: its signature and claims. Returns the claims."""
         try:
             text = str(tokens.get("id_token"))
             try:
@@ -258,7 +265,8 @@ class SignOn:
     async def _user_info(
         self, provider: _Provider, tokens: dict[str, Any], subject: str
     ) -> dict[str, Any]:
-        """Returns the claims of the UserInfo endpoint, to which some providers move the groups."""
+        """Returns the claims of the provider's UserInfo endpoint; {} if it has none. Some providers
+        list the groups of a person only there. `subject` is the person's id."""
         if not provider.found.get("userinfo_endpoint"):
             return {}
         headers = {"Authorization": f"Bearer {tokens.get('access_token')}"}
@@ -268,7 +276,7 @@ class SignOn:
         return claims
 
     def _person(self, claims: dict[str, Any], provider: _Provider) -> Person:
-        """Returns the person of the claims, with the workspace and scopes of their groups."""
+        """Converts claims to a person with the workspace and scopes of the person's groups."""
         subject = json.dumps([self._issuer, claims["sub"]]).encode()
         person_id = f"usr_{hashlib.sha256(subject).hexdigest()[:32]}"
         texts = [_printable(claims.get(name)) for name in _NAMES]
@@ -299,7 +307,7 @@ class SignOn:
     async def _read(
         self, method: str, url: str, headers: dict[str, str] | None = None, body: bytes = b""
     ) -> dict[str, Any]:
-        """Returns the JSON object with which the provider answers a request."""
+        """Sends a request to the provider and returns the JSON object in the response."""
         plain = {"Accept": "application/json", "Accept-Encoding": "identity"}
         status, content = await self._outside.fetch(method, url, plain | (headers or {}), body)
         try:
@@ -324,5 +332,5 @@ def _scheme(url: object) -> str:
 
 
 def _printable(text: object) -> str:
-    """Returns a text of the provider as it may be shown and stored; "" for other values."""
+    """Returns a text without unprintable characters and of limited length; "" for other values."""
     return "".join(filter(str.isprintable, text))[:_MOST_NAME] if isinstance(text, str) else ""

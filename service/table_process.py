@@ -28,9 +28,9 @@ from service.settings import ServiceSettings
 ResultT = TypeVar("ResultT")
 
 _FAULTS = (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS)
-"""Exit signals of native code that ran out of memory or crashed."""
+"""Exit codes of a process whose native code ran out of memory or crashed."""
 _KILL_AFTER_SECONDS = 5
-"""Processor seconds from the soft limit, which sends SIGXCPU, to the hard one, which kills."""
+"""Processor seconds between the soft limit (SIGXCPU) and the hard limit (SIGKILL)."""
 _ROOM_BYTES = 1 << 25  # about what the stacks of threads need
 _EXPECTED = "a smaller table or shorter cells"
 
@@ -47,12 +47,12 @@ def read_isolated(
 
     Args:
         work: Picklable function.
-        file: File on this machine's disk; the caller can read it again from the start.
+        file: File on this machine's disk; the process reads it from the start.
         mode: `r+b` if the work writes to the file.
-        time_limit: Name of the setting that limits the time in seconds; None for no limit.
+        time_limit: Name of the setting that limits the elapsed seconds; None for no limit.
 
     Raises:
-        TableLimitError: The work exceeded its limit on memory, processor time or time.
+        TableLimitError: The work exceeded its limit on memory, processor time or elapsed time.
         ProcessDiedError: The process was killed.
         Exception: Any exception of `work`.
     """
@@ -61,7 +61,7 @@ def read_isolated(
     try:
         process.hand_over(file)
         if seconds is not None:
-            process.ask(None)  # its start does not count
+            process.ask(None)  # the start of the process does not count
         value, raised = process.ask((work, get_contextvars()), seconds)
     except TimeoutError as error:
         assert time_limit is not None
@@ -109,7 +109,8 @@ def _serve(pipe: Connection, settings: ServiceSettings, mode: Literal["rb", "r+b
 def _answer(
     file: BinaryIO, question: tuple[Callable[[BinaryIO], Any], dict[str, Any]] | None
 ) -> tuple[Any, Raised | None]:
-    """Calls the work in the request's log context. Returns (result, None) or (None, exception)."""
+    """Calls the work, with ids for log lines. Returns (result, None) or (None, exception).
+    `question` is (work, ids), or None to check that the process has started."""
     if question is None:
         return None, None
     work, ids = question
@@ -132,7 +133,7 @@ def _has_room() -> bool:
 
 
 def _limit(settings: ServiceSettings) -> None:
-    """Limits the memory and processor time that this process may use from now on; no core dumps."""
+    """Limits the further memory and processor time of this process; turns off core dumps."""
     seconds = settings.table_seconds
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + _KILL_AFTER_SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

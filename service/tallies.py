@@ -12,7 +12,7 @@ BlockT = TypeVar("BlockT", bound=Sized)
 
 @dataclass(frozen=True)
 class Tally:
-    """Counters of what a child process that runs models has done since its last answer.
+    """Counters of the work of a child process that runs models, since its previous answer.
 
     Attributes:
         lookups: How often a requested model was in memory ("hit") or had to be loaded ("miss").

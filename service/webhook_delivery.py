@@ -2,8 +2,8 @@
 
     signature = base64(HMAC-SHA256(secret, id + "." + timestamp + "." + body))
 
-Each API process takes due deliveries from the outbox; a slow receiver occupies at most four
-attempts of a process and does not delay the others.
+Each API process takes due deliveries from the outbox, the table of deliveries in the database. It
+has at most four open attempts at one webhook, so that a slow receiver does not delay the others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from service.outside import Outside
 
 _AT_ONCE = 4
 _STEPS = 4
-"""Steps of an attempt, each with its own time limit: name, connection, request and response."""
+"""Steps of an attempt, each with its own time limit: DNS lookup, connection, request, response."""
 _LOOK_SECONDS = 0.5
 _UPKEEP_SECONDS = 60.0
 _MOST_ERROR = 300
@@ -36,7 +36,7 @@ log = logging.getLogger("service")
 
 
 class Deliverer:
-    """Attempts the due deliveries of all workspaces, until cancelled.
+    """Delivers the events of all workspaces to their webhooks when they are due.
 
     Args:
         timeout_seconds: Time limit of each step of a request.
@@ -50,7 +50,7 @@ class Deliverer:
         self._attempts: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Delivers events until cancelled. If the database does not answer, it is asked again."""
+        """Delivers events until cancelled; continues if the database does not respond."""
         upkeep_at = 0.0
         while True:
             try:
@@ -74,7 +74,7 @@ class Deliverer:
             attempt.add_done_callback(self._attempts.discard)
 
     async def _attempt(self, taken: Taken) -> None:
-        """Attempts a delivery and records the result; without a record, it is attempted again."""
+        """Attempts a delivery and records the result; without a recorded result it is repeated."""
         delivery = taken.delivery
         try:
             status, error = await self._send(taken)
@@ -90,12 +90,12 @@ class Deliverer:
             self._open[delivery.webhook_id] -= 1
 
     async def _send(self, taken: Taken) -> tuple[int | None, str | None]:
-        """Sends an event and returns (status of the response, what went wrong); either may be
-        None."""
+        """Sends an event. Returns (status of the response, None if there is none; error message,
+        None if the event was accepted)."""
         body = event_body(taken.delivery)
         headers = signed_headers(taken.delivery.id, int(time.time()), body, taken.secret)
         try:
-            async with asyncio.timeout(self._attempt_seconds):  # also for bytes that drip
+            async with asyncio.timeout(self._attempt_seconds):  # also if single bytes arrive slowly
                 status = await self._outside.post(taken.url, body, headers)
         except OutsideError as error:
             return None, str(error)[:_MOST_ERROR]
@@ -107,7 +107,7 @@ class Deliverer:
 
 
 def event_body(delivery: Delivery) -> bytes:
-    """Returns an event as JSON, the same bytes for each attempt."""
+    """Returns the JSON body of an event, the same bytes for each attempt."""
     event = {
         "id": delivery.id,
         "type": delivery.type.value,
@@ -122,7 +122,7 @@ def signed_headers(event_id: str, timestamp: int, body: bytes, secret: str) -> d
 
     Args:
         timestamp: Time of the attempt, in seconds since 1970.
-        secret: `whsec_` and the base64 of the key.
+        secret: Secret of the webhook: `whsec_` and the signing key in base64.
     """
     key = base64.b64decode(secret.removeprefix("whsec_"))
     signed = b".".join((event_id.encode(), str(timestamp).encode(), body))

@@ -1,5 +1,5 @@
-"""Connections: databases, buckets and web servers that an administrator has named.
+"""Connections: databases, buckets and web servers that an administrator has given a name.
 
-Their tables are read and written in a process of its own, which can reach only the host of one
-connection and knows no other secret than that connection's password.
+Each read or write of their tables runs in a separate process, which can reach only the host of one
+connection and contains no secret except the password of this connection.
 """

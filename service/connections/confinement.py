@@ -1,4 +1,4 @@
-"""Confines a process to one address."""
+"""Confines a process to network connections with one IP address."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _SENDING = ("socket.connect", "socket.sendto", "socket.sendmsg")
 def confine(host: str, address: Address) -> None:
     """Makes this process resolve only `host`, always to `address`, and connect to nothing else.
 
-    This holds for all code in Python and cannot be undone. The driver of PostgreSQL, which is in C,
-    gets the address instead of a name.
+    This applies to all Python code of the process and cannot be undone. It does not restrict C
+    code, such as PostgreSQL's driver, which is therefore given the address instead of the name.
     """
     resolve = socket.getaddrinfo
     shown = str(address)

@@ -1,6 +1,7 @@
 """Reads and writes files of web servers and buckets, without following redirects.
 
-Requests to a bucket are presigned (AWS Signature Version 4), so that one client makes all requests.
+Requests to a bucket are presigned (AWS Signature Version 4), so that the same HTTP client can send
+them.
 """
 
 from __future__ import annotations
@@ -32,9 +33,11 @@ Method = Literal["GET", "HEAD", "PUT"]
 
 @dataclass(frozen=True)
 class Files:
-    """Files of a web server or bucket.
+    """Client that reads and writes the files of a web server or bucket.
 
     Args:
+        place: The web server or bucket.
+        opened: The connection with its password.
         timeout_seconds: Time limit of each step of a request.
     """
 
@@ -43,12 +46,12 @@ class Files:
     timeout_seconds: float
 
     def read(self, key: str, path: Path, max_bytes: int) -> None:
-        """Copies a file to `path`.
+        """Copies the file with path `key` below the connection's URL to the local file `path`.
 
         Raises:
             SourceError: The host refuses the request.
             TooLargeError: The file has more than `max_bytes` bytes.
-            httpx.HTTPError: The host does not answer in time.
+            httpx.HTTPError: The host cannot be reached, or does not answer in time.
         """
         with self._asked("GET", key) as response, path.open("wb") as target:
             _require_success(response, SourceError)
@@ -61,12 +64,12 @@ class Files:
                 target.write(chunk)
 
     def write(self, key: str, file: BinaryIO, n_bytes: int, *, may_replace: bool) -> None:
-        """Writes a file into a bucket, whole or not at all.
+        """Writes `file`, of `n_bytes` bytes, into a bucket under `key`, completely or not at all.
 
         Raises:
-            TargetError: The store refuses the request, or the key is in use and may not be
-                replaced.
-            httpx.HTTPError: The host does not answer in time.
+            TargetError: The store refuses the request, or a file with this key exists and
+                `may_replace` is False.
+            httpx.HTTPError: The host cannot be reached, or does not answer in time.
         """
         headers = {"Content-Length": str(n_bytes)}
         if not may_replace:
@@ -84,8 +87,8 @@ class Files:
         """Checks that the host answers and accepts the password.
 
         Raises:
-            SourceError: It does not.
-            httpx.HTTPError: The host does not answer in time.
+            SourceError: The host refuses the request.
+            httpx.HTTPError: The host cannot be reached, or does not answer in time.
         """
         with self._asked("GET", ".gcvae-connection-test") as response:
             code = _code(response)
@@ -139,10 +142,11 @@ def _presigned(place: BucketPlace, password: str | None, method: Method, key: st
 
 
 def _require_success(response: httpx.Response, refusal: type[InputError]) -> None:
-    """Checks that a request was successful.
+    """Checks that a request was successful, or raises an error of the class `refusal`.
 
     Raises:
-        SourceError, TargetError: It was not; the message has the status and, of a bucket, the code.
+        SourceError, TargetError: The request failed; the message contains the HTTP status and, from
+            a bucket, the error code.
     """
     if not response.is_success:
         raise _refusal(response, _code(response), refusal)

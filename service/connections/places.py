@@ -1,4 +1,4 @@
-"""Where connections lead: the forms of their URLs, and which of these are allowed."""
+"""Destinations of connections: parses connection URLs and checks that they are allowed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REGION = re.compile(r"[a-z0-9-]{1,40}")
 
 @dataclass(frozen=True)
 class Opened:
-    """A connection with its password, as it is passed to the process that uses it."""
+    """A connection with its decrypted password, for the process that uses it."""
 
     name: str
     url: str
@@ -30,11 +30,12 @@ class Opened:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a connection leads.
+    """Destination of a connection.
 
     Attributes:
-        host, port: The only host and port that may be reached; None for local files.
-        scheme: `http` if requests are not encrypted; otherwise another word.
+        host: The only host that may be reached; None for a local file.
+        port: Port of the host; 0 for a local file.
+        scheme: Protocol: https, http (not encrypted), postgresql, mysql or sqlite.
     """
 
     host: str | None
@@ -59,14 +60,14 @@ class WebPlace(Place):
 
     Attributes:
         base: URL without user and final slash.
-        user: User name for basic authentication; without one, the password is a bearer token.
+        user: User name for basic authentication; None if the password is a bearer token.
     """
 
     base: str
     user: str | None
 
     def url_of(self, key: str) -> str:
-        """Returns the URL of a file."""
+        """Returns the URL of the file with path `key` in the folder."""
         return f"{self.base}/{quote(key)}"
 
 
@@ -87,12 +88,12 @@ class BucketPlace(Place):
     access_key: str | None
 
     def key_of(self, key: str) -> str:
-        """Returns the key of an object in the bucket."""
+        """Returns the object key in the bucket of the file with path `key` in the folder."""
         return f"{self.prefix}/{key}" if self.prefix else key
 
 
 def place_of(url: str, outside: Outside, settings: ServiceSettings) -> Place:
-    """Returns where a connection's URL leads, after checking it; no name is looked up.
+    """Parses and checks a connection's URL, without a DNS lookup. Returns the destination.
 
     Raises:
         OutsideError: The URL is invalid, or its host or file is not allowed.
@@ -187,7 +188,11 @@ def _parsed(url: str) -> sa.URL:
 
 
 def _without_user(url: str) -> tuple[str | None, str]:
-    """Returns (user name of a URL, None if it has none; the URL without it)."""
+    """Returns (user name in a URL or None, URL without the user name).
+
+    Raises:
+        OutsideError: The URL contains a password.
+    """
     scheme, _, rest = url.partition("://")
     host = re.split(r"[/?#\\]", rest, maxsplit=1)[0]
     user, at, _ = host.rpartition("@")
@@ -211,7 +216,7 @@ _SERVERS = {
     "postgresql": _POSTGRES, "postgres": _POSTGRES, "postgresql+psycopg": _POSTGRES,
     "mysql": _MYSQL, "mariadb": _MYSQL, "mysql+pymysql": _MYSQL,
 }  # fmt: skip
-"""(backend, driver, port, values by allowed parameter) by the scheme of a URL."""
+"""(protocol, SQLAlchemy driver, default port, allowed values by parameter) by the URL's scheme."""
 _FORMS: dict[str, Callable[[str, Outside, ServiceSettings], Place]] = {
     **dict.fromkeys(_SERVERS, _server),
     "sqlite": _file,

@@ -19,22 +19,22 @@ from service.errors import RequestError
 from service.settings import ServiceSettings, variable
 
 KEY_FILE = "secrets.key"
-"""Name of the key's file, beside an SQLite file of records."""
+"""Name of the file with the key, in the folder of the service's SQLite database."""
 _NONCE_BYTES = 12
 _KEY_BYTES = 32
 
 
 class Safe:
-    """Encrypts passwords by AES-256-GCM with the key of the settings.
+    """Encrypts passwords by AES-256-GCM, with the key in the settings or in a key file.
 
-    An encrypted password belongs to one connection and one URL: with others it cannot be read.
+    A password is encrypted for one connection: only with the same id and URL can it be decrypted.
     """
 
     def __init__(self, settings: ServiceSettings) -> None:
         self._settings = settings
 
     def seal(self, password: str, *place: str) -> str:
-        """Returns an encrypted password as text.
+        """Encrypts a password. Returns nonce and ciphertext as base64.
 
         Args:
             place: Id and URL of the connection.
@@ -47,10 +47,13 @@ class Safe:
         return base64.b64encode(nonce + sealed).decode()
 
     def open(self, sealed: str, *place: str) -> str:
-        """Returns a password that `seal` has encrypted for the same place.
+        """Decrypts a password that `seal` has encrypted for the connection.
+
+        Args:
+            place: Id and URL of the connection.
 
         Raises:
-            RequestError: The service has no key, or another one than when it was encrypted.
+            RequestError: The service has no key, or the key, id or URL has changed since.
         """
         data = base64.b64decode(sealed)
         nonce, content = data[:_NONCE_BYTES], data[_NONCE_BYTES:]
@@ -75,12 +78,12 @@ class Safe:
 
 
 def _kept_key(path: Path) -> str:
-    """Returns the key in a file, which is made if it does not exist."""
+    """Returns the key in a file. If the file does not exist, it is created with a random key."""
     if not path.exists():
         with tempfile.NamedTemporaryFile("w", dir=path.parent) as new:  # readable by the owner only
             new.write(secrets.token_urlsafe(_KEY_BYTES))
             new.flush()
-            os.fsync(new.fileno())  # after a power failure it would be an empty key
+            os.fsync(new.fileno())  # the file must not be empty after a power failure
             with suppress(FileExistsError):  # another process was faster
                 os.link(new.name, path)
     return path.read_text()

@@ -1,4 +1,4 @@
-"""Uses connections for requests: opens them, reads tables from them and writes samples to them."""
+"""Tests connections, reads tables from them and writes samples to them, for requests and runs."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class TargetBody(RequestBody):
 
 
 def opened(resources: Resources, connection: Connection) -> Opened:
-    """Returns a connection with its password.
+    """Returns a connection with its decrypted password.
 
     Raises:
         RequestError: The password cannot be decrypted.
@@ -81,7 +81,7 @@ def opened(resources: Resources, connection: Connection) -> Opened:
 
 
 def checked_place(resources: Resources, url: str, pointer: str) -> Place:
-    """Returns where a URL leads, after checking it; no name is looked up.
+    """Parses and checks a connection's URL, without a DNS lookup. Returns the destination.
 
     Args:
         pointer: JSON pointer to the URL or connection in the request, for errors.
@@ -96,11 +96,11 @@ def checked_place(resources: Resources, url: str, pointer: str) -> Place:
 
 
 def tables_of(resources: Resources, connection: Connection) -> list[str] | None:
-    """Returns the names of a database's tables, None for other connections, after using it.
+    """Tests a connection. Returns the names of a database's tables; None for other connections.
 
     Raises:
         RequestError, SourceError: The connection cannot be used.
-        TableLimitError: It does not answer in time.
+        TableLimitError: The host does not answer in time.
     """
     checked_place(resources, connection.url, "/connection")
     work = partial(examine, opened=opened(resources, connection), settings=resources.settings)
@@ -109,11 +109,12 @@ def tables_of(resources: Resources, connection: Connection) -> list[str] | None:
 
 
 def checked_source(resources: Resources, workspace: Workspace, body: SourceBody) -> Connection:
-    """Returns the connection of a source, to which the members fit; nothing is read.
+    """Checks a request for a dataset and returns its connection, from which nothing is read.
 
     Raises:
         NotFoundError: The workspace has no such connection.
-        RequestError: The connection cannot be used, or a member does not fit it.
+        RequestError: The connection's URL is not allowed, or a member of the request does not fit
+            the connection, such as `query` for a bucket.
     """
     connection = workspace.connections.get(body.connection)
     _require_members(body, checked_place(resources, connection.url, "/connection"))
@@ -130,7 +131,8 @@ def check_target(
         is_archive: Whether the sample is a ZIP file of tables.
 
     Raises:
-        RequestError: The connection cannot be used, or a member does not fit it.
+        RequestError: The connection's URL is not allowed, or `body` or `format` does not fit the
+            connection.
     """
     place = checked_place(resources, connection.url, "/connection")
     _require_target(body, place, format, is_archive=is_archive)
@@ -139,12 +141,12 @@ def check_target(
 def read_table(
     resources: Resources, workspace: Workspace, body: SourceBody, file: BinaryIO
 ) -> Upload:
-    """Copies a table of a connection into a file. Returns it as an upload.
+    """Copies a table of a connection into `file`. Returns it like an upload from a client.
 
     Raises:
         NotFoundError: The workspace has no such connection.
         RequestError, SourceError: The connection cannot be used, or has no such table.
-        TableLimitError, TooLargeError: The table is too large, or takes too long.
+        TableLimitError, TooLargeError: The table is too large, or reading it takes too long.
     """
     connection = checked_source(resources, workspace, body)
     wanted = Wanted(body.table, body.query, body.key)
@@ -168,7 +170,7 @@ def read_table(
 def write_sample(
     resources: Resources, connection: Connection, body: TargetBody, file: BinaryIO, format: str
 ) -> None:
-    """Writes a sample to a connection, all or nothing.
+    """Writes a sample to a connection, completely or not at all.
 
     Args:
         file: The sample: a table, or a ZIP file of tables.
@@ -176,7 +178,7 @@ def write_sample(
 
     Raises:
         RequestError, TargetError: The connection cannot be used, or refuses the rows.
-        TableLimitError: It takes too long.
+        TableLimitError: Writing takes too long.
     """
     is_archive = table_format(file) == "zip"
     check_target(resources, connection, body, format, is_archive=is_archive)
@@ -191,7 +193,7 @@ def write_sample(
 
 
 def _require_members(body: SourceBody, place: Place) -> None:
-    """Raises RequestError unless the members of a source fit its connection."""
+    """Raises RequestError if a member of the request does not fit the connection's destination."""
     if isinstance(place, DatabasePlace):
         if body.key is not None:
             raise _misfit("key is for files", "/key", "table or query, for a database")

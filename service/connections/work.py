@@ -1,7 +1,7 @@
-"""What the process of a connection does: it reads, writes or examines, and ends.
+"""Functions that read from, write to or test a connection.
 
-The functions are called in a process of their own (`service/table_process.py`). What needs pandas
-is imported inside functions, because the API process does not need it.
+Each call runs in a separate process (`service/table_process.py`). Modules that need pandas are
+imported inside functions, because the API process does not need them.
 """
 
 from __future__ import annotations
@@ -35,13 +35,15 @@ from service.settings import ServiceSettings
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_LEAST_CONNECT_SECONDS = 2  # of PostgreSQL's driver
+_LEAST_CONNECT_SECONDS = 2  # the minimum of PostgreSQL's driver
 _UNENCRYPTED = ("disable", "allow", "prefer")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A table of a connection; `table`, `query` or `key` is given.
+    """The table of a connection to read or write.
+
+    A database needs `table` or `query`; files need `key`, and a workbook may also have `table`.
 
     Attributes:
         table: Name of a database's table, or of a workbook's sheet.
@@ -55,7 +57,7 @@ class Wanted:
 
 
 def fetch(file: BinaryIO, opened: Opened, wanted: Wanted, settings: ServiceSettings) -> list[str]:
-    """Copies a table of a connection into a file, as Parquet or as the file that it is.
+    """Copies a table of a connection into `file`, in a format that uploads may have.
 
     Returns:
         Notes on columns that were left out.
@@ -92,8 +94,8 @@ def fetch(file: BinaryIO, opened: Opened, wanted: Wanted, settings: ServiceSetti
 def store(
     file: BinaryIO, opened: Opened, wanted: Wanted, if_exists: str, settings: ServiceSettings
 ) -> None:
-    """Writes a Parquet file, or a ZIP file of them, into tables of a database; or any file into a
-    bucket. All is written or nothing.
+    """Writes a Parquet file, or a ZIP file of Parquet files, into tables of a database; or any file
+    into a bucket. Everything is written, or nothing.
 
     Args:
         wanted: Where to write: the name of the table, the start of the names of a ZIP file's
@@ -119,10 +121,12 @@ def store(
 
 
 def examine(file: BinaryIO, opened: Opened, settings: ServiceSettings) -> list[str] | None:
-    """Checks that a connection can be used. Returns the names of a database's tables, else None.
+    """Tests a connection. Returns the names of a database's tables; None for other connections.
+
+    `file` is not used.
 
     Raises:
-        SourceError: It cannot be used.
+        SourceError: The connection cannot be used.
     """
     from gcvae_sources.databases import table_names
 
@@ -137,10 +141,12 @@ def examine(file: BinaryIO, opened: Opened, settings: ServiceSettings) -> list[s
 def _reached(
     opened: Opened, settings: ServiceSettings, refusal: type[InputError]
 ) -> Iterator[tuple[Place, Address | None, Outside]]:
-    """Context manager that confines this process to the host of a connection, and converts errors.
+    """Context manager that confines this process to the host of a connection.
+
+    Errors in its block about the host are raised as the class `refusal`.
 
     Yields:
-        Where the connection leads, the address of its host (None for a file), and the rules.
+        (destination, IP address of its host or None for a local file, checks of outside requests).
     """
     forget_environment()
     outside = Outside.of(settings)
@@ -167,10 +173,8 @@ def _driven(
     outside: Outside,
     settings: ServiceSettings,
 ) -> tuple[sa.URL, dict[str, Any]]:
-    """Returns (URL with the password, arguments of the driver) for a database.
-
-    Connections to public addresses are encrypted.
-    """
+    """Returns (URL with the password, keyword arguments of the driver) for a database. The
+    arguments enforce encryption for public addresses."""
     url = place.url if opened.password is None else place.url.set(password=opened.password)
     if address is None:
         return url, {}
@@ -197,7 +201,7 @@ def _files(place: Place, opened: Opened, settings: ServiceSettings) -> Files:
 
 
 def _within_limits(tables: Iterable[pa.Table], settings: ServiceSettings) -> Iterator[pa.Table]:
-    """Yields the parts of a table until it is too large.
+    """Yields the parts of a table, and checks their total size.
 
     Raises:
         TableLimitError, TooLargeError: The table is too large.
@@ -213,10 +217,10 @@ def _within_limits(tables: Iterable[pa.Table], settings: ServiceSettings) -> Ite
 
 
 def _parquet_files(file: BinaryIO, name: str) -> dict[str, Path]:
-    """Returns paths of Parquet files by the names of the tables that they are to become.
+    """Extracts the Parquet files in `file`. Returns their paths by name of the table to write.
 
     Args:
-        name: Name of the table, or of a ZIP file the text before the names of its tables.
+        name: Name of the table; for a ZIP file, the text before the names of its tables.
     """
     folder = Path(tempfile.mkdtemp())
     if table_format(file) != "zip":

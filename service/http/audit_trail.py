@@ -27,9 +27,9 @@ _log = logging.getLogger("service")
 class AuditTrail:
     """Middleware that appends a line to the audit log when the response to a request is complete.
 
-    Of the other middleware, `ResponseHeaders` must enclose it and it must enclose `Observations`.
-    If the process is killed before the response is complete, only the service's own log may show
-    the request.
+    It must run inside `ResponseHeaders` and around `Observations`. If the process is killed before
+    the response is complete, the audit log does not contain the request; only the service's log may
+    contain it.
     """
 
     def __init__(self, app: ASGIApp, audit: Audit) -> None:
@@ -58,7 +58,8 @@ class AuditTrail:
                 await self._write(_deed(Request(scope), status, made))
 
     async def _write(self, deed: Deed) -> None:
-        """Appends a line after all lines of earlier responses; if that fails, logs it instead."""
+        """Appends a line to the audit log after the lines of earlier responses. If the database
+        does not respond, the line is written to the service's log instead."""
 
         async def append() -> None:
             async with self._order:
@@ -71,7 +72,7 @@ class AuditTrail:
 
 
 def note_connection(request: Request, connection: str) -> None:
-    """Adds the connection that a request names in its body to the line in the audit log."""
+    """Makes the audit log's line about a request show the connection that its body names."""
     request.state.subject = f"{request.scope['path']}?connection={quote(connection)}"
 
 

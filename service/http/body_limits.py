@@ -16,7 +16,8 @@ TABLE_TYPES = (
     "application/vnd.apache.parquet",
     "application/octet-stream",
 )
-"""Media types of request bodies that are a table, whose format its first bytes determine."""
+"""Media types of request bodies that are a table. Its first bytes, not the media type, determine
+its format."""
 
 ARCHIVE_TYPE = "application/zip"
 """Media type of a database, which is a ZIP file with one file for each table."""
@@ -60,7 +61,8 @@ class BodyLimits:
 def limiting_field(path: str, content_type: str) -> str:
     """Returns the name of the setting that limits the bodies of requests.
 
-    JSON has a lower limit than files, because it is held in memory; anybody may send a sign-on.
+    JSON has a lower limit than files, because it is held in memory. Bodies of sign-on requests have
+    the lowest limit, because these requests need no API key.
 
     >>> limiting_field("/v1/models", "application/json; charset=utf-8")
     'max_json_bytes'

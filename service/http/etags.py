@@ -1,4 +1,4 @@
-"""Entity tags: checksums by which a GET request responds with 304 if the client has the content."""
+"""Entity tags: checksums of responses. A client that sends the current tag gets a 304 response."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def tag_of(body: BaseModel) -> str:
 def tagged_json(
     request: Request, body: BaseModel, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Returns `body` as a JSON response with its entity tag; 304 if the client already has it.
+    """Returns a JSON response with its entity tag, or 304 if the client already has this `body`.
 
     Args:
         headers: Additional headers of the response.
@@ -63,7 +63,7 @@ def tagged_json(
 def tagged(
     request: Request, content: bytes, media_type: str, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Returns `content` as a response with its entity tag; 304 if the client already has it.
+    """Returns a response with its entity tag, or 304 if the client already has this `content`.
 
     Args:
         headers: Additional headers of the response.

@@ -18,18 +18,18 @@ from service.keyring import KeyRing
 from service.settings import ServiceSettings
 
 _ADMIN_PATHS = ("/metrics", "/v1/audit", "/v1/work", "/v1/webhooks")
-"""Paths that require the scope `admin`, also those below them; `/metrics` and `/v1/work` show all
-workspaces, and webhooks send data out."""
+"""Paths that, with all paths below them, require the scope `admin`. `/metrics` and `/v1/work` show
+all workspaces, and webhooks send data out."""
 _CONNECTIONS = "/v1/connections"
-"""Connections are made and deleted with the scope `admin`, and used with the others."""
+"""Creating and deleting connections requires the scope `admin`; other calls `read` or `write`."""
 
 
 class Gate:
     """Middleware that refuses a request, or stores its workspace and caller in `request.state`.
 
     If the service has API keys or sign-on, each API call needs a key, or the session of a page.
-    Otherwise host names are checked, because another site could make its host name resolve to this
-    machine. Health checks and pages need no key; the pages contain no data, but call the API.
+    Otherwise the Host header is checked, because another site could make its host name resolve to
+    this machine. Health checks and pages need no key; the pages themselves contain no data.
     """
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings, ring: KeyRing) -> None:
@@ -50,7 +50,7 @@ class Gate:
                 error.sign_on = SIGN_ON_PATH
             await answer_before_routes(request, error)(scope, receive, send)
             return
-        if not self._is_sign_on(request):  # whose route notes who it is
+        if not self._is_sign_on(request):  # the sign-on's route sets these members
             scope["state"] |= {
                 "workspace": DEFAULT_WORKSPACE if caller is None else caller.workspace,
                 "actor": ANYONE if caller is None else caller.id,
@@ -61,7 +61,8 @@ class Gate:
         )
 
     async def _authorise(self, request: Request) -> tuple[Caller | None, Allowance | None]:
-        """Returns the request's caller and its remaining requests; None without a caller."""
+        """Authenticates a request. Returns (caller, state of the rate limits). The caller is None
+        if the request needs no key; the state is None if it is not limited."""
         path = request.scope["path"]
         if not (path.startswith("/v1/") or path in ("/v1", "/metrics")):
             # DNS rebinding needs a host name. Health checks by IP address skip the query for keys,

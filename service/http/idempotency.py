@@ -66,7 +66,7 @@ async def once(
 
     Args:
         key: Idempotency-Key of the request; None if it has none, so that `make` is always called.
-        fingerprint: Checksum of the request, to refuse a different one with the same key.
+        fingerprint: Checksum of the request, to refuse a different request with the same key.
         make: Function that creates a resource and returns the response body.
         find: Function that returns the response body for the id of the created resource, used if
             the first request created it but its response was not stored.

@@ -88,7 +88,7 @@ def is_json(content_type: str | None) -> bool:
 
 
 def read_json(content: bytes, what: str = "the body", pointer: str = "") -> Any:
-    """Parses JSON text in UTF-8.
+    """Parses JSON text in UTF-8 and returns its value.
 
     Args:
         what: Name of the JSON text in errors.
@@ -110,7 +110,7 @@ def validated(content: bytes, body_type: type[BodyT]) -> BodyT:
 
     Raises:
         RequestError: The body is not JSON.
-        RequestValidationError: It does not fit the model.
+        RequestValidationError: The body does not fit the pydantic model.
     """
     try:
         return body_type.model_validate(read_json(content))

@@ -17,7 +17,7 @@ TABLE_MEDIA_TYPES = {
     "json": "application/json",
     "jsonl": "application/x-ndjson",
 }
-"""Media types by table format. `gcvae.files.table_stream` has the same, but imports pandas."""
+"""Media types by table format, as in `gcvae.files.table_stream`, which is slow to import."""
 
 BYTES: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 """OpenAPI description of a body that is a file."""
@@ -29,7 +29,7 @@ TABLE_CONTENT: dict[str, Any] = {
 SAMPLE_CONTENT = TABLE_CONTENT | {ARCHIVE_TYPE: BYTES}
 """OpenAPI member `content` for synthetic rows: a table, or a ZIP file of a database's tables."""
 LIST_CONTENT = {"application/json": {"schema": {"type": "object"}}, "text/csv": BYTES}
-"""OpenAPI member `content` for a response that is a list with a line for each row."""
+"""OpenAPI member `content` for a response with results for each row, as JSON or CSV."""
 PICTURE_MEDIA_TYPES = {"json": "application/json", "png": "image/png", "svg": "image/svg+xml"}
 """Media types by format of dependency maps and manifolds: numbers as JSON, or a picture."""
 PictureFormat = Annotated[str | None, Query(description="json, png or svg; default: by Accept")]
@@ -44,7 +44,7 @@ def query_parameter(name: str, description: str) -> dict[str, Any]:
 
 
 def form_or_file(fields: Mapping[str, Any], media_types: Iterable[str]) -> dict[str, Any]:
-    """Returns the OpenAPI member `content` of a request body that is a file, bare or in a form.
+    """Returns the OpenAPI member `content` of a request body: a file, or a form with a file.
 
     Args:
         fields: Descriptions of the form's fields by name.

@@ -93,7 +93,8 @@ class _ObservedAnswer:
 
     Attributes:
         status: Status of the response.
-        unexpected_error: Undocumented exception that cut the response off; None if there was none.
+        unexpected_error: Exception of a class without a documented response that cut the response
+            off; None if there was none.
     """
 
     def __init__(self, scope: Scope, send: Send) -> None:

@@ -143,14 +143,14 @@ def install(app: FastAPI) -> None:
 
 
 def kind_of(error: Exception) -> Kind:
-    """Returns what the table `KINDS` contains for an error's class or its closest base class."""
+    """Returns the entry of `KINDS` for an error's class or its closest base class."""
     return next(KINDS[ancestor] for ancestor in type(error).__mro__ if ancestor in KINDS)
 
 
 def answer_before_routes(request: Request, error: Exception) -> Response:
     """Returns the response to an error in middleware, where FastAPI calls no exception handlers.
 
-    An error without an entry in `KINDS` that is not a lost database connection is raised again.
+    An error is raised again unless it has an entry in `KINDS` or is a lost database connection.
     """
     if isinstance(error, tuple(KINDS)):
         return answer_known(request, error)
@@ -318,7 +318,7 @@ def _advice(error: Exception) -> str | None:
 
 
 def stated(problem: Problem) -> dict[str, Any]:
-    """Returns a problem as JSON, without the members that do not apply."""
+    """Returns a problem as a JSON object, without the members that are None."""
     return {name: value for name, value in asdict(problem).items() if value is not None}
 
 

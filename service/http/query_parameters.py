@@ -20,7 +20,8 @@ from gcvae.schema.suggestions import unknown_name
 from service.errors import RequestError
 
 OF_DATABASES = "x-parameters-of-databases"
-"""Member of an OpenAPI operation: the query parameters that it supports for a database's model."""
+"""Member of an OpenAPI operation that lists the query parameters it supports for a model of a
+database."""
 
 
 async def refuse_unknown_parameters(request: Request) -> None:
@@ -62,10 +63,8 @@ def methods_at(app: FastAPI, path: str) -> list[str]:
 
 
 def _calls_at(app: FastAPI, path: str) -> dict[str, Any]:
-    """Returns the OpenAPI operations of a path by method, from all path templates that match it.
-
-    If several templates support a method, the one with fewest path parameters is used.
-    """
+    """Returns the OpenAPI operations of a path by method, from all path templates that match it. If
+    several templates support a method, the one with fewest path parameters is used."""
     paths = app.openapi()["paths"]
     fitting = (template for template in paths if _pattern(template).match(path))
     calls: dict[str, Any] = {}

@@ -64,7 +64,10 @@ class RateLimits:
         self._windows = SlidingWindowCounterRateLimiter(MemoryStorage())
 
     def count(self, key_id: str, cost: int = 1) -> Allowance:
-        """Counts a request as `cost` requests of the key. Returns its limits and how many remain.
+        """Counts a request as `cost` requests. Returns the limits and the remaining requests.
+
+        Args:
+            key_id: Id of the API key or person; for a sign-on, the client's IP address.
 
         Raises:
             TooManyRequestsError: The key has reached a limit. A refused request costs nothing.

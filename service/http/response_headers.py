@@ -9,23 +9,21 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 REQUEST_ID = "X-Request-ID"
-"""Header with the id of the request, which is the client's own if that is well-formed."""
+"""Header with the id of the request: the id that the client sent, if well-formed, or a new one."""
 SECURITY = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
     "frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-"""Default headers. With them the browser runs no scripts, not even those in a table's texts that a
-report shows. Web pages with scripts set a less strict Content-Security-Policy.
-"""
+"""Default headers. They keep browsers from running scripts, such as scripts in a table's texts that
+a report shows. Web pages with scripts set a less strict Content-Security-Policy."""
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
 class ResponseHeaders:
-    """Middleware that gives each response the id of its request, which it also stores in
-    `request.state.request_id`, and those of the headers `SECURITY` that the response does not set.
-    """
+    """Middleware that adds headers to each response: the id of its request, and those of `SECURITY`
+    that the response does not set. The id is also stored in `request.state.request_id`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -1,7 +1,7 @@
 """Sessions of web pages: a cookie that scripts cannot read, and a header against forged requests.
 
-The browser sends the cookie only to the API and only from our own pages (SameSite=Strict). In
-addition, each change requires a header that a form on another site cannot set.
+The browser sends the cookie only to the API and only from the service's pages (SameSite=Strict). In
+addition, a request that changes something needs a header that a form on another site cannot set.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from service.errors import ForeignSiteError
 SESSION_PATH = "/v1/session"
 SIGN_ON_PATH = "/v1/sign-on"
 SIGN_ON_SECONDS = 600
-"""Time for which a person may take to sign in at the provider."""
+"""Seconds that a person may take to sign in at the identity provider."""
 MARK = "X-Gcvae-Page"
-"""Header that our pages send with each change."""
+"""Header that the service's pages send with each request that may change data."""
 
 
 @dataclass(frozen=True)
 class Cookie:
-    """A cookie that the browser sends only from our own pages, and does not show to scripts.
+    """A cookie that the browser sends only from the service's pages and does not show to scripts.
 
     Attributes:
         prefix: Prefix of the cookie's name; the port follows, because browsers send a cookie to all
             ports of a host, and services on different ports need separate sessions.
-        path: Path of the API, with those below it, to which the browser sends the cookie.
+        path: URL path; the browser sends the cookie to this path and all paths below it.
     """
 
     prefix: str
@@ -64,7 +64,7 @@ SIGN_ON = Cookie("gcvae_sign_on", SIGN_ON_PATH)
 
 
 def refuse_forged(request: Request) -> None:
-    """Checks that a request with a session cookie comes from our own pages.
+    """Checks that a request with a session cookie comes from one of the service's pages.
 
     Raises:
         ForeignSiteError: The request may change data and lacks the header X-Gcvae-Page.
@@ -76,6 +76,6 @@ def refuse_forged(request: Request) -> None:
 
 
 def is_secure(request: Request) -> bool:
-    """Returns whether the page was loaded by https, directly or (by its Origin) through a proxy."""
+    """Returns whether the page was loaded by https: by the URL or (behind a proxy) the Origin."""
     origin = urlsplit(request.headers.get("Origin", ""))
     return "https" in (request.url.scheme, origin.scheme)

@@ -49,15 +49,15 @@ class Upload:
     """An uploaded table, database or model.
 
     Attributes:
-        file: Temporary file without a name, which is always deleted.
+        file: Temporary file, which is deleted when it is closed.
         name: Name for the new resource; None if the request gives none.
         schema: JSON schema that the user has specified; None if there is none.
         place: Prefix of `name`, `schema` and `encoding` in errors: `?` for query parameters, `/`
             for fields of a form.
-        is_json: Whether the table was made from the `rows` of a JSON body.
+        is_json: Whether the file was created from the `rows` of a JSON body.
         encoding: Python's name of the text encoding; None for UTF-8.
         source: Connection and table, query or key that the file was read from; None for none.
-        notes: Warnings about what is not in the file.
+        notes: Warnings, for example about columns of the source that were left out.
     """
 
     file: BinaryIO
@@ -81,7 +81,7 @@ class Upload:
         return self.file.seek(0, os.SEEK_END)
 
     def chunks(self) -> Iterator[bytes]:
-        """Yields the bytes of the file."""
+        """Yields the bytes of the file from its start."""
         self.file.seek(0)
         while chunk := self.file.read(CHUNK_BYTES):
             yield chunk
@@ -104,8 +104,8 @@ async def received(
     Raises:
         MediaTypeError: The body has another media type.
         RequestError: The form has no file, or unknown fields.
-        TableError: The encoding is unknown, or the name of one of several files is not that of a
-            table.
+        TableError: The encoding is unknown, or one of several files is not named like a table, such
+            as `orders.csv`, or two have the same table name.
         TooLargeError: The body exceeds its limit; raised while it is read.
     """
     content_type = request.headers.get("Content-Type")
@@ -159,7 +159,7 @@ async def _form(
 
 
 def refuse_in_query(request: Request) -> None:
-    """Checks that the query has no `encoding`, which is only for a body that is the table itself.
+    """Checks that the query has no `encoding`, which only applies to a body that is a table file.
 
     Raises:
         RequestError: The query has the parameter `encoding`.

@@ -1,8 +1,8 @@
 """Pool of child processes that run models, for requests that are answered at once, without a job.
 
-Processes do not hold the API's global interpreter lock, and their crashes do not end the API. Each
-has its own pipe. A stream continues in the process that started it, and a killed process ends only
-its own work. `runtime/processes.py` describes how processes are started.
+Child processes do not hold the API's global interpreter lock, and their crashes do not end the API.
+Each has its own pipe, so that a killed process ends only its own work. All chunks of a stream are
+made in the process that started it. `runtime/processes.py` describes how processes are started.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 _STARTED_SECONDS = 0.1
-"""How long `close` waits for a process that is being started."""
+"""Seconds that `close` waits for a process that is being started."""
 
 log = logging.getLogger("service")
 
@@ -94,7 +94,7 @@ class InlinePool:
             self.n_free += 1
             raise
         task = self._begin(process, work)
-        # The place is occupied until the work is done, also if the client disconnects.
+        # The request counts in the pool until the work is done, also if the client disconnects.
         task.add_done_callback(self._free)
         result: ResultT = await asyncio.shield(task)
         return result
@@ -103,7 +103,8 @@ class InlinePool:
         """Starts a stream of chunks and waits for the first one; others are made when read.
 
         The stream counts as a request in the pool until its last chunk is read. After the time
-        limit `inline_seconds` it is closed, and reading it raises SlowReaderError.
+        limit `inline_seconds` it is closed, and reading it raises SlowReaderError. `work` is called
+        in a child process.
 
         Raises:
             PoolFullError: All processes are busy, and too many requests are waiting.
@@ -208,10 +209,10 @@ class InlinePool:
         self.n_free += 1
 
     def occupy(self) -> None:
-        """Occupies a place in the pool, until the caller adds 1 to `n_free`.
+        """Counts another request in the pool. The caller adds 1 to `n_free` when it has ended.
 
         Raises:
-            PoolFullError: No place is free.
+            PoolFullError: All processes are busy, and too many requests are waiting.
         """
         if self.n_free == 0:
             what = "all inline-work processes are busy and the queue of waiting requests is full"
@@ -221,6 +222,9 @@ class InlinePool:
 
 class InlineProcess:
     """A child process that is started when it is needed, and again after it has died.
+
+    Args:
+        on_death: Function that is called when the process has died.
 
     Attributes:
         is_busy: Whether the pool has assigned the process to a request.
@@ -318,7 +322,7 @@ class _Waiter:
 
 
 class _Stream:
-    """A response in chunks; it frees its place in the pool when it is read, closed or too slow."""
+    """A streamed response, which counts in the pool until it is read, closed or too slow."""
 
     def __init__(self, pool: InlinePool, limit_seconds: float) -> None:
         self._pool = pool
@@ -339,7 +343,7 @@ class _Stream:
         return opened
 
     async def chunks(self, chunk: bytes | None) -> AsyncIterator[bytes]:
-        """Yields `chunk`, the first one, and all chunks after it.
+        """Yields all chunks. `chunk` is the first one, from `begin`; None if there are none.
 
         Raises:
             SlowReaderError: The stream has taken longer than its limit.

@@ -65,10 +65,10 @@ Work = Callable[[InlineContext], Any]
 
 @dataclass(frozen=True)
 class Streamed:
-    """A response in chunks.
+    """A response body that is generated in chunks, and facts for the response headers.
 
     Attributes:
-        summary: Facts for the response headers that are known before the chunks are generated.
+        summary: Facts that are known before the chunks are generated, by name.
     """
 
     chunks: Iterator[bytes]
@@ -117,6 +117,7 @@ class Raised:
     """An exception in a form that can be pickled and sent to another process.
 
     Attributes:
+        error_type: Class of the exception.
         arguments: `args` of the exception.
         members: Attributes of the exception.
         trace: Traceback as a string.
@@ -129,7 +130,7 @@ class Raised:
 
     @classmethod
     def of(cls, error: Exception) -> Raised:
-        """Converts an exception; if its attributes cannot be pickled, to a RuntimeError."""
+        """Converts an exception; if it cannot be pickled, converts a RuntimeError with its text."""
         trace = "".join(traceback.format_exception(error))
         raised = cls(type(error), error.args, vars(error), trace)
         try:
@@ -175,7 +176,7 @@ def serve(pipe: Connection, settings: ServiceSettings) -> None:
     A call is (work, ids for log lines), or None to check that the process has started.
     """
     start_isolated(settings)
-    step_back_as_before()  # resets the adaptive back-off between calls
+    step_back_as_before()  # low scheduling priority, like the process that it was forked from
     store = open_store(settings.store(), settings.store_access_key, settings.store_secret_key)
     tally = Tally()
     n_threads = settings.inline_torch_threads
@@ -188,7 +189,7 @@ def serve(pipe: Connection, settings: ServiceSettings) -> None:
 
 
 def start_isolated(settings: ServiceSettings) -> None:
-    """Sets up logs in a child process, which ignores stop signals because the service ends it."""
+    """Sets up logs in a child process, and ignores stop signals, because the service ends it."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     set_up_logs(settings)

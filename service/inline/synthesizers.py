@@ -1,4 +1,4 @@
-"""Models that are loaded in a child process, the least recently used of which are removed."""
+"""Cache of the most recently used models in the memory of a child process."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ class Synthesizers:
         return found
 
     def examine(self, key: str, sha256: str, size_bytes: int, settings: ServiceSettings) -> Trained:
-        """Tries out the model file stored under `key` and returns its description.
+        """Loads the model file stored under `key` and tests that it works.
+
+        Returns its description for the database. `sha256` and `size_bytes` are those of the file.
 
         Raises:
             ArtifactError: The file is not a model, or the model does not work.
@@ -112,10 +114,8 @@ class Synthesizers:
 def _examined_database(
     data: bytes, tensors: Mapping[str, Tensor], settings: ServiceSettings
 ) -> tuple[Document, Document]:
-    """Tries out the model of a database. Returns (schema, training record), both as JSON.
-
-    Raises as `Synthesizers.examine`.
-    """
+    """Tests a model of a database. Returns (schema, training record), both as JSON. Raises the
+    errors of `Synthesizers.examine`."""
     from gcvae.artifact.checks import artifact_errors
     from gcvae.linked.database_synthesizer import DatabaseSynthesizer
     from service.ingestion import check_parquet
@@ -148,7 +148,7 @@ def require_table(model: Model, what: str) -> None:
 
     Raises:
         ModelNotReadyError: The model is not ready.
-        NotOfferedError: It is the model of a database.
+        NotOfferedError: The model is one of a database.
     """
     require_ready(model)
     if model.kind is DataKind.DATABASE:
@@ -166,12 +166,13 @@ _OFFERED = (
 def not_of_databases(
     message: str, place: str | None = None, *, expected: str = _OFFERED
 ) -> NotOfferedError:
-    """Returns the error that models of databases do not support an operation.
+    """Returns the error for an operation that models of databases do not support.
 
     Args:
-        message: What is not supported.
-        place: Location of the refused member of the request; None for none.
-        expected: What is supported instead.
+        message: Text of the error.
+        place: Location of the refused option in the request, such as `/rows` or `?table`; None if
+            there is no such option.
+        expected: Description of what is supported instead.
     """
     offered = ("samples", "scores", "imputations", "report", "artifact")
     return NotOfferedError(Problem(message, place, expected=expected), offered)

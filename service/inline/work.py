@@ -1,6 +1,6 @@
-"""Functions that answer requests with a model, at once and without a job, in child processes.
+"""Functions that run models in child processes, for requests that are answered without a job.
 
-The first argument of each is the context of the process. Parts of the library are imported inside
+Their first argument is the context of the process. Parts of the library are imported inside
 functions, because they import torch, which only these processes need.
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def draw_sample(context: InlineContext, model: Model, spec: SampleSpec) -> Streamed:
-    """Generates synthetic rows of one table as a file in the requested format.
+    """Generates synthetic rows of one table, streamed as a file in the requested format.
 
     If the rows have to satisfy conditions, the summary of the result contains their probability and
     the effective sample size.
@@ -157,7 +157,7 @@ def export_model(context: InlineContext, model: Model, minimal: bool, scoring: s
 def examine_model(
     context: InlineContext, key: str, sha256: str, size_bytes: int, settings: ServiceSettings
 ) -> Trained:
-    """Tries out the model file stored under `key`. Returns its description for the database.
+    """Loads the model file stored under `key`, tests it, and returns its database description.
 
     Raises:
         InvalidModelError: The file is not a model, or the model does not work.

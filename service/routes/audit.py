@@ -13,7 +13,7 @@ router = APIRouter(prefix="/v1/audit", tags=["audit"])
 
 
 class AuditBody(BaseModel):
-    """A line of the audit log: one request or command, and who sent it."""
+    """A line of the audit log: a request or a command of the operator, and who sent it."""
 
     id: str
     at: str = Field(description="UTC, ISO 8601")

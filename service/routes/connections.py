@@ -28,7 +28,7 @@ router = APIRouter(prefix="/v1", tags=["connections"], route_class=JsonRoute)
 
 
 class NewConnectionBody(RequestBody):
-    """A name for a database, a bucket or a web server."""
+    """A request to create a connection: a database, bucket or web server, and a name for it."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")
     url: str = Field(
@@ -55,7 +55,7 @@ class NewConnectionBody(RequestBody):
 
 
 class ConnectionBody(BaseModel):
-    """A database, bucket or web server that has a name."""
+    """A connection: a database, bucket or web server with a name."""
 
     id: str
     name: str
@@ -65,13 +65,13 @@ class ConnectionBody(BaseModel):
 
 
 class ConnectionTestBody(BaseModel):
-    """What a connection has to offer."""
+    """The result of a test of a connection."""
 
     tables: list[str] | None = Field(description="tables and views of a database; else null")
 
 
 class ExportBody(BaseModel):
-    """Rows that were written to a connection."""
+    """The number of rows that were written to a connection, and where."""
 
     connection: str
     table: str | None
@@ -83,9 +83,8 @@ class ExportBody(BaseModel):
 def create_connection(
     body: NewConnectionBody, workspace: Workspace, resources: Shared, response: Response
 ) -> ConnectionBody:
-    """Create a connection, from which datasets are made and to which samples are written. Its host
-    must be allowed by the operator. Requires the scope `admin`.
-    """
+    """Create a connection, from which datasets are read and to which samples are written. The
+    operator must have allowed its host. Requires the scope `admin`."""
     if body.name.startswith("con_"):
         expected = "a name that does not begin with con_"
         raise RequestError(Problem("the name looks like an id", "/name", expected=expected))
@@ -116,9 +115,8 @@ def read_connection(connection_id: str, workspace: Workspace) -> ConnectionBody:
 
 @router.delete("/connections/{connection_id}", status_code=204)
 def delete_connection(connection_id: str, workspace: Workspace) -> None:
-    """Delete a connection, by its id or name. Datasets that were made of it are kept. Requires the
-    scope `admin`.
-    """
+    """Delete a connection, by its id or name. Datasets that were read from it are kept. Requires
+    the scope `admin`."""
     workspace.connections.delete(connection_id)
 
 
@@ -126,9 +124,8 @@ def delete_connection(connection_id: str, workspace: Workspace) -> None:
 async def test_connection(
     connection_id: str, workspace: Workspace, resources: Shared
 ) -> ConnectionTestBody:
-    """Use a connection, to test it, and list the tables of a database. The response comes within
-    `GCVAE_OUTSIDE_TIMEOUT_SECONDS`.
-    """
+    """Test a connection by using it, and list the tables if it is a database. The response comes
+    within `GCVAE_OUTSIDE_TIMEOUT_SECONDS`."""
 
     def test() -> ConnectionTestBody:
         connection = workspace.connections.get(connection_id)
@@ -146,9 +143,9 @@ async def export_sample(
     resources: Shared,
     response: Response,
 ) -> ExportBody:
-    """Write the rows of a sample to a connection, all or none. A database takes samples in the
-    format Parquet, a bucket all. The sample must be a job's: see `job` in its request.
-    """
+    """Write the rows of a sample to a connection, all or none. For a database, the sample must have
+    the format Parquet; a bucket accepts all formats. The sample must be the result of a job (member
+    `job` of the request for the sample)."""
     note_connection(request, body.connection)
     export = partial(export_result, result_id, body, workspace, resources)
     return await resources.connections.run(export)

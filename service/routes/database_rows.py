@@ -1,4 +1,4 @@
-"""Requests with all tables of a database, which a job scores or imputes."""
+"""Requests to score or impute all tables of a database, which a job does."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ async def enqueue_database(
     format: str | None,
     media_types: Mapping[str, str],
 ) -> Response:
-    """Receives the tables of a database and responds with 202 and a job for them.
+    """Receives the tables of a database, queues a job for them and returns a 202 response.
 
     Args:
         call: The request and its model id.
         model: Model of the database.
         kind: Kind of the job: scores or imputations.
         options: Options of the job, except tables and format.
-        query: Names of the options in the query.
+        query: Names of the options that the request has as query parameters.
         offered: Names of the options that are supported for databases.
         format: Query parameter `format`; None if it is missing.
         media_types: Media types by supported format of the result.

@@ -128,10 +128,9 @@ IfMatch = Annotated[
 async def upload(
     request: Request, resources: Shared, workspace: Workspace, key: IdempotencyKey = None
 ) -> Response:
-    """Upload a table as CSV, gzipped CSV or Parquet, in a form or as the body itself, or name a
-    table of a connection in JSON. A ZIP file of tables, or a form with several files, is a
-    database; keys are inferred and foreign keys checked.
-    """
+    """Create a dataset. Upload a table as CSV, gzipped CSV or Parquet, in a form or as the body
+    itself, or name a table of a connection in JSON. A ZIP file of tables, or a form with several
+    files, is a database; its keys are inferred, and foreign keys are checked."""
     if is_json(request.headers.get("Content-Type")):
         body = await run_in_threadpool(validated, await request.body(), SourceBody)
         note_connection(request, body.connection)
@@ -155,7 +154,7 @@ def list_datasets(
     search: Search = None,
     sort: Sort = Order.NEWEST,
 ) -> PageBody[DatasetBody]:
-    """List the datasets of the workspace, newest first."""
+    """List the datasets of the workspace, by default newest first."""
     page = workspace.datasets.list(limit=limit, cursor=cursor, search=search, order=sort)
     spent = privacy_bodies(workspace, page.items)
     return page_body(page, lambda dataset: dataset_body(dataset, spent.get(dataset.id)))
@@ -179,9 +178,9 @@ async def replace_schema(
     ],
     if_match: IfMatch = None,
 ) -> ChangedDatasetBody:
-    """Replace the schema, also members set by earlier requests. The new schema is checked against
-    the table, and members that it does not contain are inferred. The response lists the changes.
-    """
+    """Replace the schema, including members that earlier requests have set. The new schema is
+    checked against the table; members that it does not contain are inferred. The response lists the
+    changes."""
     change = _Change(dataset_id, workspace, if_match, lambda _: schema)
     return await _changed(resources, response, change)
 
@@ -196,8 +195,7 @@ async def patch_schema(
     if_match: IfMatch = None,
 ) -> ChangedDatasetBody:
     """Change single members of the schema. Members that earlier requests have set are kept, and all
-    others are inferred again. The response lists the changes.
-    """
+    others are inferred again. The response lists the changes."""
     change = _Change(dataset_id, workspace, if_match, lambda stated: patched(stated, patch), patch)
     return await _changed(resources, response, change)
 
@@ -211,8 +209,7 @@ async def read_profile(
     table: TableName = None,
 ) -> Response:
     """Read the profile of a table: for each column its kind, share of missing values, quantiles or
-    level counts, and a histogram.
-    """
+    level counts, and a histogram."""
     dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
     requested = _requested_table(dataset, table)
     content = await resources.tables.run(partial(_profile, resources, dataset, requested))
@@ -229,8 +226,7 @@ async def read_rules(
 ) -> Response:
     """Read the rules (expressions over columns) that most rows of a table satisfy, with the number
     of rows that satisfy each rule and the first exceptions. The schema member `rules` turns rules
-    off, makes them hard (kept in every synthetic row), or adds rules.
-    """
+    off, makes them hard (kept in every synthetic row), or adds rules."""
     dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
     requested = _requested_table(dataset, table)
     profile = await resources.tables.run(partial(_profile, resources, dataset, requested))
@@ -269,8 +265,7 @@ def delete_dataset(
     cascade: Annotated[bool, Query(description="also delete its models and their results")] = False,
 ) -> None:
     """Delete a dataset and its files. Models that were trained on it are kept unless `cascade` is
-    set; the response header `Kept-Models` contains their number.
-    """
+    set; the response header `Kept-Models` contains their number."""
     datasets = workspace.datasets
     n_kept = 0 if cascade else datasets.count_models(dataset_id)
     prefixes = datasets.delete(dataset_id, cascade=cascade)
@@ -279,7 +274,7 @@ def delete_dataset(
 
 
 async def import_table(resources: Resources, workspace: Workspace, body: SourceBody) -> DatasetBody:
-    """Makes a dataset of a table of a connection, and returns its response body."""
+    """Creates a dataset from a table of a connection. Returns its response body."""
     with tempfile.TemporaryFile(prefix="gcvae-import-") as file:
         read = partial(read_table, resources, workspace, body, file)
         table = await resources.connections.run(read)
@@ -299,7 +294,7 @@ async def _made_once(
     contents: tuple[Any, ...],
     make: Callable[[], Awaitable[DatasetBody]],
 ) -> Response:
-    """Makes a dataset once for each Idempotency-Key, and returns the response.
+    """Creates a dataset once for each Idempotency-Key, and returns the response.
 
     Args:
         contents: JSON values of the request; a repeated request must have the same.
@@ -315,8 +310,8 @@ async def _made_once(
 def add_dataset(resources: Resources, workspace: Workspace, upload: Upload, sha256: str) -> Dataset:
     """Checks an uploaded table or database, stores its bytes and then creates its record.
 
-    An invalid table leaves nothing behind. After a crash, stored bytes without a record are deleted
-    when their reservation expires. `sha256` is the checksum of the upload.
+    An invalid table is not stored. After a crash, stored bytes without a record are deleted when
+    their reservation expires. `sha256` is the checksum of the upload.
     """
     otherwise = "database" if table_format(upload.file) == "zip" else "table"
     name = checked_name(upload.name, f"{upload.place}name", otherwise=otherwise)
@@ -392,10 +387,8 @@ async def _changed(resources: Resources, response: Response, change: _Change) ->
 
 
 def _change_schema(resources: Resources, change: _Change) -> tuple[Dataset, Dataset]:
-    """Changes the schema. Returns the dataset before and after.
-
-    If another request changes the schema meanwhile, the change is applied to its result.
-    """
+    """Changes the schema. Returns the dataset before and after. If another request changes the
+    schema meanwhile, the change is applied to its result."""
     datasets = change.workspace.datasets
     while True:
         before = datasets.get(change.dataset_id)
@@ -429,7 +422,7 @@ def _completed(
 
 
 def _refuse_while_training(workspace: Workspace, dataset_id: str) -> None:
-    """Raises ConflictError while a model is being trained on the dataset; it needs the schema."""
+    """Raises ConflictError while a model is in training on the dataset, which needs its schema."""
     page = workspace.models.list(limit=1, dataset_id=dataset_id, status=ModelStatus.TRAINING)
     for model in page.items:
         raise ConflictError(

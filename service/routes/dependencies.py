@@ -1,4 +1,4 @@
-"""Endpoints that draw a model: dependency maps (Kendall's tau of columns), and the manifold."""
+"""Endpoints that describe a model by dependency maps (Kendall's tau of columns) or a manifold."""
 
 from __future__ import annotations
 
@@ -70,8 +70,7 @@ async def map_dependencies(
 ) -> Response:
     """Read a dependency map (Kendall's tau of all pairs of columns) as JSON, PNG or SVG, chosen by
     `format` or by the Accept header. `notes` explain the measure and its limits. Values between a
-    column with a single value and other columns are null.
-    """
+    column with a single value and other columns are null."""
     _check_kind(kind)
     if order is not None:
         _check_kind(order, "?order")
@@ -95,9 +94,9 @@ async def map_at_row(
     workspace: Workspace,
     format: PictureFormat = None,
 ) -> Response:
-    """Compute the `local` dependency map: of the decoder's Gaussian copula at one row or one latent
-    vector z. At a row it is averaged over the posterior of z, with missing cells integrated out.
-    """
+    """Compute the `local` dependency map, which describes the decoder's Gaussian copula at one row
+    or one latent vector z. For a row, the map is averaged over the posterior of z, with missing
+    cells integrated out."""
     form, model = await _pictured_model(model_id, request, workspace, format, "dependency maps")
     content = await resources.inline.run(partial(draw_local_map, model=model, body=body, form=form))
     return Response(content, media_type=PICTURE_MEDIA_TYPES[form], headers={"Vary": "Accept"})
@@ -117,8 +116,8 @@ async def map_manifold(
     steps: Annotated[int, Query(ge=2, le=50, description="quantiles per dimension")] = 15,
     format: PictureFormat = None,
 ) -> Response:
-    """Read the decoder's output on a grid of quantiles of the prior, as JSON, PNG or SVG. Only for
-    models with a two-dimensional latent space (setting `d_latent` 2); 422 for all other models.
+    """Read the manifold: the decoder's output on a grid of quantiles of the prior, as JSON, PNG or
+    SVG. Only for models with a two-dimensional latent space (setting `d_latent` 2); 422 for others.
     """
     form, model = await _pictured_model(model_id, request, workspace, format, "manifolds")
     content = await resources.inline.run(

@@ -32,8 +32,7 @@ async def encode_rows(
 ) -> Response:
     """Encode rows (JSON, CSV or Parquet): the response contains, in the order of the rows, the mean
     and standard deviation of the posterior of the latent vector z. Missing cells are treated as
-    unknown. For more rows than `GCVAE_MAX_INLINE_SCORE_ROWS`, the response is 202 and a job.
-    """
+    unknown. For more rows than `GCVAE_MAX_INLINE_SCORE_ROWS`, the response is 202 and a job."""
     async with received_rows(call, RowsBody, format, MEDIA_TYPES) as rows:
         found = await rows.checked()
         if found.frame is not None:

@@ -26,9 +26,8 @@ async def tell_alive() -> HealthBody:
 
 @router.get("/readyz")
 async def tell_ready(resources: Shared) -> ReadinessBody:
-    """Check that database, store and broker respond. If one does not, the response is 503, and
-    `checks` contain the reason.
-    """
+    """Check that the database, the store and the broker (queue of jobs) respond. If one does not,
+    the response is 503, and `checks` contains the reason."""
     pings = {
         "database": resources.catalog.ping,
         "store": resources.store.ping,

@@ -44,8 +44,7 @@ async def import_model(
     request: Request, resources: Shared, workspace: Workspace, key: IdempotencyKey = None
 ) -> Response:
     """Import a model file of `gcvae train` or `gcvae clone --model`, or one downloaded from a
-    service. The model is tried out first and can be used at once. It has no dataset and no job.
-    """
+    service. The model is tested first and can be used at once. It has no dataset and no job."""
     async with received(request, resources.settings, MODEL_UPLOAD_TYPES) as upload:
         sha256 = await run_in_threadpool(upload.sha256)
 
@@ -62,10 +61,10 @@ async def import_model(
 
 
 def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Model:
-    """Stores a model file, tries it out in a child process, and then creates the model's record.
+    """Stores a model file, tests it in a child process, and then creates the model's record.
 
-    An invalid file leaves nothing behind. After a crash, stored bytes without a record are deleted
-    when their reservation expires.
+    An invalid file is deleted. After a crash, stored bytes without a record are deleted when their
+    reservation expires.
 
     Raises:
         InvalidModelError: The file is not a model, or the model does not work.
@@ -91,9 +90,8 @@ def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Mod
 
 
 def _refuse_other_files(upload: Upload) -> None:
-    """Checks that a file begins like a model: eight bytes that contain the length of a JSON header.
-
-    This refuses most other files before they are stored."""
+    """Refuses most files that are not models before they are stored. A model file begins with eight
+    bytes that contain the length of a JSON header."""
     size_bytes = upload.size_bytes()
     upload.file.seek(0)
     length, start = int.from_bytes(upload.file.read(8), "little"), upload.file.read(1)
@@ -102,7 +100,7 @@ def _refuse_other_files(upload: Upload) -> None:
 
 
 def _examined(resources: Resources, published: Published) -> Trained:
-    """Tries out the stored file in a child process, and checks the size of the model's table."""
+    """Tests the stored model file in a child process, and checks the size of the model's table."""
     work = partial(
         examine_model,
         key=published.key,

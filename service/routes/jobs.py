@@ -37,8 +37,8 @@ _EVENT_STREAM: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-
 class _PollingRoute(APIRoute):
     """FastAPI route that calls the dependencies of `read_job` directly.
 
-    FastAPI would resolve them for each request, which took a third of a poll's processor time. The
-    OpenAPI document is generated from the function as usual.
+    If FastAPI resolved them for each request, they would take a third of a poll's processor time.
+    The OpenAPI document is generated from the function as usual.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -93,8 +93,7 @@ async def follow_job(
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> Response:
     """Follow a job by server-sent events until it ends. If the client has already seen the end, the
-    response is 204, which tells the client not to reconnect.
-    """
+    response is 204, which tells the client not to reconnect."""
     job = await resources.job_reads.get(job_id, workspace=workspace.name)
     seen = _seen_version(last_event_id, job)
     if job.status.is_final and seen == job.version:
@@ -107,7 +106,7 @@ async def follow_job(
 
 @router.post("/{job_id}/cancel")
 def cancel_job(job_id: str, workspace: Workspace) -> JobBody:
-    """Cancel a job: a waiting one at once, a running one soon. A second call has no effect."""
+    """Cancel a job: a waiting job at once, a running job soon. A second call has no effect."""
     return job_body(workspace.jobs.request_cancel(job_id))
 
 
@@ -127,9 +126,7 @@ def retry_job(job_id: str, response: Response, resources: Shared, workspace: Wor
 
 def _seen_version(last_event_id: str | None, job: Job) -> int:
     """Returns the job version that a client has seen; 0 if its Last-Event-ID is missing or invalid.
-
-    An event contains the complete job, so a client that resumes needs only the newest version.
-    """
+    An event contains the complete job, so a client that resumes needs only the newest version."""
     if last_event_id is None or not last_event_id.isdecimal():
         return 0
     version = int(last_event_id)

@@ -76,7 +76,7 @@ def list_models(
     sort: Sort = Order.NEWEST,
     brief: Annotated[bool, Query(description="omit `schema` and `record` (null)")] = False,
 ) -> PageBody[ModelBody]:
-    """List the models of the workspace, newest first."""
+    """List the models of the workspace, by default newest first."""
     page = workspace.models.list(
         limit=limit,
         cursor=cursor,
@@ -166,9 +166,8 @@ def _artifact(
 
 @router.patch("/{model_id}", response_model=ModelBody)
 def change_model(model_id: str, body: ChangedModelBody, workspace: Workspace) -> ModelBody:
-    """Change the name of a model, or restrict its scoring to whether rows are rare (`flag`) or to
-    nothing (`off`). The restriction also applies to existing results and cannot be undone.
-    """
+    """Change the name of a model, or restrict its scoring: `flag` only reveals whether a row is
+    rare, `off` nothing. The restriction also applies to existing results and cannot be undone."""
     if body.scoring is not None:
         _refuse_of_database(workspace.models.get(model_id), {}, body.scoring)
     model = workspace.models.change(model_id, scoring=body.scoring, name=body.name)
@@ -248,7 +247,7 @@ def checked_training(training: TrainingBody) -> Document:
 def training_estimate(training: Document, dataset: Dataset) -> Document:
     """Returns the estimated time and memory of a training on the dataset.
 
-    For a database it is the sum of the times, and the maximum of the memory, over its tables.
+    For a database, it is the sum of its tables' times and the maximum of its tables' memory.
 
     Args:
         training: Training options, as `checked_training` returns them.
@@ -296,7 +295,7 @@ def with_schema(workspace: Workspace, model: Model) -> Model:
 
 
 def _refuse_of_database(asked_of: Dataset | Model, training: Document, scoring: Scoring) -> None:
-    """Checks that a training or change of a database's model uses no option for single tables."""
+    """Raises NotOfferedError if an option for single tables is used for a database's model."""
     if asked_of.kind is not DataKind.DATABASE:
         return
     options = {
@@ -310,8 +309,6 @@ def _refuse_of_database(asked_of: Dataset | Model, training: Document, scoring: 
 
 
 def _known_schema(training: Document, dataset: Dataset) -> Document:
-    """Returns the schema that is shown for a model before it is trained.
-
-    For a private model it contains only what users have set, because the rest depends on the rows.
-    """
+    """Returns the schema that is shown for a model before it is trained. For a private model it
+    contains only what users have set, because the rest depends on the rows."""
     return dataset.given_schema if TrainSpec(training).is_private else dataset.schema

@@ -25,7 +25,7 @@ class PresetBody(BaseModel):
 
 
 class PresetsBody(BaseModel):
-    """All training presets, the one with the best models first."""
+    """All training presets, starting with the preset that gives the best models."""
 
     dataset_id: str
     presets: list[PresetBody]

@@ -45,10 +45,9 @@ def read_privacy(
         ),
     ] = None,
 ) -> PrivacyLedgerBody:
-    """Read the privacy budget that the models of a dataset have spent: the epsilon of each and the
-    joint epsilon. Datasets with the same content share them and the strictest cap. Deleted models
-    count. If some models were trained without differential privacy, there is no joint epsilon.
-    """
+    """Read the privacy budget that the models of a dataset have spent: the epsilon of each model
+    and the joint epsilon. Datasets with the same content share the budget and the strictest cap.
+    Deleted models count. There is no joint epsilon if models without differential privacy exist."""
     dataset = workspace.datasets.get(dataset_id)
     return _ledger(dataset, _accounts(workspace, [dataset])[dataset.sha256], delta)
 
@@ -60,8 +59,7 @@ def cap_privacy(
     """Set a cap on the joint privacy budget of a dataset's models; null removes it. Trainings that
     would exceed the cap, or that do not use differential privacy, are then refused, also on other
     datasets with the same content. If models without differential privacy exist already, the cap
-    only applies to later trainings, as `note` says.
-    """
+    only applies to later trainings, as `note` says."""
     cap = None if body.cap is None else body.cap.model_dump()
     changed_by = f"PUT /v1/datasets/{dataset_id}/privacy with scope 'write' changes the cap"
     if cap is not None:
@@ -186,5 +184,5 @@ def _totals(account: _Account, delta: float | None) -> PrivacyBody | None:
 
 
 def _rho(spending: Spending) -> float:
-    """Returns the rho (zero-concentrated differential privacy) that a training spent."""
+    """Returns the rho (as in zero-concentrated privacy) that a training has spent or reserved."""
     return spending.nano_rho / RHO_UNIT

@@ -98,8 +98,7 @@ async def make_report(
     key: IdempotencyKey = None,
 ) -> Response:
     """Make the quality report of a model. The response is 202, and its header `Location` is the
-    path of the job. The new report replaces the previous one when it is ready.
-    """
+    path of the job. The new report replaces the previous one when it is ready."""
     options = NewReportBody() if body is None else body
     enqueue_one = partial(enqueue_report, resources, workspace, model_id, options)
     find = partial(find_queued, workspace)
@@ -133,8 +132,7 @@ def read_report(
     verdict, as JSON or as one HTML page without external resources. 404 if there is no report, with
     the reason and the `job_id` of the job that makes it. The report of a database contains a report
     for each of its `tables` and figures for the `keys`; as HTML it is an index, and `table` selects
-    a table's page.
-    """
+    a table's page."""
     form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
     model = workspace.models.get(model_id)
     report = newest_report(workspace, model)
@@ -186,10 +184,9 @@ def read_dossier(
         Query(max_length=_MOST_CHARACTERS, description="how long rows and model are kept"),
     ] = None,
 ) -> Response:
-    """Read the dossier of a model: its quality report as one HTML page that a data protection
-    impact assessment can file, with purpose, retention, protections, the three questions of WP29
-    Opinion 05/2014 and SHA-256 digests. Models of databases have none.
-    """
+    """Read the dossier of a model: its quality report as one HTML page for the files of a data
+    protection impact assessment, with purpose, retention, protections, the three questions of WP29
+    Opinion 05/2014 and SHA-256 digests. Models of databases have no dossier."""
     model = workspace.models.get(model_id)
     if model.kind is DataKind.DATABASE:
         raise NotOfferedError(
@@ -238,7 +235,7 @@ def newest_reports(workspace: Workspace, models: list[Model]) -> dict[str, Resul
 
 
 def no_report(workspace: Workspace, model: Model) -> NoReportError:
-    """Returns an error that says why a model has no quality report, with the job that makes it."""
+    """Returns the error that says why a model has no quality report, and which job makes it."""
     if model.status is not ModelStatus.READY:
         why = f"model {model.id} is {model.status}"
         if model.status is ModelStatus.TRAINING:

@@ -52,7 +52,12 @@ def enqueue(
     """Queues a job of a model and sends its id to the workers. Returns the response body.
 
     Args:
-        shards, priority, estimate, job_id, dataset_id: As for `catalog.jobs.jobs.Jobs.enqueue`.
+        spec: Specification of the job's work.
+        shards: Ranges of row numbers for several workers; empty if one worker does all.
+        priority: Order among the waiting jobs of the workspace; higher is earlier.
+        estimate: Estimated time and memory, as `estimate` returns them; None if unknown.
+        job_id: Id of the job if its input is already stored under it; None to create an id.
+        dataset_id: Dataset that the job reads; None for none.
     """
     job = workspace.jobs.enqueue(
         kind,
@@ -69,8 +74,11 @@ def enqueue(
 
 
 def estimate(model: Model, work: Work, rows: int, passes: float = 1.0) -> Document:
-    """Returns the estimated cost of work on `rows` rows of a model's columns, as JSON; of a
-    database model's mean number of columns."""
+    """Returns the estimated time and memory of `work` on `rows` rows with the model's columns.
+
+    For a database, the number of columns is the mean over the rows of its tables. `passes` is the
+    number of times that each row is processed.
+    """
     if model.kind is DataKind.DATABASE:
         tables = (model.record or {})["tables"].values()
         n_cells = sum(table["rows"] * table["columns"] for table in tables)
@@ -97,7 +105,7 @@ def cut_rows(rows: int, shard_rows: int) -> list[range]:
 
 
 def find_queued(workspace: Workspace, job_id: str) -> ResultBody:
-    """Returns the response body for a job that the first of several equal requests has queued."""
+    """Returns the response body for a job that an earlier, equal request has queued."""
     job = workspace.jobs.get(job_id)
     return result_body(job, None, content_path(job))
 
@@ -115,7 +123,7 @@ def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) ->
 
     @router.get(f"{place}/{{result_id}}", response_model=ResultBody, name=f"read_{word}")
     def read_result(result_id: str, request: Request, workspace: Workspace) -> Response:
-        """Read a result: the state of its job, and, once it exists, its size and checksum."""
+        """Read a result: the status of its job and, once it exists, its size and checksum."""
         job, result = find_result(workspace, kind, result_id)
         headers = {} if job.status.is_final else {"Retry-After": str(POLL_SECONDS)}
         if result is not None:

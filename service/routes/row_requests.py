@@ -1,4 +1,4 @@
-"""Parts that the endpoints to score, impute and encode rows share."""
+"""Code that the endpoints to score, impute and encode rows share."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _FILE_TYPES = ("text/csv", "application/gzip", "application/vnd.apache.parquet")
 
 
 def documented(body: type[RowsBody], of_databases: Sequence[str] | None = None) -> dict[str, Any]:
-    """Returns the OpenAPI description of a request body with rows, as JSON or as a table.
+    """Returns OpenAPI members of an endpoint whose request contains rows, as JSON or as a table.
 
     Args:
         of_databases: Query parameters of the endpoint for the model of a database; None if they
@@ -168,7 +168,8 @@ class Rows:
         Args:
             options: Options of the job, except its table and response format.
             fingerprinted: JSON values of the options; a repeated request must have the same.
-            shards, estimate: As for `catalog.jobs.jobs.Jobs.enqueue`.
+            shards: Ranges of row numbers for several workers; empty if one worker does all.
+            estimate: Estimated time and memory of the job; None if unknown.
         """
         call = self.call
         sha256 = await run_in_threadpool(self.upload.sha256)

@@ -119,9 +119,9 @@ async def sample_model(
         str | None, Query(description="for databases: only this table instead of a ZIP file of all")
     ] = None,
 ) -> Response:
-    """Generate synthetic rows. The response streams the table; for more rows than
-    `GCVAE_MAX_INLINE_SAMPLE_ROWS` it is 202 and a job. For a database it is a ZIP file with a CSV
-    or Parquet file for each table.
+    """Generate synthetic rows. The response streams the table or, for a database, a ZIP file with a
+    CSV or Parquet file for each table. For more rows than `GCVAE_MAX_INLINE_SAMPLE_ROWS`, the
+    response is 202 and a job.
 
     The header `Gcvae-Seed` contains the seed that generates the same rows again. `Gcvae-Notes`, a
     JSON list, names columns whose synthetic identifiers are longer than those of the table, because
@@ -161,7 +161,7 @@ def find_sample(workspace: OpenedWorkspace, result_id: str) -> tuple[Job, Result
 
 
 async def answer_inline(resources: Resources, model: Model, spec: SampleSpec) -> Response:
-    """Returns a response that streams a generated table; its first block is generated at once."""
+    """Returns a response that streams generated rows, the first of which are generated at once."""
     draw = draw_sample if model.kind is DataKind.TABLE else draw_database
     opened = await resources.inline.open(partial(draw, model=model, spec=spec))
     is_archive = model.kind is DataKind.DATABASE and spec.table is None
@@ -193,10 +193,8 @@ def enqueue_sample(
 
 
 def _seed(body: NewSampleBody, key: str | None, request_sha256: str) -> int:
-    """Returns the requested seed; without one a random seed, or one derived from `key` if there is
-    one.
-
-    A repeated request with the same Idempotency-Key `key` therefore gets the same rows."""
+    """Returns the requested seed or, without one, a seed derived from the Idempotency-Key `key`, so
+    that a repeated request gets the same rows. With neither, the seed is random."""
     if body.seed is not None:
         return body.seed
     return fresh_seed() if key is None else derived_seed(key, request_sha256)
@@ -205,7 +203,12 @@ def _seed(body: NewSampleBody, key: str | None, request_sha256: str) -> int:
 def sample_spec(
     model: Model, body: NewSampleBody, seed: int, table_name: str | None = None
 ) -> SampleSpec:
-    """Returns the validated specification of a sample, as a job stores it."""
+    """Checks a request for a sample. Returns it in the form that a job stores.
+
+    Raises:
+        RequestError: A member is missing, invalid, or not for this kind of model.
+        NotOfferedError: The model is of a database, and a member is only for single tables.
+    """
     of_database: dict[str, Any] = {
         "scale": body.scale,
         "parents": body.parents,

@@ -43,7 +43,7 @@ _EXAMPLE: dict[str, JsonValue] = {
 
 
 class NewScheduleBody(RequestBody):
-    """A training that is repeated, with what is done before and afterwards."""
+    """A request for a schedule, with the work of its runs: dataset, training, sample, export."""
 
     model_config = ConfigDict(json_schema_extra={"example": _EXAMPLE})
 
@@ -76,7 +76,7 @@ class ChangedScheduleBody(RequestBody):
 
 
 class ScheduleBody(BaseModel):
-    """A training that is repeated."""
+    """A schedule: a training that is repeated at certain times."""
 
     id: str
     name: str
@@ -129,8 +129,7 @@ def create_schedule(
     response: Response,
 ) -> ScheduleBody:
     """Create a schedule. Each run makes a dataset of the source, trains a model on it, generates a
-    sample and writes it to a connection; the last two are optional.
-    """
+    sample and writes it to a connection; sample and writing are optional."""
     times = checked_times(body.cron, body.time_zone)
     if body.source is not None:
         note_connection(request, body.source.connection)
@@ -158,7 +157,7 @@ def read_schedule(schedule_id: str, request: Request, workspace: Workspace) -> R
 def change_schedule(
     schedule_id: str, body: ChangedScheduleBody, workspace: Workspace
 ) -> ScheduleBody:
-    """Pause or resume a schedule, change its name or times, or accept other columns."""
+    """Pause or resume a schedule, change its name or times, or accept a source's new columns."""
     members = body.model_dump(exclude={"columns"})
     forget = "columns" in body.model_fields_set
     return _schedule(workspace.schedules.change(schedule_id, **members, forget_columns=forget))
@@ -166,7 +165,7 @@ def change_schedule(
 
 @router.delete("/{schedule_id}", status_code=204)
 def delete_schedule(schedule_id: str, workspace: Workspace) -> None:
-    """Delete a schedule with the log of its runs. What the runs have made is kept."""
+    """Delete a schedule with the log of its runs. Their datasets, models and samples are kept."""
     workspace.schedules.delete(schedule_id)
 
 
@@ -188,14 +187,14 @@ def list_runs(
 
 @router.get("/{schedule_id}/runs/{run_id}", response_model=RunBody)
 def read_run(schedule_id: str, run_id: str, request: Request, workspace: Workspace) -> Response:
-    """Read a run: what it has made, and why it failed."""
+    """Read a run: the ids of its dataset, model, jobs and sample, and why it failed, if so."""
     return tagged_json(request, _run(workspace.schedules.get_run(schedule_id, run_id)))
 
 
 def _checked_work(
     body: NewScheduleBody, workspace: OpenedWorkspace, resources: Resources
 ) -> Document:
-    """Returns what a run does, as a schedule stores it, after checking it; nothing is read.
+    """Checks the steps of a schedule without reading its source. Returns them as they are stored.
 
     Raises:
         NotFoundError: The workspace has no such connection or dataset.
@@ -207,7 +206,7 @@ def _checked_work(
     if body.source is not None:
         with _below("/source"):
             checked_source(resources, workspace, body.source)
-        is_archive = body.source.key is not None  # perhaps, which shows when it is read
+        is_archive = body.source.key is not None  # a file may be a ZIP file of tables
     if body.dataset_id is not None:
         is_archive = workspace.datasets.get(body.dataset_id).kind is DataKind.DATABASE
     if body.sample is not None:
@@ -236,7 +235,7 @@ def _checked_work(
 
 @contextmanager
 def _below(place: str) -> Iterator[None]:
-    """Context manager: pointers of errors begin with `place`."""
+    """Context manager that puts `place` before the pointers of errors raised in its block."""
     try:
         yield
     except RequestError as error:

@@ -91,17 +91,18 @@ async def score_rows(
     """Score rows (JSON, CSV or Parquet). The response contains for each row a lower bound on log
     p(row) in nats, its standard error, its percentile among held-out rows (for a row with missing
     cells, among synthetic rows with the same cells missing), an `anomaly` p-value (small is
-    anomalous), the most anomalous cell (`odd_cell`), and the contribution of each column, which sum
-    to the bound. `measure` and `notes` in the JSON explain the numbers. Missing cells are
-    integrated out; a category that training did not contain scores -Infinity.
+    anomalous), the most anomalous cell (`odd_cell`), and contributions of the columns, whose sum is
+    the bound. `measure` and `notes` in the JSON explain the numbers. Missing cells are integrated
+    out; a category that training did not contain scores -Infinity.
 
     If the model's `scoring` is `flag`, each row only has `is_rare`; if it is `off`, the response is
     403. For more rows than `GCVAE_MAX_INLINE_SCORE_ROWS`, the response is 202 and a job.
 
     For a model of a database, send its tables (a ZIP file, or several files in a form); `draws` and
-    `seed` are the only options. The response is 202 and a job. Its result has a line for each row
-    of a table without a parent: `table`, `row`, `log_likelihood` together with all rows below it,
-    and its `anomaly` with `odd_table`, `odd_row` and `odd_cell`.
+    `seed` are the only options. The response is 202 and a job. Its result has a line for each
+    household (a row without a parent and all rows that refer to it, directly or indirectly):
+    `table` and `row` of the row without a parent, and `log_likelihood` and `anomaly` of the
+    household, with `odd_table`, `odd_row` and `odd_cell`.
     """
     query = given(
         draws=draws,
@@ -156,8 +157,7 @@ def _options(members: Mapping[str, Any], scoring: str) -> ScoreOptions:
 def _check_draws(
     options: ScoreOptions, query: Mapping[str, Any], settings: ServiceSettings
 ) -> None:
-    """Checks that a fixed number of draws does not exceed `max_score_draws`; the library limits the
-    draws of a tolerance."""
+    """Raises TableLimitError if a fixed number of draws exceeds the setting `max_score_draws`."""
     limit = settings.max_score_draws
     if options.draws is None or options.draws <= limit:
         return

@@ -40,8 +40,8 @@ class SessionBody(BaseModel):
 @router.post("", status_code=201)
 async def sign_in(request: Request, response: Response, workspace: Workspace) -> SessionBody:
     """Sign in a web page with the API key of this request. The response sets a cookie with the
-    rights of the key, valid until `DELETE`, a time without requests, or `expires_at`. Requests with
-    the cookie that change something need the header `X-Gcvae-Page: 1`.
+    rights of the key. It is valid until `DELETE`, until `expires_at`, or until no request has come
+    for some time. Requests with the cookie that change something need the header `X-Gcvae-Page: 1`.
     """
     caller: Caller | None = request.state.caller
     if caller is None:
@@ -52,7 +52,7 @@ async def sign_in(request: Request, response: Response, workspace: Workspace) ->
 
 
 async def open_session(request: Request, response: Response, caller: Key | Person) -> SessionBody:
-    """Opens a session in place of the browser's former one, and sets its cookie."""
+    """Opens a session, which replaces any former session of the browser, and sets its cookie."""
     resources: Resources = request.app.state.resources
     sessions, settings = resources.catalog.sessions, resources.settings
     if (former := SESSION.of(request)) is not None:
@@ -71,8 +71,7 @@ async def read_session(
     request: Request, response: Response, resources: Shared, workspace: Workspace
 ) -> SessionBody:
     """Read the workspace, API key or person, and scopes of the caller, and when its session
-    expires.
-    """
+    expires."""
     response.headers["Cache-Control"] = "no-store"
     session = await run_in_threadpool(_session, resources, request)
     return _body(workspace.name, request.state.caller, session)
@@ -82,9 +81,8 @@ async def read_session(
 async def renew_session(
     request: Request, response: Response, resources: Shared, workspace: Workspace
 ) -> SessionBody:
-    """Replace the token of the web page's session if it is due; the response sets the cookie. The
-    token before stays valid for a minute, for requests under way.
-    """
+    """Replace the token of the web page's session if `is_due`; the response sets the cookie. The
+    former token stays valid for a minute, for requests that are in progress."""
     session = await run_in_threadpool(_session, resources, request)
     if session is not None and session.is_due:
         token = await run_in_threadpool(resources.catalog.sessions.renew, str(SESSION.of(request)))
@@ -117,7 +115,7 @@ def _session(resources: Resources, request: Request) -> Session | None:
 
 
 def _body(workspace: str, caller: Caller | None, session: Session | None) -> SessionBody:
-    """Returns the response body for the caller; None if the service requires no authentication."""
+    """Returns the response body. `caller` is None if the service requires no authentication."""
     key = caller if isinstance(caller, Key) else None
     person = caller if isinstance(caller, Person) else None
     return SessionBody(

@@ -24,7 +24,7 @@ router = APIRouter(prefix=SIGN_ON_PATH, tags=["session"], route_class=JsonRoute)
 
 
 class BeginBody(RequestBody):
-    """Where to go after signing in."""
+    """The page to show after signing in."""
 
     return_to: str = Field(
         "/",
@@ -35,13 +35,13 @@ class BeginBody(RequestBody):
 
 
 class BegunBody(BaseModel):
-    """Where the browser signs in."""
+    """The URL of the provider at which the browser signs in."""
 
     url: str = Field(description="page of the provider")
 
 
 class AnswerBody(RequestBody):
-    """What the provider gave to the browser, as parameters of the sign-in page."""
+    """The query parameters with which the provider sent the browser back to the sign-in page."""
 
     state: str = Field(max_length=200)
     code: str | None = Field(None, max_length=8000)
@@ -62,8 +62,7 @@ async def begin_sign_on(
     body: BeginBody, request: Request, response: Response, resources: Shared
 ) -> BegunBody:
     """Begin to sign in at the provider (OpenID Connect, code flow with PKCE). The response sets a
-    cookie that `POST /v1/sign-on/answer` needs. Requires the header `X-Gcvae-Page: 1`, no key.
-    """
+    cookie that `POST /v1/sign-on/answer` needs. Requires the header `X-Gcvae-Page: 1`, no key."""
     url, state = await _sign_on(resources).begin(body.return_to)
     SIGN_ON.set(request, response, state, SIGN_ON_SECONDS)
     return BegunBody(url=url)
@@ -75,8 +74,7 @@ async def finish_sign_on(
 ) -> SignedOnBody:
     """Complete a sign-in with the answer of the provider. The response sets the cookie of a session
     with the workspace and scopes that the person's groups have. Requires the header
-    `X-Gcvae-Page: 1`, no key.
-    """
+    `X-Gcvae-Page: 1`, no key."""
     SIGN_ON.delete(request, response)
     request.state.workspace, request.state.actor = "", ANYONE  # until the person is known
     try:

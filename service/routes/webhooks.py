@@ -1,4 +1,4 @@
-"""Endpoints for webhooks: URLs that the service tells of events, and the log of deliveries."""
+"""Endpoints for webhooks (URLs to which the service sends events) and the log of deliveries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HAPPENING: list[EventType] = [event for event in EventType if event != EventTyp
 
 
 class NewWebhookBody(RequestBody):
-    """A URL to tell of events."""
+    """A request to create a webhook: a URL to which events are sent."""
 
     url: str = Field(min_length=1, max_length=2000, pattern=r"^[^\x00-\x20\x7f]+$")
     events: list[EventType] = Field(
@@ -30,7 +30,7 @@ class NewWebhookBody(RequestBody):
 
 
 class WebhookBody(BaseModel):
-    """A URL that is told of events."""
+    """A webhook: a URL to which events are sent."""
 
     id: str
     url: str
@@ -45,7 +45,7 @@ class CreatedWebhookBody(WebhookBody):
 
 
 class DeliveryBody(BaseModel):
-    """One event for one webhook, and what became of it."""
+    """The delivery of one event to one webhook, with its latest result."""
 
     id: str = Field(description="id of the event; the receiver gets it in `webhook-id`")
     webhook_id: str
@@ -65,9 +65,9 @@ class DeliveryBody(BaseModel):
 def create_webhook(
     body: NewWebhookBody, workspace: Workspace, resources: Shared, response: Response
 ) -> CreatedWebhookBody:
-    """Create a webhook, which is told of ended jobs and runs, ready reports and keys that expire
-    within a week. Its host must be allowed by the operator. Requires the scope `admin`.
-    """
+    """Create a webhook: a URL to which an event is sent when a job or run ends, a report is ready,
+    or a key expires within a week. The operator must have allowed its host. Requires the scope
+    `admin`."""
     resources.outside.require_allowed(body.url, "/url")
     webhook, secret = workspace.webhooks.create(body.url, body.events)
     response.headers["Location"] = f"/v1/webhooks/{webhook.id}"
@@ -105,17 +105,14 @@ def list_deliveries(
     webhook_id: str, workspace: Workspace, limit: Limit = 50, cursor: Cursor = None
 ) -> PageBody[DeliveryBody]:
     """List the deliveries of a webhook in the last 30 days, newest first. Requires the scope
-    `admin`.
-    """
+    `admin`."""
     found = workspace.webhooks.deliveries(webhook_id, limit=limit, cursor=cursor)
     return page_body(found, _delivery)
 
 
 @router.post("/{webhook_id}/deliveries/{delivery_id}/retry", status_code=202)
 def retry_delivery(webhook_id: str, delivery_id: str, workspace: Workspace) -> DeliveryBody:
-    """Deliver an event again, also one that was delivered or given up. Requires the scope
-    `admin`.
-    """
+    """Deliver an event again, even if it was delivered or given up. Requires the scope `admin`."""
     return _delivery(workspace.webhooks.retry(webhook_id, delivery_id))
 
 

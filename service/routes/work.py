@@ -20,7 +20,7 @@ _LOST_SECONDS = 30.0
 
 
 class QueueBody(BaseModel):
-    """Numbers of waiting and running jobs of a workspace in one queue."""
+    """Numbers of waiting and running jobs that a workspace has in one queue."""
 
     workspace: str
     queue: Queue

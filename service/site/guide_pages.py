@@ -1,4 +1,4 @@
-"""The documentation at /guide, which `make docs` builds; without it, a 404 response that says so.
+"""The documentation at /guide. If `make docs` has not built it, the response is a 404 that says so.
 
 The documentation's pages contain inline scripts and styles. The content security policy allows
 exactly these, by their hashes.
@@ -61,10 +61,10 @@ class _Guide(StaticFiles):
 
 @lru_cache(maxsize=1)
 def policy_of(folder: Path, built_at: int) -> str:
-    """Returns a content security policy that allows the inline scripts and styles in a folder.
+    """Returns a content security policy that allows inline scripts and styles of a folder's pages.
 
     Args:
-        built_at: Time of the build, a cache key, so that a new build renews the policy.
+        built_at: Time of the build; only a cache key, so that a new build renews the policy.
     """
     scripts: set[bytes] = set()
     styles: set[bytes] = set()

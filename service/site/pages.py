@@ -74,7 +74,7 @@ async def _page(request: Request) -> Response:
 def page_document(status: int = 200) -> Response:
     """Returns the HTML document that all web pages share; its script shows the page for the path.
 
-    It contains a link to the documentation only if that is built.
+    It contains a link to the documentation only if the documentation is built.
     """
     document = (FILES / "page.html").read_text(encoding="utf-8")
     if guide_built_at() is None:
