@@ -21,7 +21,7 @@ from gcvae.errors import ArtifactError, GcvaeError
 
 _FACTORIES = (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.eye)
 _SPARE_ELEMENTS = 1 << 24
-"""Number of tensor elements that constructing a model may allocate beyond twice the number of its
+"""Number of tensor elements that constructing a model may allocate beyond twice those of its
 weights."""
 _RECORD: dict[str, Any] = {
     "preset": str,

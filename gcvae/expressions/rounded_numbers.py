@@ -56,8 +56,8 @@ class Amount:
 
 
 def amount_of(number: float) -> Amount:
-    """Converts a literal number to an Amount without rounding error; whole numbers that fit int64
-    stay integers."""
+    """Converts a literal number to an Amount without error; whole numbers that fit int64 stay
+    integers."""
     whole = isinstance(number, int) and abs(number) <= _LARGEST_WHOLE
     return Amount(np.asarray(number, dtype=np.int64 if whole else np.float64))
 

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DRAWING = threading.Lock()
-"""Lock that a thread holds while it draws, because threads share matplotlib's fonts and
-parameters."""
+"""Lock of the thread that draws, because threads share matplotlib's fonts and parameters."""
 
 
 def require_matplotlib() -> None:

@@ -15,7 +15,7 @@ def facts_table(title: str, facts: Mapping[str, str]) -> str:
 
     >>> facts_table("Model", {"rows": "rows 12 < 13"})
     "<table><caption>Model</caption><tr><th style='text-align:left'>rows</th>\
-    <td style='text-align:left'>12 &lt; 13</td></tr></table>"
+<td style='text-align:left'>12 &lt; 13</td></tr></table>"
     """
     lines = "".join(_line([name], [fact.removeprefix(f"{name} ")]) for name, fact in facts.items())
     return f"<table><caption>{html.escape(title)}</caption>{lines}</table>"

@@ -17,9 +17,8 @@ _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 
 
 def number_ending(text: str, per_unit: int) -> tuple[int, int]:
-    """Parses an ending of numbers to (remainder, divisor): numbers with this ending leave the
-    remainder when divided by the divisor. Both are multiples of the column's resolution, 1 /
-    per_unit.
+    """Parses an ending of numbers to (remainder, divisor), in multiples of the resolution 1 /
+    per_unit: numbers with this ending leave the remainder when divided by the divisor.
 
     For a resolution of 0.01, ".99" gives (99, 100), and "95" gives (9500, 10000).
 

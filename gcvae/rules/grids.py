@@ -24,8 +24,7 @@ from gcvae.spelling.date_text import is_time_of_day, read_dates
 LARGEST_PLACE = 1 << 52
 """Largest index; the sum of two such indices is exact in float64."""
 NO_PLACE = LARGEST_PLACE
-"""Index of a cell that is no multiple of the resolution, such as text, in a column whose levels are
-numbers."""
+"""Index of a cell that is no multiple of the resolution, such as text, if levels are numbers."""
 _MOST_DECIMALS = 9
 _COUNTED_WIDTH = 1 << 18
 """Maximum range of the numbers that `counted` counts in an array; it sorts those of larger

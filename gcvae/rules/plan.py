@@ -61,8 +61,7 @@ class Plan:
         return self._with(((0.0, rule),), turns=turns) is not None
 
     def computes(self, name: str, *, exactly: bool = False) -> bool:
-        """Returns whether a rule of the plan computes a column or, unless `exactly`, limits it by
-        an inequality."""
+        """Returns whether a rule of the plan computes or, unless `exactly`, bounds a column."""
         return any(
             rule.column == name and not (exactly and rule.is_inequality)
             for rule in self.rules
@@ -70,7 +69,8 @@ class Plan:
         )
 
     def depends(self, name: str, on: str) -> bool:
-        """Returns whether column `name` is `on`, or a rule of the plan computes it from `on`."""
+        """Returns whether column `name` is `on`, or rules of the plan compute it from `on`,
+        directly or by other columns."""
         return depends_on([name], on, parents_of(self.rules))
 
     def relates(self, a: str, b: str) -> bool:
@@ -91,9 +91,8 @@ class Plan:
         return found is not None
 
     def _with(self, sides: Sides, *, turns: bool) -> list[Sides] | None:
-        """Returns the plan's relations and a further one with the least total cost, where at most
-        one of the plan's relations is solved for a different column; None if no solution is
-        compatible."""
+        """Returns the plan's relations and a further one at the least total cost, where at most one
+        of the former is solved for a different column; None if that is impossible."""
         found: list[tuple[float, list[Sides]]] = []
         can_turn = turns and is_formula(sides[0][1])
         for first in _each_first(sides):
@@ -112,16 +111,15 @@ class Plan:
 
 
 def _each_first(sides: Sides) -> Iterator[Sides]:
-    """Yields the solutions of a relation in several orders, with each of them in the first position
-    once."""
+    """Yields the solutions of a relation, each of them in the first position once."""
     for i, side in enumerate(sides):
         yield (side, *sides[:i], *sides[i + 1 :])
 
 
 def is_formula(rule: Rule) -> bool:
-    """Returns whether a rule is an equality whose formula computes with numbers or dates. A lookup
-    is no such formula, nor is a formula with a lookup by levels; one with a lookup by a function or
-    comparison, such as bracket(x, 7, 30), is."""
+    """Returns whether a rule is an equality whose formula computes with numbers or dates. It does
+    not if it is only a lookup, or contains a lookup whose key is neither a function nor a
+    comparison; a formula such as rate[bracket(x, 7, 30)] * y does."""
     form = rule.form
     if (
         not isinstance(form, Formula)

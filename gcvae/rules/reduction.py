@@ -328,8 +328,8 @@ def _is_sparse(rule: Rule, table: TypedTable) -> bool:
 
 
 def _yields(rule: Rule) -> bool:
-    """Returns whether a rule is applied after formulas that hold in most rows, because it is not
-    one."""
+    """Returns whether a rule is applied after the formulas that hold in most rows: it is none of
+    them."""
     is_formula = isinstance(rule.form, Formula) and not rule.form.is_inequality
     return not is_formula or (rule.share is not None and rule.share < _MOST_ROWS)
 
@@ -337,7 +337,7 @@ def _yields(rule: Rule) -> bool:
 def _rewriting(
     rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: int
 ) -> Rewriting | None:
-    """Returns the replacement of the column that a rule determines; None if the column has no fixed
+    """Returns the replacement of the column that a rule determines; None without a fixed
     resolution."""
     is_rare = rule.share is not None and rule.share < _LEAST_OF_DIFFERENCES
     prediction = Prediction.of(rule, schema)

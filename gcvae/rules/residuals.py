@@ -445,7 +445,8 @@ def _of_sizes(counts: Counter[int]) -> Counter[int]:
 
 
 def _is_by_side(prediction: Prediction) -> bool:
-    """Returns whether the formula is approximate, with a tolerance of a few grid units."""
+    """Returns whether the formula is approximate, with a tolerance of at most four multiples of the
+    resolution."""
     unit = grid_unit(prediction.column)
     if prediction.form.relation != "≈" or unit is None:
         return False

@@ -71,7 +71,7 @@ class Rewriting(ABC):
         """
 
     def can_solve(self, parent: str) -> bool:
-        """Returns whether `solutions` can compute intervals of this parent."""
+        """Returns whether `solutions` can solve for this parent."""
         return False
 
     def solutions(
@@ -92,9 +92,9 @@ class Rewriting(ABC):
 
     @abstractmethod
     def log_unit(self, part: str) -> float:
-        """Returns the number to subtract from the log probability of a part, so that the sum over
-        parts is the log density of the original column: the log of the column's resolution, or
-        0."""
+        """Returns the log of the column's resolution for one of the parts, and 0 for the others.
+        Subtracted from the log probabilities of the parts, it gives the log density of the original
+        column."""
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:

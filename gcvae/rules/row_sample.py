@@ -147,7 +147,7 @@ class RowSample:
 
 
 def _is_varied(values: Numbers | None) -> bool:
-    """Returns whether at least 20 numbers are not NaN, not all of these are equal, and none is
+    """Returns whether at least 20 numbers are known, not all of them are equal, and none is
     huge."""
     known = np.empty(0) if values is None else values[~np.isnan(values)]
     if len(known) < LEAST_ROWS:
@@ -223,8 +223,7 @@ def least_nats(n_tried: int) -> float:
 
 
 def equality(column: Column, text: str, tables: Tables | None = None) -> Rule:
-    """Returns the rule that a column equals an expression, with the lookup tables that this
-    contains."""
+    """Returns the rule that a column equals an expression, with the lookup tables used in it."""
     return Rule(f"{quoted_name(column.name)} == {text}", source="found", tables=tables or {})
 
 

@@ -107,8 +107,8 @@ def find_rules(
     time grows linearly with rows and quadratically with columns.
 
     Args:
-        schema: Schema of the table, with whose rules the found rules are compatible.
-        report: Function that receives the fraction that is done.
+        schema: Schema of the table; the found rules do not conflict with its rules.
+        report: Function that receives the fraction of the search that is done.
     """
     sample = RowSample.of(table, schema)
     given = schema.rules or ()
@@ -156,15 +156,15 @@ def find_rules(
 
 
 def _opposite(rule: Rule) -> str:
-    """Returns the text of the inequality y <= x for one that is y >= x, and vice versa."""
+    """Returns the text of the reversed inequality: y <= x for a rule y >= x, and vice versa."""
     [bound] = rule.parents
     return inequality(rule.column, bound, ()).text
 
 
 def _of_entities(table: TypedTable, schema: TableSchema) -> list[RuleFinding]:
-    """Returns the dependencies of other columns on a recurring key, such as a customer number,
-    that every row of the table satisfies; of several keys, those of the one that determines most
-    columns."""
+    """Returns the functional dependencies of other columns on a recurring key, such as a customer
+    number, that every row of the table satisfies. If there are several such keys, the one that
+    determines most columns is used."""
     known = {rule.text for rule in schema.rules or ()}
     found: list[list[RuleFinding]] = [[]]
     for key in schema:
@@ -231,8 +231,7 @@ def _candidates(sample: RowSample, plan: Plan, implied: Sequence[Rule]) -> Itera
 
 
 def _is_of_labels(rule: Rule, schema: TableSchema) -> bool:
-    """Returns whether no determining column of a functional dependency contains numbers or
-    dates."""
+    """Returns whether no determining column of a functional dependency has numbers or dates."""
     return not any(schema[name].has_numbers or schema[name].has_times for name in rule.parents)
 
 

@@ -108,7 +108,8 @@ def find_conditions(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
     which the other is missing or has a value, two columns that are never both missing, and columns
     that are never equal.
 
-    For each column with missing cells, only the one other column whose levels say most is used.
+    For each column with missing cells, only the one other column whose levels decide most cells is
+    used.
     """
     n, whole = len(sample.training), sample.frame
     blank = {c.name: whole[c.name].isna().to_numpy() for c in sample.columns}
@@ -351,7 +352,8 @@ def _limit(test: _Test, is_own: Mask, needed: Mask, n: int) -> str | None:
 
 
 def _rule(y: Column, tests: list[_Test], limits: list[str], code: int, levels: list[Level]) -> Rule:
-    """Returns the rule that column y has the level with index `code` where all conditions hold."""
+    """Returns the rule that column y has the level with index `code` where all conditions `tests`
+    hold, and the other level elsewhere. `limits` are the texts of the conditions' limits."""
     is_false = levels[code] is False
     texts = [
         (test.negated if is_false else test.text).replace("{}", limit)

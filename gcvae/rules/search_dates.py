@@ -156,8 +156,7 @@ def share_equal(values: Numbers, predicted: Numbers) -> float:
 
 def _zone(sample: RowSample, date: Column, likely: Mapping[str, Sequence[str]]) -> str | None:
     """Returns the time zone of `ZONES` in which most columns agree with parts of a date that is
-    written with an offset from UTC; None for UTC. `likely` contains the parts to try by column
-    name."""
+    written with an offset from UTC; None for UTC. `likely` contains the parts to try by column."""
     if not has_offset(date.date_format):
         return None
     half = sample.training

@@ -102,7 +102,8 @@ def find_features(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
 
 
 def _best(candidates: Iterable[Candidate], plan: Plan) -> list[Candidate]:
-    """Returns the compatible candidate with the largest gain, as a list of at most one."""
+    """Returns the candidate with the largest gain among those that the plan allows, in a list; an
+    empty list if there is none."""
     found = [candidate for candidate in candidates if plan.allows(candidate.rule)]
     return sorted(found, key=lambda c: (-round(c.nats, 3), _digits(c.rule)))[:1]
 
@@ -319,7 +320,7 @@ def _spans(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
 
 
 def _ages(sample: RowSample, column: Column, dates: Sequence[Column]) -> list[str]:
-    """Returns expressions such as years(born, "2025-06-30"), the age on a fixed day, that fit a
+    """Returns expressions such as years(born, "2025-06-30"), an age on a fixed day, that fit a
     column."""
     texts = []
     for date in dates:
@@ -369,7 +370,8 @@ def _day_of_reckoning(born: Numbers, years: Numbers) -> str | None:
 
 
 def _birthdays(days: pd.DatetimeIndex, ages: npt.NDArray[Any]) -> npt.NDArray[np.datetime64]:
-    """Returns the birthday at each age; 1 March for a leap day. Shape: (n,)."""
+    """Returns the day on which somebody who was born on a given day has a given age; 1 March for a
+    leap day. Shape: (n,)."""
     months = (days.year.to_numpy() + ages - 1970) * 12 + days.month.to_numpy() - 1
     first = months.astype("datetime64[M]").astype("datetime64[D]")
     return np.asarray(first + (days.day.to_numpy() - 1).astype("timedelta64[D]"))
@@ -416,8 +418,8 @@ def _factors(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
 
 
 def _are_few(form: str, y: Numbers, x: Numbers) -> bool:
-    """Returns whether y / x (form "factor") or y - x, rounded to three digits, has few distinct
-    values. Shape: (n,) twice."""
+    """Returns whether y / x (form "factor") or y - x has few distinct values of three digits.
+    Shape: (n,) twice."""
     known = ~(np.isnan(y) | np.isnan(x)) & (x != 0)
     has_zeros = form == "factor" and bool((y[known] == 0).any())
     known &= y != 0
@@ -483,9 +485,9 @@ def _brackets(sample: RowSample, y: Column, x: Column) -> Iterator[tuple[str, Co
 
 
 def _alike(ends: Numbers) -> list[int] | None:
-    """Divides n intervals into consecutive groups whose intervals have a number in common, each
-    group as large as possible, and returns the sizes of the groups; None if there are too many.
-    Shape: (2, n)."""
+    """Divides n intervals into consecutive groups, each as large as possible, whose intervals have
+    a number in common; returns the sizes of the groups, None if there are too many. Shape: (2,
+    n)."""
     sizes, low, high = [0], -np.inf, np.inf
     for first, last in ends.T.tolist():
         low, high = max(low, first), min(high, last)

@@ -55,7 +55,7 @@ _SKIPPED = 8
 _LEAST_SIEVE = 10
 _LEAST_SIEVED = 0.7
 _LEAST_HELD = LEAST_SHARE - 0.1
-"""Minimum share of these rows that satisfy a formula for it to be tested in all rows."""
+"""Minimum share of the first _ROWS rows that satisfy a formula, for it to be tested in all rows."""
 _LEAST_JUDGED = 100
 """Minimum number of rows for which _LEAST_HELD applies: three standard errors of the share are
 0.09. For fewer rows, but at least LEAST_ROWS, the minimum share is 0.5."""
@@ -122,15 +122,15 @@ _NO_TERM = _Term("", frozenset(), 0.0)
 
 
 class _Terms(NamedTuple):
-    """Terms, and their values in some rows. Shape: (n, number of terms)."""
+    """Terms, and their values in the first n training rows. Shape: (n, number of terms)."""
 
     each: list[_Term]
     values: Numbers
 
 
 class _Proposal(NamedTuple):
-    """A formula that holds in the rows of a sieve: expression, complexity, columns, and a function
-    that returns its values in the rows of the terms. Shape: (n,)."""
+    """A formula that holds in most rows of a sieve (the rows tested first): expression, complexity,
+    columns, and a function that returns its values in the rows of the terms. Shape: (n,)."""
 
     text: str
     size: float
@@ -239,9 +239,9 @@ def _one_per_relation(
 
 
 def _preferred(sample: RowSample, sides: Sequence[Candidate]) -> Candidate | None:
-    """Returns the formula with the least cost of those for the same columns, among those whose
-    computed rows satisfy the others most often; None if it rarely computes a level of a column of
-    levels. The others become its `others`."""
+    """Returns, of formulas for the same columns, the one with the least cost among those whose
+    computed rows satisfy the others most often, with the others; None if it rarely computes a level
+    of a column of levels."""
     rules = [side.rule for side in sides]
     agreement = {rule.text: _agreement_of_others(sample, rule, rules) for rule in rules}
     most = max(kept for _, kept in agreement.values())
@@ -268,8 +268,8 @@ def _cost(sample: RowSample, rule: Rule) -> float:
 
 
 def _n_steps(sample: RowSample, name: str) -> float:
-    """Returns the standard deviation of a column in multiples of its resolution, or of the largest
-    power of ten times it of which all numbers are multiples, such as thousands."""
+    """Returns the standard deviation of a column in multiples of its step: the largest power of ten
+    times the resolution of which all numbers are multiples, such as thousands."""
     numbers, step = sample.training.numbers[name], grid_unit(sample.schema[name]) or 1.0
     numbers = numbers[~np.isnan(numbers)]
     while np.abs(numbers).max() >= 10 * step and np.allclose(
@@ -414,9 +414,9 @@ class FormulaTerms:
     """Terms of which formulas of numeric columns are built.
 
     Attributes:
-        columns: Columns that formulas may explain: those with more than two numbers.
-        leaves: Numeric columns as terms, and 1 - r and 1 + r of rates r.
-        pairs: Combinations of two leaves.
+        columns: Columns that formulas may explain: those with more than two distinct numbers.
+        leaves: Numeric columns as terms, and 1 - r and 1 + r of rates r (numbers from 0 to 1).
+        pairs: Combinations of two leaves, such as a + b and a * b.
         proposed: Formulas proposed so far, by the column that they explain.
     """
 
@@ -445,8 +445,8 @@ class FormulaTerms:
 
     @classmethod
     def of(cls, sample: RowSample) -> Self:
-        """Returns the terms of at most MOST_COLUMNS columns of a sample. Columns with only two
-        distinct numbers come last."""
+        """Returns the terms of at most MOST_COLUMNS columns; those with only two distinct numbers
+        are the first to be left out."""
         n_numbers = {
             c.name: len(np.unique(known[~np.isnan(known)]))
             for c in sample.numeric
@@ -460,7 +460,8 @@ class FormulaTerms:
 
 
 def _leaves(sample: RowSample, columns: Sequence[Column]) -> _Terms:
-    """Returns the columns as terms, and for each rate r also 1 - r and 1 + r."""
+    """Returns the columns as terms, and for each rate r, a column of numbers from 0 to 1 (or to
+    100), also 1 - r and 1 + r."""
     terms, values = list[_Term](), [np.zeros((min(len(sample.training), _ROWS), 0))]
     for column in columns:
         whole, name = sample.training.numbers[column.name], quoted_name(column.name)
@@ -478,7 +479,8 @@ def _leaves(sample: RowSample, columns: Sequence[Column]) -> _Terms:
 
 
 def _pairs(leaves: _Terms) -> _Terms:
-    """Combines two leaves of different columns by each operation."""
+    """Combines two leaves of different columns by each operation; leaves such as 1 - r by products
+    only."""
     terms, values = list[_Term](), []
     with np.errstate(all="ignore"):
         for (i, a), (j, b) in combinations(enumerate(leaves.each), 2):
@@ -630,8 +632,8 @@ class _Sieve:
         return slack(self.column, np.abs(self.y), is_rounded=True)
 
     def may_hold(self, values: Numbers) -> bool:
-        """Returns whether a formula with these values equals the column in enough rows to be tested
-        in all rows; so it must among the rows in which the column is not its most frequent
+        """Returns whether a formula with these values equals the column in so many rows that it is
+        worth a test in all rows. This must also hold among rows without the column's most frequent
         number."""
         off = np.abs(values - self.y)
         is_equal, known = off <= self.near, np.isfinite(off)
@@ -652,7 +654,7 @@ class _Sieve:
 
     @classmethod
     def of(cls, sample: RowSample, column: Column) -> Self:
-        """Returns the sieve of a column, with its first training rows."""
+        """Returns the first training rows of a column."""
         return cls(column, sample.training.numbers[column.name][:_ROWS], grid_unit(column))
 
     def usual_proposals(self, terms: FormulaTerms) -> list[_Proposal]:

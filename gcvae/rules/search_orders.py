@@ -129,8 +129,8 @@ def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Colu
 
 
 def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> list[Candidate]:
-    """Returns the inequality low <= high in a list if it holds and gains enough; else an empty
-    list."""
+    """Returns the inequality low <= high in a list, if nearly all rows satisfy it and it raises
+    their log-likelihood enough; else an empty list."""
     isolated = standing_apart(sample.training.numbers[high.name])
     exempt = tuple(as_written(value, high) for value in isolated.tolist())
     rule = inequality(low.name, high.name, exempt)
@@ -174,11 +174,9 @@ def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> li
 
 
 def _kept_by_all(rule: Rule, sample: RowSample, n_tried: int) -> list[Candidate]:
-    """Returns an inequality in a list if every row satisfies it, far beyond chance; else an empty
-    list.
-
-    It ranks behind those whose gap is easier to learn than the column, which is not judged here.
-    """
+    """Returns an inequality in a list, if every row satisfies it and chance cannot explain this;
+    else an empty list. It ranks behind inequalities whose gap is easier to learn than the column,
+    which is not tested here."""
     found = agreement_of(rule, sample.frame, sample.schema)
     if found.share < 1.0 or found.rows < 2 * LEAST_ROWS or not found.is_significant(n_tried):
         return []
@@ -216,8 +214,7 @@ def with_exempt_values(rule: Rule, column: Column, numbers: Numbers) -> Rule:
 
 
 def as_written(value: float, column: Column) -> float | str:
-    """Converts a number of a column to a literal; a date, in seconds since 1970, is written in the
-    column's format."""
+    """Converts a number, or a date in seconds since 1970, to a literal in the column's format."""
     if not column.has_times:
         return int(value) if value == int(value) else value
     grid = Grid.of(column)
@@ -230,8 +227,7 @@ def as_written(value: float, column: Column) -> float | str:
 
 def _ruled_out(seen: tuple[Numbers, Numbers], unseen: tuple[Numbers, Numbers]) -> float:
     """Returns the mean of -log P(y >= x) over unseen rows, in nats: the gain of an inequality from
-    the excluded values y < x. P is estimated from seen rows with similar x. `seen`, `unseen`: (x,
-    y)."""
+    the excluded values y < x. P is estimated from seen rows (x, y) with similar x."""
     rows = np.linspace(0, len(unseen[0]) - 1, min(len(unseen[0]), _SIEVE_ROWS)).astype(np.int64)
     order = np.argsort(seen[0])
     others, values = seen[0][order], seen[1][order]

@@ -291,8 +291,7 @@ def _factors(terms: _Terms, y: str, names: Sequence[str]) -> Numbers:
 
 
 def _counts(terms: _Terms, y: str, name: str, factor: float) -> bool:
-    """Returns whether a term changes y by more than rounding does: by half the resolution of y or
-    more."""
+    """Returns whether a term changes y by more than rounding does, half the resolution of y."""
     values = terms[name].values
     spread = np.nanmax(values) - np.nanmin(values)
     unit = terms[y].unit or 1e-6 * np.nanstd(terms[y].values)
@@ -432,7 +431,7 @@ def _to_part(factor: float, digits: int) -> float:
 
 
 def _to_whole_or_part(factor: float, digits: int) -> float:
-    """Rounds a factor of at least 1 to some significant digits, or the reciprocal of a smaller
+    """Rounds a factor of at least 1 to some significant digits, or the reciprocal of another
     factor."""
     return _to_digits(factor, digits) if abs(factor) >= 1 else _to_part(factor, digits)
 

@@ -125,8 +125,7 @@ def solutions(
         return _of_clock(clock, parent.name, others, low)
 
     def g(places: Indices) -> Numbers:
-        """Returns the index of f in each row for an index of the column; NaN where f has no
-        value."""
+        """Returns the index of f in each row for an index of the column; NaN where f has none."""
         cells = {name: others[name] for name in others.columns}
         cells[parent.name] = pd.Series(own.values(places), index=others.index)
         found = prediction.predicted(pd.DataFrame(cells, index=others.index))
@@ -241,9 +240,8 @@ def _of_monotone(
 def _of_clock(
     clock: tuple[str, str], parent: str, others: pd.DataFrame, target: Indices
 ) -> tuple[Indices, Indices]:
-    """Solves the formula clock(start, minutes) for one of the two columns, given the result
-    `target` (first column). Returns the start, or three numbers of minutes a day apart, as
-    intervals."""
+    """Solves the formula clock(start, minutes) for one of the two columns, given its result
+    `target` (first column). Returns the start, or three numbers of minutes a day apart."""
     end = minutes_of(target[:, 0])
     begin, gone = clock
     known = others[gone if parent == begin else begin]

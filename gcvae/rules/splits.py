@@ -81,8 +81,8 @@ class Split(JsonFields, Rewriting):
 
     @classmethod
     def _of(cls, column: Column, grid: Grid, taken: tuple[str, ...]) -> Split:
-        """Returns the split of a column with steps or endings; raises ValueError if they are
-        contradictory."""
+        """Returns the split of a column with steps or endings; raises ValueError if these
+        contradict."""
         names = [step for step in column.steps or () if step != MONTH]
         steps = [_places_of(step, grid) for step in names]
         endings = [ending for ending in column.endings or () if ending != MONTH_END]
@@ -188,8 +188,8 @@ class Split(JsonFields, Rewriting):
         return placed_values(values, at, self.written.missing.allowed or not known.all())
 
     def keeps(self, places: Indices) -> npt.NDArray[np.bool_]:
-        """Returns a mask of those of n values, as multiples of the column's resolution, that
-        splitting into parts preserves. Shape: (n,)."""
+        """Returns a mask of those of n values, as multiples of the column's resolution, that remain
+        the same when they are split into parts and joined again. Shape: (n,)."""
         digits = self._digits(places)[: self._n_parts - self.has_ending]
         return np.asarray(self._joined(digits) == places)
 
@@ -257,7 +257,7 @@ class Split(JsonFields, Rewriting):
 
     @cached_property
     def _day(self) -> int:
-        """Number of grid indices per day."""
+        """Number of multiples of the column's resolution in a day."""
         return DURATIONS["day"] // (self.grid.step or 1)
 
     @property
@@ -320,8 +320,8 @@ class Split(JsonFields, Rewriting):
 
 
 def splits_of(schema: TableSchema, left_out: Collection[str] = ()) -> list[Split]:
-    """Returns, for each column of a schema with steps (spacings) or endings (common remainders),
-    how it is split into multiples of the steps and an ending.
+    """Returns the splits of all columns of a schema that have steps (spacings) or endings (common
+    remainders) into multiples of the steps and remainders.
 
     Args:
         left_out: Columns that are not split.
@@ -349,7 +349,7 @@ def step_of(places: int, grid: Grid) -> Step:
 
 
 def _places_of(step: Step, grid: Grid) -> int:
-    """Converts a step of a schema to multiples of the column's resolution. Raises ValueError."""
+    """Converts a step of a schema to multiples of the column's resolution, or raises ValueError."""
     if grid.step is not None:
         length = duration(step)
         if length is None or length % grid.step:
@@ -363,7 +363,7 @@ def _places_of(step: Step, grid: Grid) -> int:
 
 
 def _check_chain(steps: list[int], grid: Grid, months: bool) -> None:
-    """Checks that each step is a multiple of the next. Raises ValueError."""
+    """Raises ValueError unless each step is a multiple of the next."""
     if months and steps:
         day = DURATIONS["day"] // (grid.step or 1)
         if steps[0] != day:

@@ -219,8 +219,8 @@ class Halves:
 
 
 def _are_free(rows: Indices) -> Mask:
-    """Returns a mask of the cells whose value is not a frequent one, which is modelled separately.
-    Shape: (n,)."""
+    """Returns a mask of the cells whose value is not frequent; frequent values are modelled
+    separately. Shape: (n,)."""
     found, counts = counted(rows)
     is_heavy = counts >= max(HEAVY_CELLS, HEAVY_SHARE * len(rows))
     others = counts[~is_heavy]
@@ -247,7 +247,7 @@ def _common_step(places: Indices) -> int:
 
 
 def _number_steps(halves: Halves, common: int, grid: Grid) -> Found:
-    """Returns the steps and endings of numbers."""
+    """Returns (steps, endings) of numbers that all have the same remainder modulo `common`."""
     decimals = len(str(grid.per_unit)) - 1
     usual = _usual_decimals(halves.training, decimals)
     if usual > MOST_DECIMALS:
@@ -282,7 +282,7 @@ def _usual_decimals(places: Indices, decimals: int) -> int:
 
 
 def _plain_steps(halves: Halves, common: int, grid: Grid) -> list[int]:
-    """Returns the usual steps of rounding, such as 5 or 100, that are multiples of the common step,
+    """Returns the usual steps of rounding, such as 5 or 100, among the multiples of `common`,
     ascending."""
     widest = int(np.ptp(halves.training))
     steps, unit = set[int](), 1
@@ -294,7 +294,7 @@ def _plain_steps(halves: Halves, common: int, grid: Grid) -> list[int]:
 
 
 def _best_step(halves: Halves, steps: list[int], common: int, decimals: int = 0) -> int | None:
-    """Returns the smallest step whose gain is nearly the largest; None if no gain is
+    """Returns the smallest of the given steps whose gain is nearly the largest; None if no gain is
     significant."""
     alike = _log_decimals(halves, common, decimals)
     found = {}
@@ -334,7 +334,7 @@ def _log_decimals(halves: Halves, common: int, decimals: int) -> Numbers:
 
 
 def _heavy_endings(remainders: Indices, step: int, grid: Grid) -> tuple[str, ...]:
-    """Returns the texts of the most common remainders if the step is a power of ten; else an empty
+    """Returns the texts of the most common remainders if the step is a power of ten, else an empty
     tuple."""
     found, counts = np.unique(remainders, return_counts=True)
     order = np.argsort(-counts, kind="stable")
@@ -359,7 +359,7 @@ def _ending_text(rest: int, common: int, grid: Grid) -> str:
 def _date_steps(
     places: Indices, halves: Halves, common: int, grid: Grid, *, has_days: bool
 ) -> Found:
-    """Returns the steps and endings of dates."""
+    """Returns (steps, endings) of a column of dates, or of times of day unless `has_days`."""
     assert grid.step is not None, "dates have a step"
     if has_days and common and (whole := _whole_periods(places, common, grid)):
         return whole
@@ -414,10 +414,8 @@ def _whole_periods(places: Indices, common: int, grid: Grid) -> Found | None:
 
 
 def _calendar(halves: Halves, day: int) -> tuple[Step | None, bool]:
-    """Returns (week or month, whether days count from the month's end), whichever gains most.
-
-    Returns (None, False) if neither gains enough.
-    """
+    """Returns the step of dates that gains most, as (week or month, whether days of the month are
+    counted from its end); (None, False) if no gain suffices."""
     days = halves.mapped(lambda places: places // day)
     nats: dict[tuple[Step, bool], float] = {}
     if _are_many((days.training + DAYS_TO_MONDAY) // 7):
@@ -448,8 +446,8 @@ def _has_hours(halves: Halves, day: int, last: int) -> bool:
 
 
 def _gain(parts: Halves, alike: Numbers) -> float:
-    """Returns the gain in log-likelihood of all validation cells, in nats, if shares of the k parts
-    are those of the training half instead of `alike`, the shares without a step. Shape: alike
+    """Returns the gain in log-likelihood of all validation cells, in nats, by the shares of parts
+    in the training half over `alike`, the shares of the k parts without a step. Shape: alike
     (k,)."""
     nats = parts.log_shares(len(alike))[0] - np.log(alike[parts.validation])
     return float(nats.sum())
