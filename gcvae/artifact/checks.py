@@ -21,7 +21,8 @@ from gcvae.errors import ArtifactError, GcvaeError
 
 _FACTORIES = (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.eye)
 _SPARE_ELEMENTS = 1 << 24
-"""Number of elements that constructing a model may allocate beyond twice those of its weights."""
+"""Number of tensor elements that constructing a model may allocate beyond twice those of its
+weights."""
 _RECORD: dict[str, Any] = {
     "preset": str,
     "device": str,
@@ -35,7 +36,8 @@ _RECORD: dict[str, Any] = {
 
 @contextmanager
 def artifact_errors(what: str) -> Iterator[None]:
-    """Context manager that converts exceptions raised while file content is used to ArtifactError.
+    """Context manager that converts the exceptions of a block of code, which uses the content of a
+    file, to ArtifactError.
 
     Unchecked content can cause an exception of any class. MemoryError and OSError are not
     converted.
@@ -44,7 +46,7 @@ def artifact_errors(what: str) -> Iterator[None]:
         what: The failure, as the first clause of the error's message.
 
     Raises:
-        ArtifactError: The block raised an exception; the message also contains that exception's.
+        ArtifactError: The block raised an exception; its message follows `what`.
     """
     try:
         yield
@@ -58,8 +60,8 @@ def artifact_errors(what: str) -> Iterator[None]:
 class Allocation(TorchFunctionMode):
     """Context manager that limits the memory allocated while a model is constructed from a file.
 
-    The limit is twice the number of elements in the file's weights plus 2^24 elements. It stops a
-    file whose configuration declares a model much larger than its weights.
+    The limit is a number of tensor elements: twice that of the file's weights, plus 2^24. It stops
+    a file whose configuration declares a model much larger than its weights.
 
     Raises:
         ArtifactError: A tensor factory such as `torch.zeros` is called beyond the limit.
@@ -73,7 +75,8 @@ class Allocation(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Counts the elements of a new tensor before torch allocates it."""
+        """Counts the elements of a new tensor before torch allocates it; raises ArtifactError
+        beyond the limit."""
         if func in _FACTORIES:
             self._left -= _n_elements(func, args, kwargs or {})
             if self._left < 0:

@@ -19,7 +19,7 @@ class JsonFields:
     """
 
     _given: ClassVar[tuple[str, ...]] = ()
-    """Fields that the document does not contain; `_of_document` gets them as arguments."""
+    """Fields that the document does not contain; `_of_document` receives them as arguments."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the object as a JSON document, which `from_json` reads."""
@@ -34,21 +34,21 @@ class JsonFields:
 
 
 class Document(JsonFields):
-    """Base class of dataclasses that a JSON object contains completely."""
+    """Base class of dataclasses all of whose fields are members of the JSON object."""
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Restores the object from the JSON document that `to_json` returned.
 
         Raises:
-            KeyError, TypeError, ValueError: The document is invalid.
+            KeyError, TypeError, ValueError: A member is missing or invalid.
         """
         return cls._of_document(document)
 
 
 @cache
 def _kinds(cls: Any) -> dict[str, Any]:
-    """Returns the type of each field, by name."""
+    """Returns the types of a dataclass's fields by name."""
     hints = get_type_hints(cls)
     return {field.name: hints[field.name] for field in fields(cls)}
 

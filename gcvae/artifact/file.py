@@ -40,7 +40,7 @@ def pack_tensors(tensors: Mapping[str, Tensor], manifest: Mapping[str, Any]) -> 
     on_cpu = {name: tensors[name].detach().cpu().contiguous() for name in sorted(tensors)}
     text = json.dumps(manifest, sort_keys=True, allow_nan=False, separators=(",", ":"))
     envelope = json.dumps({"manifest": text, "sha256": _digest(on_cpu, text)}, sort_keys=True)
-    # One entry only: safetensors writes several in random order.
+    # The metadata have one entry, because safetensors writes several in random order.
     return save(on_cpu, metadata={_METADATA_KEY: envelope})
 
 
@@ -145,7 +145,7 @@ def _header(data: bytes) -> bytes:
 
 
 def _envelope(data: bytes) -> dict[str, str]:
-    """Returns the manifest and the digest as stored in the header."""
+    """Returns the JSON text of the manifest, and the digest, from the header of a model file."""
     header = json.loads(_header(data))
     envelope: dict[str, str] = json.loads(header["__metadata__"][_METADATA_KEY])
     return envelope

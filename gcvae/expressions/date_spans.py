@@ -46,11 +46,11 @@ def span_of(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | 
         moments = (span.asfreq("us", "start"), span.asfreq("us", "end"))
         first, end = (in_utc(_time_of(moment), column) for moment in moments)
         last = end - pd.Timedelta(step - np.timedelta64(1, "us"))
-    except pd.errors.OutOfBoundsDatetime:  # out of the column's range: refused elsewhere
+    except pd.errors.OutOfBoundsDatetime:  # beyond the range of dates: the caller refuses it
         return None
     text = write_dates(np.array([last], TIMES), column.date_format, column.decimals)
     written = pd.Timestamp(read_dates(text, column.date_format)[0])
-    return first, written if first <= written else last  # a format of months writes no days
+    return first, written if first <= written else last  # a format such as %Y-%m has no days
 
 
 def _time_of(moment: pd.Period) -> pd.Timestamp:

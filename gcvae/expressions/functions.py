@@ -102,8 +102,8 @@ class Function:
 
 
 def _rounded(x: Amount, digits: Amount | None = None) -> Amount:
-    """Rounds to `digits` decimals (0 if None). If the exact number may be a tie, its error bound is
-    half a unit, so that it equals both neighbours."""
+    """Rounds to `digits` decimals (0 if None). If the exact number may lie half way between two
+    results, the error bound is half a unit of the last decimal, so that it equals both results."""
     with np.errstate(all="ignore"):
         scale = 10.0 ** (0.0 if digits is None else digits.values.astype(np.float64))
         values, error = (part * scale for part in x.rounded)
@@ -115,9 +115,9 @@ def _rounded(x: Amount, digits: Amount | None = None) -> Amount:
 
 
 def _stepped(step: Callable[[Any], Any]) -> Callable[[Amount], Amount]:
-    """Returns floor or ceil (`step`) with a tolerance for rounding errors.
+    """Returns a version of np.floor or np.ceil (`step`) that tolerates rounding errors.
 
-    A number that differs from a whole number by at most its error becomes that whole number.
+    A number that differs from a whole number by at most its error bound becomes that whole number.
     """
 
     def stepped(x: Amount) -> Amount:
@@ -156,8 +156,8 @@ def known_zone(name: str) -> str:
 
 
 def check_part(name: str, column: Column | None) -> None:
-    """Checks that a column's dates contain the part that the function `name` returns, such as
-    "hour".
+    """Checks that dates of a column contain a part such as "hour", which the function `name`
+    returns.
 
     If `column` is None, the dates are not those of a column and are not checked.
 
@@ -193,14 +193,14 @@ def _part(name: str) -> Callable[..., Amount]:
 
 
 def _weekday(times: Times, *, zone: Any = None) -> Texts:
-    names = np.array([*WEEKDAYS, None], dtype=object)  # NaN if missing
+    names = np.array([*WEEKDAYS, None], dtype=object)  # None if missing
     days = np.nan_to_num(_by_clock(times, zone).dayofweek.to_numpy(dtype=np.float64), nan=7)
     return np.asarray(names[days.astype(np.int64)]).reshape(np.shape(times))
 
 
 def _start(period: str) -> Callable[..., Times]:
-    """Returns the function of the midnight at which the day, week, month, quarter or year (D, W, M,
-    Q, Y) of a time begins."""
+    """Returns a function that computes the midnight at which the day, week, month, quarter or year
+    (`period`: D, W, M, Q or Y) of a time begins."""
 
     def start(times: Times, *, zone: Any = None) -> Times:
         days = _by_clock(times, zone).to_numpy().astype("datetime64[D]")
@@ -225,7 +225,7 @@ STARTS = {
     "start_of_quarter": "Q",
     "start_of_year": "Y",
 }
-"""Functions that return when a period begins, with their periods."""
+"""Names of the functions that return the beginning of a period, with the letter of the period."""
 
 
 def _days(first: Times, last: Times) -> Amount:
@@ -235,8 +235,9 @@ def _days(first: Times, last: Times) -> Amount:
 
 
 def _months(first: Times, last: Times) -> Amount:
-    """Returns the number of completed months, each of which ends on the same day of the next month,
-    or after its last day."""
+    """Returns the number of completed months from `first` to `last`. A month is complete at the
+    same time on the same day of the next month or, if that month lacks the day, when that month is
+    over."""
     first, last = np.broadcast_arrays(first, last)
     a, b = _by_clock(first, None), _by_clock(last, None)
     months = 12.0 * (b.year - a.year) + (b.month - a.month)
@@ -246,7 +247,8 @@ def _months(first: Times, last: Times) -> Amount:
 
 
 def _add_months(times: Times, months: Amount) -> Times:
-    """Returns the dates n whole months later, on the last day of a month without the date's day."""
+    """Returns dates n whole months later; in a month without the date's day, its last day. The
+    result is missing if n is not whole."""
     times, n = np.broadcast_arrays(times, np.asarray(months.values, dtype=np.float64))
     known = (times != NO_DATE) & months.known & (n == np.floor(n)) & (np.abs(n) < _MOST_MONTHS)
     moved = np.where(known, n, 0).astype(np.int64)
@@ -300,7 +302,7 @@ def _bracket(x: Amount, *limits: Amount) -> Amount:
 
 
 def _numbers(values: npt.NDArray[Any]) -> Amount:
-    """Returns numbers with an error of zero; NaN is missing."""
+    """Converts numbers to an Amount with an error of zero; NaN stands for a missing number."""
     return Amount(values, 0.0, ~np.isnan(values))
 
 
@@ -308,8 +310,8 @@ def _numbers(values: npt.NDArray[Any]) -> Amount:
 
 
 def _mapped(change: Callable[..., str]) -> Callable[..., Texts]:
-    """Returns a vectorised version of a function of texts; the result is missing if an argument
-    is."""
+    """Returns a vectorised version of a function of texts, whose result is missing if an argument
+    is missing."""
 
     def mapped(*texts: Texts) -> Texts:
         rows = np.broadcast_arrays(*texts)

@@ -31,10 +31,10 @@ Truths = npt.NDArray[np.int8]
 
 @dataclass(frozen=True)
 class Amount:
-    """n numbers, or a single one, with bounds on their rounding errors, so that 0.1 + 0.2 equals
-    0.3.
+    """One number, or an array of n numbers, with bounds on their rounding errors, so that 0.1 + 0.2
+    equals 0.3.
 
-    Shape: all (n,) or ().
+    Shape: (n,) each, or () for one number.
 
     Attributes:
         values: The numbers, int64 or float64; NaN for an undefined one such as x / 0.
@@ -49,17 +49,15 @@ class Amount:
 
     @property
     def rounded(self) -> tuple[Numbers, Numbers]:
-        """(Numbers as float64, bounds on their rounding errors including that of the conversion)
-        for n numbers.
-
-        Shape: (n,), (n,).
-        """
+        """The n numbers as float64, and bounds on their rounding errors including that of the
+        conversion. Shape: (n,), (n,)."""
         values = self.values.astype(np.float64)
         return values, np.maximum(self.error, _EPSILON * np.abs(values))
 
 
 def amount_of(number: float) -> Amount:
-    """Converts a literal number; a whole number that fits int64 stays exact."""
+    """Converts a literal number to an Amount without error; whole numbers that fit int64 stay
+    integers."""
     whole = isinstance(number, int) and abs(number) <= _LARGEST_WHOLE
     return Amount(np.asarray(number, dtype=np.int64 if whole else np.float64))
 
@@ -88,10 +86,7 @@ def compare(operator: ast.cmpop, left: Amount, right: Amount) -> Truths:
 
 def truths(are_true: Mask, are_known: Any) -> Truths:
     """Combines two masks to truth values: UNKNOWN where `are_known` is False, else TRUE or FALSE as
-    in `are_true`.
-
-    Shape: (n,), (n,) -> (n,).
-    """
+    in `are_true`. Shape: (n,), (n,) -> (n,)."""
     return np.where(are_known, np.where(are_true, TRUE, FALSE), UNKNOWN).astype(np.int8)
 
 

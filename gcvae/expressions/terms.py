@@ -80,10 +80,10 @@ class Rows:
 
     Attributes:
         values: Values by column name, as `column_values` returns them.
-        blanks_are_unknown: Whether missing cells are only not yet observed, so that the expression
-            `is_missing(column)` is unknown for them.
-        said: By column name, whether its unobserved cells are known to be missing (True) or to have
-            a value (False).
+        blanks_are_unknown: Whether a missing cell stands for one that is not observed, so that the
+            expression `is_missing(column)` is unknown for it.
+        said: By column name, the truth value of `is_missing(column)` in rows where the cell is not
+            observed; UNKNOWN for other columns.
     """
 
     values: Mapping[str, Any]
@@ -138,8 +138,11 @@ class Term:
 
 
 def compile_condition(tree: ast.expr, schema: TableSchema, tables: Tables | None = None) -> Term:
-    """Compiles an expression like `compile_term`, and checks that its value is true, false or
-    unknown (ValueError)."""
+    """Compiles the syntax tree of a condition: an expression that is true, false or unknown in a
+    row.
+
+    Arguments and errors are those of `compile_term`; other types of expressions raise ValueError.
+    """
     return _truth(compile_term(tree, schema, tables or {}), "the expression")
 
 
@@ -281,8 +284,8 @@ class _Compiler:
 
 
 def _zone(terms: Sequence[Term]) -> Any:
-    """Returns the time zone for a part of a date: the one named in the call, or that of the date's
-    column."""
+    """Returns the time zone for a function of a date: the one named in the call, or that of the
+    date's column; None if there is neither."""
     if len(terms) > 1:
         named = terms[1].literal
         if not isinstance(named, str):
@@ -292,11 +295,9 @@ def _zone(terms: Sequence[Term]) -> Any:
 
 
 def key_texts(value: Any, kind: Type) -> npt.NDArray[Any]:
-    """Converts n values of an expression of type `kind` to keys of lookup tables: strings, "true"
-    and "false", or numbers by `number_key`;
-
-    None for missing. Shape: (n,).
-    """
+    """Converts n values of an expression of type `kind` to keys of lookup tables, which are
+    strings: "true" and "false" for truth values, numbers as by `number_key`; None if missing.
+    Shape: (n,)."""
     if kind is Type.TEXT:
         return np.asarray(value)
     if kind is Type.TRUTH:
@@ -548,11 +549,8 @@ def _amount(term: Term, rows: Rows) -> Amount:
 
 
 def _rounded_column(left: Term, right: Term) -> Column | None:
-    """Returns the column to whose grid the other side of an equality is rounded; None if it is
-    exact.
-
-    Two columns on the same grid are compared exactly.
-    """
+    """Returns the column to whose resolution the other side of an equality is rounded; None if the
+    sides are compared exactly, as two columns of the same resolution are."""
     if left.type is Type.TRUTH or left.literal is not None or right.literal is not None:
         return None
     if left.column is not None and left.is_column:
@@ -563,15 +561,16 @@ def _rounded_column(left: Term, right: Term) -> Column | None:
 
 
 def _rounding(column: Column, first: Amount, second: Amount) -> Numbers:
-    """Returns the tolerance of an equality with a rounded column. Shape: (n,)."""
+    """Returns by how much two sides may differ in an equality with a rounded column, in units of
+    the column or microseconds. Shape: (n,)."""
     size = np.maximum(*(np.abs(amount.values.astype(np.float64)) for amount in (first, second)))
     scale = 1e6 if column.has_times else 1.0
     return scale * slack(column, size / scale, is_rounded=True)
 
 
 def _compared_with_span(left: Term, operator: ast.cmpop, right: Term) -> Term:
-    """Compiles the comparison of a date with a time span, which lies in it, before its first moment
-    or after its last one."""
+    """Compiles the comparison of a date with a time span. Equality means that the date lies in the
+    span, `<` that it lies before the first moment, `>` that it lies after the last moment."""
     if left.last is not None and right.last is None:
         left, right, operator = right, left, _TURNED.get(type(operator), type(operator))()
     first, last = replace(right, last=None), right.last
@@ -618,8 +617,8 @@ def _ranks(texts: npt.NDArray[Any], order: pd.Index[Any]) -> Amount:
 
 
 def _check_level(term: Term, other: Term) -> None:
-    """Raises a ValueError if a text compared with a column is not one of its levels, perhaps
-    misspelled."""
+    """Checks that a text literal is a level of the column with which it is compared; if not, raises
+    a ValueError, because it is probably misspelled."""
     levels = other.outcomes if other.column is None else other.column.levels
     if term.literal is None or levels is None or term.literal in levels:
         return
@@ -628,8 +627,8 @@ def _check_level(term: Term, other: Term) -> None:
 
 
 def _coerced(term: Term, other: Term) -> Term:
-    """Converts a literal to the type of the other side: a date, a number, or a word of a boolean
-    column."""
+    """Converts a literal to the type of the other side, if that is a column: to a date, a number,
+    or a truth value. Other terms are unchanged."""
     if term.literal is None or other.column is None or isinstance(term.literal, bool):
         return term
     if other.type is Type.DATE and term.type is Type.TEXT:

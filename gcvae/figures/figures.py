@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DRAWING = threading.Lock()
-"""Held while a picture is drawn, because matplotlib's fonts and parameters are shared by
-threads."""
+"""Lock of the thread that draws, because threads share matplotlib's fonts and parameters."""
 
 
 def require_matplotlib() -> None:
@@ -34,9 +33,12 @@ def require_matplotlib() -> None:
 
 @contextmanager
 def drawing(texts: Iterable[str], format: str) -> Iterator[Lettering]:
-    """Context manager in which a picture is drawn and saved, by one thread at a time, because
-    matplotlib shares its fonts between threads. Yields the fonts for `texts`, all strings of the
-    picture.
+    """Context manager in which one thread at a time draws and saves a picture, because threads
+    share matplotlib's fonts. Yields the fonts for the picture.
+
+    Args:
+        texts: All strings of the picture.
+        format: `png` or `svg`.
 
     Raises:
         MissingPackageError: matplotlib is not installed.
@@ -57,7 +59,8 @@ def drawing(texts: Iterable[str], format: str) -> Iterator[Lettering]:
 
 
 def format_of_picture(target: str | Path | BinaryIO) -> str:
-    """Returns `png` or `svg` by a path's extension; `png` for open files and without an extension.
+    """Returns the format of a picture, `png` or `svg`, by the extension of its path; `png` for open
+    files and for paths without an extension.
 
     Raises:
         InputError: The extension is neither `.png` nor `.svg`.

@@ -42,10 +42,10 @@ class Lettering:
 
     @classmethod
     def of(cls, texts: Iterable[str], *, is_svg: bool) -> Lettering:
-        """Selects fonts for the strings of a picture; characters of no font become code points.
+        """Selects fonts for all strings of one picture.
 
-        Warns with `FontWarning` if a PNG contains characters that are in no font; the viewer of an
-        SVG can use other fonts.
+        Characters that are in no installed font become code points in a PNG, with a `FontWarning`.
+        An SVG stores them as text, because its viewer can use other fonts.
         """
         found = fonts_with(frozenset("".join(texts)))
         control = {c for c in found if unicodedata.category(c) in _NO_TEXT}
@@ -81,7 +81,8 @@ def width(text: str) -> int:
 
 
 def _within(letters: list[str], most: int, step: int = 1) -> str:
-    """Joins as many letters as fit into the width `most`; reverses their order with `step` -1."""
+    """Joins the first letters that fit into the width `most`; reverses their order with `step`
+    -1."""
     kept: list[str] = []
     for letter in letters:
         if width("".join([*kept, letter])) > most:

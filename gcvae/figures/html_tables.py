@@ -9,9 +9,9 @@ _LEFT = "style='text-align:left'"
 
 
 def facts_table(title: str, facts: Mapping[str, str]) -> str:
-    """Returns an HTML table with one row for each fact: its name, and its text.
+    """Returns an HTML table with one row for each entry of `facts`: its name, and its text.
 
-    If a text begins with the fact's name, the name is removed from the text.
+    If a text begins with its name, the name is removed from the text.
 
     >>> facts_table("Model", {"rows": "rows 12 < 13"})
     "<table><caption>Model</caption><tr><th style='text-align:left'>rows</th>\

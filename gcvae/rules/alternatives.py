@@ -1,11 +1,11 @@
-"""Codes a column y that equals a formula f(x) in some rows only.
+"""Replaces a column y that equals a formula f(x) in some rows only by a code e.
 
-    e = KEPT if y = f(x), else the grid index of y
+    e = kept if y = f(x), else the grid index of y
 
-The model learns e instead of y. This coding is used for levels, which have no differences, and for
-numbers that equal f(x) in a share of the rows and are unrelated to it in the remaining ones, such
-as a payment that is the bill in one row of seven. The grid index of a number is its multiple of the
-column's resolution; that of a level is its index in the schema.
+`kept` is an integer below all indices. The grid index of a number is its multiple of the column's
+resolution; that of a level is its index in the schema. The model learns e instead of y. This is
+used for levels, which cannot be subtracted, and for numbers that are unrelated to f(x) in the
+remaining rows, such as a payment that equals the bill in one row of seven.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.rules import Rule
 
 _UNSEEN = -3
-"""Code of an unknown level; for levels, -1 is the code `kept`."""
+"""Code of a level that the schema does not contain; for levels, -1 is the code `kept`."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Alternative(Computed):
 
     @classmethod
     def of(cls, rule: Rule, table: TypedTable, schema: TableSchema) -> Alternative:
-        """Fits the code for the column y of a rule y == f(x) to a table."""
+        """Fits the code that replaces the column y of a rule y == f(x) to a table."""
         prediction = with_ties(Prediction.of(rule, schema), table)
         draft = cls(prediction, -1, (), False, 0)
         own, ends, has_missing = Counter[int](), list[int](), False
@@ -96,7 +96,7 @@ class Alternative(Computed):
 
     @cached_property
     def parts(self) -> tuple[Column, ...]:
-        """The code e: a column of ordered levels, or of whole numbers."""
+        """Schema of the code e: a column of ordered levels, or of whole numbers."""
         missing = Missing(self.written.missing.allowed or self.has_missing)
         if isinstance(self.grid, LevelGrid) or not self.exceptions:
             levels = (self.kept, *self.exceptions)
@@ -105,7 +105,8 @@ class Alternative(Computed):
         return (Column(self.column, ColumnKind.INTEGER, missing, minimum=self.kept, maximum=last),)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns the code e: `kept` where y equals f(x), else the index of y."""
+        """Returns the code e: `kept` where y equals f(x), else the index of y; missing where y is
+        and, with `blanks_unknown`, where a column of f is."""
         own, predicted = frame[self.column], self.prediction.predicted(frame)
         known = own.notna().to_numpy()
         codes = np.full(len(own), self.kept, dtype=np.int64)
@@ -150,8 +151,8 @@ class Alternative(Computed):
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of the code e, which include `kept` where f(x) lies in those of
-        y."""
+        """Returns the intervals of the code e for given intervals of y; they include `kept` in rows
+        where f(x) lies in an interval of y."""
         base, has_base = self.base(earlier)
         inside = ((low <= base[:, None]) & (base[:, None] <= high)).any(axis=1) & has_base
         kept = np.where(inside, self.kept, 1)[:, None], np.where(inside, self.kept, 0)[:, None]
@@ -164,10 +165,8 @@ class Alternative(Computed):
         return self.grid.log_unit if is_real and isinstance(self.grid, Grid) else 0.0
 
     def _agree(self, own: pd.Series[Any], predicted: pd.Series[Any]) -> Mask:
-        """Returns a mask of the rows in which y equals the rounded f(x).
-
-        Shape: (n,) twice -> (n,).
-        """
+        """Returns a mask of the rows in which y (`own`) equals the rounded f(x). Shape: (n,) twice
+        -> (n,)."""
         both = own.notna().to_numpy() & predicted.notna().to_numpy()
         found = np.zeros(len(own), dtype=bool)
         places = [self.grid.indices(cells[both]) for cells in (own, predicted)]

@@ -17,10 +17,10 @@ _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 
 
 def number_ending(text: str, per_unit: int) -> tuple[int, int]:
-    """Parses an ending of numbers to (remainder, step that leaves it), in multiples of the column's
-    resolution, of which `per_unit` make up 1.
+    """Parses an ending of numbers to (remainder, divisor), in multiples of the resolution 1 /
+    per_unit: numbers with this ending leave the remainder when divided by the divisor.
 
-    For a resolution of 0.01, ".99" is 99 of 100, and "95" is 9500 of 10000.
+    For a resolution of 0.01, ".99" gives (99, 100), and "95" gives (9500, 10000).
 
     Raises:
         ValueError: The ending is not valid, or is finer than the resolution.
@@ -35,8 +35,8 @@ def number_ending(text: str, per_unit: int) -> tuple[int, int]:
 
 
 def number_ending_text(rest: int, digits: int, per_unit: int) -> str:
-    """Writes a remainder as the ending of numbers, with some digits before the decimal point; the
-    inverse of `number_ending`.
+    """Writes a remainder, a multiple of the resolution 1 / per_unit, as the ending of numbers with
+    `digits` digits before the decimal point; the inverse of `number_ending`.
 
     >>> number_ending_text(99, 0, 100), number_ending_text(9500, 2, 100)
     ('.99', '95')
@@ -48,8 +48,8 @@ def number_ending_text(rest: int, digits: int, per_unit: int) -> str:
 
 
 def date_ending(text: str, last: Step, step: int) -> int:
-    """Parses an ending of dates to the remainder beyond multiples of `last`, in multiples of the
-    column's resolution.
+    """Parses an ending of dates to the time from the last multiple of the step `last` to the date,
+    in multiples of the column's resolution.
 
     Args:
         text: "Monday", "25" or "25th" (after months), "09:00" or "09:00:30", or two of them:
@@ -69,8 +69,9 @@ def date_ending(text: str, last: Step, step: int) -> int:
 
 
 def _word(word: str, last: Step) -> int:
-    """Returns the microseconds that one word of the ending of a time, such as "09:00" or "Monday",
-    stands for in dates that are `last` apart. Raises ValueError for any other word."""
+    """Parses one word of an ending, such as "09:00" or "Monday", to the time since the beginning of
+    a day, a week or a month, in microseconds. `last` is the spacing of the dates. Raises ValueError
+    for other words."""
     if clock := _CLOCK.fullmatch(word):
         hours, minutes, seconds = (int(x or 0) for x in clock.groups()[:3])
         microseconds = int((clock[4] or "0").ljust(6, "0"))
@@ -84,8 +85,8 @@ def _word(word: str, last: Step) -> int:
 
 
 def date_ending_text(left: int, last: Step, step: int) -> str:
-    """Writes a remainder as the ending of dates, such as "Monday 09:00"; the inverse of
-    `date_ending`."""
+    """Writes a remainder of dates, in multiples of the resolution `step` (microseconds), as an
+    ending such as "Monday 09:00"; the inverse of `date_ending`."""
     days, microseconds = divmod(left * step, DURATIONS["day"])
     words = []
     if last == "1 week":

@@ -24,12 +24,13 @@ from gcvae.spelling.date_text import is_time_of_day, read_dates
 LARGEST_PLACE = 1 << 52
 """Largest index; the sum of two such indices is exact in float64."""
 NO_PLACE = LARGEST_PLACE
-"""Index of a cell between two multiples or of text, in a column whose levels are numbers."""
+"""Index of a cell that is no multiple of the resolution, such as text, if levels are numbers."""
 _MOST_DECIMALS = 9
 _COUNTED_WIDTH = 1 << 18
-"""Maximum range of whole numbers that are counted in an array; else they are sorted."""
+"""Maximum range of the numbers that `counted` counts in an array; it sorts those of larger
+range."""
 NO_LEVEL = -2
-"""Index of an unknown level."""
+"""Index of a level that the schema does not contain."""
 _ORDERED = Outcomes.ORDERED_LEVELS
 Indices = npt.NDArray[np.int64]
 """Multiples of a column's resolution."""
@@ -122,7 +123,7 @@ class Grid:
         if pd.api.types.is_integer_dtype(present.dtype) and not self.has_decimals:
             whole: Indices = present.to_numpy(dtype=np.int64)
             return whole
-        cells = pd.to_numeric(present, errors="coerce")  # a word among numbers is an unseen level
+        cells = pd.to_numeric(present, errors="coerce")  # text among numbers is an unseen level
         numbers = cells.to_numpy(dtype=np.float64, na_value=np.nan) * self.per_unit
         numbers = np.nan_to_num(numbers, nan=NO_PLACE).clip(-LARGEST_PLACE, LARGEST_PLACE)
         nearest: Indices = np.rint(numbers).astype(np.int64)
@@ -137,10 +138,7 @@ class Grid:
 
     def values(self, places: Indices, *, limited: bool = True) -> npt.NDArray[Any]:
         """Converts n multiples of the column's resolution to numbers or dates, clipped to the
-        column's limits if `limited`.
-
-        Shape: (n,) -> (n,).
-        """
+        column's limits if `limited`. Shape: (n,) -> (n,)."""
         inside = np.clip(places, self.low, self.high) if limited else places
         if self.step is not None:
             first, last = (
@@ -172,10 +170,7 @@ class LevelGrid:
 
     def indices(self, present: pd.Series[Any]) -> Indices:
         """Converts n cells to the indices of their levels; NO_LEVEL (-2) for a level that the
-        schema does not contain.
-
-        Shape: (n,) -> (n,).
-        """
+        schema does not contain. Shape: (n,) -> (n,)."""
         places = {level: k for k, level in enumerate(self.column.typed_levels)}
         found = [places.get(level, NO_LEVEL) for level in present.tolist()]
         return np.array(found, dtype=np.int64)
@@ -210,10 +205,7 @@ def counted(numbers: Indices) -> tuple[Indices, Indices]:
 
 def nearest_on_grid(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
     """Rounds n cells to the column's resolution and clips them to its limits; missing cells stay
-    missing.
-
-    Shape: (n,).
-    """
+    missing. Shape: (n,)."""
     grid = Grid.of(column)
     if grid is None:
         return series

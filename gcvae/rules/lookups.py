@@ -2,8 +2,9 @@
 
     determines(room, season; price)     ->     price == value[room, season]
 
-Between coded columns, the decoder enforces dependencies. A formula enforces one if a column of it
-is computed, such as a season that follows from a date, or has too many values for codes.
+The decoder itself enforces a dependency between columns that it models as categories. Otherwise a
+formula enforces it: if a rule computes one of the columns, such as a season from a date, or if a
+column has too many values for categories.
 """
 
 from __future__ import annotations
@@ -24,12 +25,16 @@ _MOST_UNSEEN = 0.005
 
 
 def lookup_rule(rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: int) -> Rule | None:
-    """Returns the rule y == value[keys] of a functional dependency; None if its parents are not
-    levels, or if further combinations of them are likely.
+    """Returns a functional dependency of a column y as the rule y == value[keys], where the table
+    `value` contains the most frequent y for each combination of the determining cells (keys).
+
+    Returns None if a determining column has no levels, y has dates, too few rows satisfy the
+    dependency, fewer than two values of y would be in the table, or further combinations of several
+    determining columns are likely.
 
     Args:
         rule: Functional dependency.
-        rare_rows: Minimum number of rows of an entry, or of its value.
+        rare_rows: A combination is omitted if both it and its y are in fewer rows than this.
     """
     column, parents = schema[rule.column], [schema[name] for name in rule.parents]
     if not all(parent.kind.has_levels for parent in parents) or column.has_times:
@@ -48,7 +53,7 @@ def lookup_rule(rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: i
     n_rows, n_of_value = np.bincount(keys[known]), np.bincount(codes[known])
     if len(parents) > 1 and (n_rows == 1).sum() > _MOST_UNSEEN * len(known):
         return None
-    at = np.argsort(counts, kind="stable")  # the most frequent value of a key is the last
+    at = np.argsort(counts, kind="stable")  # the last one of a key is the most frequent
     usual = {int(pairs[i] // n_codes): i for i in at}
     chosen = [
         i

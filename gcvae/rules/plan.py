@@ -1,15 +1,15 @@
 """Plan of the columns that rules compute: each column at most once, and none from itself.
 
-A relation such as total == net + tax can be solved for several columns, its sides. The plan holds
-one side of each relation. Where a further relation needs a side that the plan does not allow,
-another relation may be solved for a different column:
+A relation such as total == net + tax can be solved for several columns. Each solution, a rule that
+computes one column, is called a side. The plan uses one side of each relation. If a new relation
+conflicts with the plan, another relation may be solved for a different column:
 
     gross == net + tax, tax == 0.2 * gross    becomes    net == gross - tax, tax == 0.2 * gross
 
-Of all possible sides, those of least total cost are chosen. The cost of a side tells how unnatural
-it is to compute its column: the number of times that the number of steps of the column's resolution
-has to be doubled to reach that of the finest column of the relation, and more for a column of
-levels of which the computed number is often none.
+Among the possible plans, the one with the least total cost is chosen. The cost of a side measures
+how unnatural it is to compute its column: log2 of the ratio between the largest spread of a column
+in the relation and that of the computed column, where formulas count spreads in multiples of each
+column's resolution. A column of levels costs more if computed numbers are often none of its levels.
 """
 
 from __future__ import annotations
@@ -22,45 +22,46 @@ from gcvae.schema.rule_documents import depends_on, parents_of
 from gcvae.schema.rules import Condition, Formula, Missingness, Rule
 
 Side = tuple[float, Rule]
-"""A rule with its cost."""
+"""(Cost, rule that computes one column of a relation)."""
 Sides = tuple[Side, ...]
 OF_NO_LEVEL = 4.0
-"""Cost of a side that computes numbers that are often none of the column's levels."""
+"""Cost of computing a column of levels if the computed numbers are often none of the levels."""
 _LEAST_COVERAGE = 0.9
 
 
 def is_sparse_bound(of_column: float, of_bound: float) -> bool:
-    """Returns whether one column of an inequality is no useful bound of the other: it is often
-    missing where the other has a value, which is a useful bound of it.
+    """Returns whether one column of an inequality is too often missing to serve as the bound of the
+    other column, while the other can serve as its bound.
 
     Args:
-        of_column: Share of the other column's known rows in which the bound is known, too.
-        of_bound: Share of the bound's known rows in which the other column is known, too.
+        of_column: Share of the rows with a value of the other column in which the bound has a
+            value.
+        of_bound: Share of the rows with a value of the bound in which the other column has a value.
     """
     return of_column < _LEAST_COVERAGE <= of_bound
 
 
 @dataclass
 class Plan:
-    """Accepted relations between columns.
+    """Accepted relations between columns, each with the rule that computes one of its columns.
 
     Attributes:
-        relations: Sides of each relation; the first is the one of the plan.
+        relations: For each relation, its solutions for different columns; the first one is in use.
     """
 
     relations: list[Sides] = field(default_factory=list)
 
     @property
     def rules(self) -> list[Rule]:
-        """The rule of each relation."""
+        """The rule in use for each relation."""
         return [sides[0][1] for sides in self.relations]
 
     def allows(self, rule: Rule, *, turns: bool = True) -> bool:
-        """Returns whether `add` would add a rule."""
+        """Returns whether `add` would add a rule to the plan; `turns` as in `add`."""
         return self._with(((0.0, rule),), turns=turns) is not None
 
     def computes(self, name: str, *, exactly: bool = False) -> bool:
-        """Returns whether a rule of the plan computes or, unless `exactly`, limits a column."""
+        """Returns whether a rule of the plan computes or, unless `exactly`, bounds a column."""
         return any(
             rule.column == name and not (exactly and rule.is_inequality)
             for rule in self.rules
@@ -68,7 +69,8 @@ class Plan:
         )
 
     def depends(self, name: str, on: str) -> bool:
-        """Returns whether column `name` is `on`, or a rule of the plan computes it from `on`."""
+        """Returns whether column `name` is `on`, or rules of the plan compute it from `on`,
+        directly or by other columns."""
         return depends_on([name], on, parents_of(self.rules))
 
     def relates(self, a: str, b: str) -> bool:
@@ -76,18 +78,21 @@ class Plan:
         return self.depends(a, b) or self.depends(b, a)
 
     def add(self, sides: Sequence[Side], *, turns: bool = True) -> bool:
-        """Adds a relation by one of its sides; returns whether the plan allows one.
+        """Adds a relation, solved for the column with the least cost; returns False, and leaves the
+        plan unchanged, if no solution is compatible with it.
 
         Args:
-            turns: Whether another relation may be solved for a different column.
+            sides: Solutions of the relation for different columns, with their costs.
+            turns: Whether a relation of the plan may be solved for a different column to permit
+                this.
         """
         found = self._with(tuple(sides), turns=turns)
         self.relations = self.relations if found is None else found
         return found is not None
 
     def _with(self, sides: Sides, *, turns: bool) -> list[Sides] | None:
-        """Returns the relations with a further one, of which at most one other relation is solved
-        for a different column, at the least cost; None if there is no such plan."""
+        """Returns the plan's relations and a further one at the least total cost, where at most one
+        of the former is solved for a different column; None if that is impossible."""
         found: list[tuple[float, list[Sides]]] = []
         can_turn = turns and is_formula(sides[0][1])
         for first in _each_first(sides):
@@ -106,14 +111,15 @@ class Plan:
 
 
 def _each_first(sides: Sides) -> Iterator[Sides]:
-    """Yields the sides with each of them in the first place."""
+    """Yields the solutions of a relation, each of them in the first position once."""
     for i, side in enumerate(sides):
         yield (side, *sides[:i], *sides[i + 1 :])
 
 
 def is_formula(rule: Rule) -> bool:
-    """Returns whether a rule is an exact formula that computes with numbers or dates: not one that
-    only looks a value up, nor one whose lookup is by levels."""
+    """Returns whether a rule is an equality whose formula computes with numbers or dates. It does
+    not if it is only a lookup, or contains a lookup whose key is neither a function nor a
+    comparison; a formula such as rate[bracket(x, 7, 30)] * y does."""
     form = rule.form
     if (
         not isinstance(form, Formula)
@@ -126,8 +132,8 @@ def is_formula(rule: Rule) -> bool:
 
 
 def _is_compatible(rule: Rule, accepted: Sequence[Rule]) -> bool:
-    """Returns whether a rule can be added: no column is computed twice, and none depends on
-    itself."""
+    """Returns whether a rule can be added to the accepted ones: no column is then computed twice,
+    and none depends on itself."""
     if isinstance(rule.form, Condition):
         return True
     if isinstance(rule.form, Missingness):

@@ -37,11 +37,13 @@ from gcvae.schema.rules import Combination, Condition, Formula, Missingness, Rul
 from gcvae.spelling.date_text import read_dates
 
 Ties = Literal["even", "away", "binary"]
-"""How numbers half way between two grid points are rounded: to the even one, away from 0 as in SQL,
-or as their binary fractions fall, as in pandas: 1.35 · 2.1 is 2.8350000000000004, thus 2.84."""
+"""How numbers half way between two multiples of the resolution are rounded: to the even one, away
+from 0 as in SQL, or by the binary fraction, as in pandas: 1.35 · 2.1 is 2.8350000000000004, thus
+2.84."""
 TIES: tuple[Ties, ...] = get_args(Ties)
 _NOISE_DIGITS = 6
-"""Number of decimals of a grid unit that count, so that 0.1 + 0.2 is 0.3 and 2.675 is a tie."""
+"""Number of decimals to which multiples of the resolution are rounded first, against floating-point
+noise: 0.1 + 0.2 is then 0.3, and 2.675 lies half way between 2.67 and 2.68."""
 _LARGEST = 2.0**53
 """Limit up to which float64 represents all whole numbers."""
 
@@ -242,7 +244,7 @@ def quantities(series: pd.Series[Any]) -> Numbers:
     """Converts n cells to float64, dates to seconds since 1970; NaN for missing cells and for text
     among numbers. Shape: (n,)."""
     if series.dtype.kind != "M":
-        numbers = pd.to_numeric(series, errors="coerce")  # a word is an unseen level
+        numbers = pd.to_numeric(series, errors="coerce")  # text is an unseen level
         return numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     return np.where(series.isna(), np.nan, series.to_numpy(TIMES).view("i8") / 1e6)
 
@@ -258,13 +260,14 @@ def _on_grid(
     to_whole: Callable[[Numbers], Numbers],
     digits: int | None = _NOISE_DIGITS,
 ) -> Numbers:
-    """Rounds numbers or seconds to multiples of the column's resolution by `to_whole`, after
-    rounding them to `digits` decimals of a multiple; None for all digits. Shape: (n,)."""
+    """Rounds numbers or seconds to multiples of the column's resolution by `to_whole`. Against
+    floating-point noise, the multiples are first rounded to `digits` decimals, unless that is None.
+    Shape: (n,)."""
     decimals = decimals_of(column)
     if column.has_times:
         scale = 1e6 / microseconds(column)
     elif decimals is not None:
-        scale = 10.0**decimals  # k / 10^d is the float64 that the text of k / 10^d reads as
+        scale = 10.0**decimals  # division by 10^d gives the float64 of the decimal text
     else:
         return values
     with np.errstate(over="ignore", invalid="ignore"):

@@ -35,7 +35,7 @@ from gcvae.schema.rule_documents import depends_on
 from gcvae.schema.rules import Formula, Rule, implied_formulas
 
 _MOST_ROWS = 0.5
-"""A formula that holds in more than this share of rows overrides an inequality of its column."""
+"""A formula that holds in at least this share of rows is applied before the other rules."""
 
 
 @dataclass(frozen=True)
@@ -67,20 +67,20 @@ class Reduction:
         """Fits the transformation that replaces columns of a table by residuals of the schema's
         rules and by parts.
 
-        Rules count in their order, but a formula that holds in most rows comes before all
-        inequalities. Hard conditions stand for the formulas and inequalities among their terms.
+        Rules are applied in their order, but formulas that hold in most rows before all others. A
+        hard condition counts as the formulas and inequalities that are its terms.
 
         Args:
             left_out: Columns that are neither replaced nor used in formulas.
             rare_rows: Minimum number of rows that contain the largest or smallest residual; with
                 fewer rows, its limit is a round number, so that it does not disclose them.
-            coded: Functional dependencies that the model enforces between codes: their columns are
-                not split into parts, an inequality never replaces them, and a formula of two
-                columns the other one.
-            dependencies: Functional dependencies. One of a computed column, or of a column that is
-                in none of `coded`, becomes a formula with a lookup table.
-            constant: Columns that have one value for each entity; they are not computed from other
-                columns.
+            coded: Functional dependencies that the decoder enforces between categories. Their
+                columns are not split into parts and not replaced by an inequality; a formula that
+                relates two columns replaces the other one.
+            dependencies: Functional dependencies. One becomes a formula with a lookup table if it
+                contains a computed column, or one that is in none of `coded`.
+            constant: Columns that have one value for each entity; they are only computed from each
+                other.
         """
         functional = {name for rule in coded for name in rule.columns}
         unusable = set(left_out) | {column.name for column in schema if not column.is_modelled}
@@ -109,7 +109,7 @@ class Reduction:
                         parents[side.column] = rewriting.parents
                         break
         waiting = [rule for rule in dependencies if unusable.isdisjoint(rule.columns)]
-        for rule in [*waiting, *waiting]:  # a lookup makes its column a computed one
+        for rule in [*waiting, *waiting]:  # twice, because a lookup makes its column computed
             is_enforced = found.keys().isdisjoint(rule.columns) and {*rule.columns} <= functional
             is_possible = rule.column not in (*found, *constant)
             if is_enforced or not is_possible:
@@ -215,8 +215,8 @@ class Reduction:
 
         Args:
             names: Original columns to include; None for all.
-            blanks_unknown: Whether a residual is missing if a column of its formula is. Otherwise a
-                replacement of the formula's value is subtracted.
+            blanks_unknown: Whether a residual is missing if a column of its formula is; otherwise a
+                default replaces the value of the formula.
         """
         if not self.rewritings:
             return frame if names is None else frame[list(names)]
@@ -313,12 +313,13 @@ class Reduction:
 
 
 _LEAST_OF_DIFFERENCES = 0.5
-"""Minimum share of rows that satisfy an equality, if its exceptions are coded as differences."""
+"""Minimum share of rows that satisfy an equality for its column to be replaced by y - f(x); else an
+`Alternative` replaces it."""
 
 
 def _is_sparse(rule: Rule, table: TypedTable) -> bool:
-    """Returns whether the bound of an inequality of two columns is often missing where its column
-    has a value, but not the column where the bound has one."""
+    """Returns whether the bound of an inequality of two columns is often missing where the other
+    column has a value, but the other column rarely where the bound has one."""
     if len(rule.parents) != 1:
         return False
     of_each = [table[name].notna().to_numpy() for name in (rule.column, *rule.parents)]
@@ -327,7 +328,8 @@ def _is_sparse(rule: Rule, table: TypedTable) -> bool:
 
 
 def _yields(rule: Rule) -> bool:
-    """Returns whether formulas that hold in most rows come before this rule."""
+    """Returns whether a rule is applied after the formulas that hold in most rows: it is none of
+    them."""
     is_formula = isinstance(rule.form, Formula) and not rule.form.is_inequality
     return not is_formula or (rule.share is not None and rule.share < _MOST_ROWS)
 
@@ -335,8 +337,8 @@ def _yields(rule: Rule) -> bool:
 def _rewriting(
     rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: int
 ) -> Rewriting | None:
-    """Returns the replacement of the column that a rule determines; None if the column has no
-    grid."""
+    """Returns the replacement of the column that a rule determines; None without a fixed
+    resolution."""
     is_rare = rule.share is not None and rule.share < _LEAST_OF_DIFFERENCES
     prediction = Prediction.of(rule, schema)
     if prediction.is_of_levels or (is_rare and prediction.form.relation == "=="):

@@ -1,9 +1,9 @@
 """Residuals e = y - f(x), which the model learns instead of a column y that a formula f determines.
 
-e is a whole number of steps of y's resolution, so that y and e determine each other given x. Values
-of y to which a rule does not apply ("exempt"), such as 0 for "none", have codes of their own below
-all residuals. If all cells of y are multiples of a wider step, such as midnights in a format
-with seconds, the residual of an inequality counts these steps.
+e is a multiple of y's resolution, so that y and e determine each other given x. Values of y to
+which a rule does not apply ("exempt"), such as 0 for "none", are represented by integers below all
+residuals. If all cells of y are multiples of a wider step, such as midnights in a format with
+seconds, the residual of an inequality counts these steps.
 
 The index of a number or date is its multiple of the column's resolution (`grids`).
 """
@@ -101,17 +101,17 @@ class Computed(JsonFields, Rewriting):
 
 @dataclass(frozen=True)
 class Residual(Computed):
-    """Replaces a column y by its residual e = y - f(x) from the formula f of a rule, in multiples
-    of y's resolution. An index of y is also such a multiple.
+    """Replaces a column y by its residual e = y - f(x) from the formula f of a rule. Residuals and
+    indices of y are multiples of y's resolution.
 
     If a column of f is missing, f has no value. A number that is neutral in f then replaces the
     missing cell (0 in a sum: a missing tax), if this reproduces y in most such rows; otherwise
     `fallback` replaces f.
 
     Attributes:
-        lowest, highest: Smallest and largest residual in the table; round numbers beyond them if
-            few rows contain them.
-        has_missing: Whether a cell of y was missing.
+        lowest, highest: Smallest and largest residual in the table, including those of exempt
+            values; round numbers beyond them if few rows contain them.
+        has_missing: Whether a cell of y was missing in the table.
         fallback: Index of y that replaces f where f has no value.
         usual: Intervals that contain most residuals where f has a value: up to four single numbers,
             or one range.
@@ -120,7 +120,7 @@ class Residual(Computed):
             lowest + 1, and so on, below the limits.
         stride, offset: All cells of y have an index offset + k * stride; residuals count strides,
             from the first such index that satisfies the inequality.
-        reach: First and last index of those y to which the rule applies.
+        reach: First and last index of y among the cells to which the rule applies.
         neutral: By column of f, the number that replaces a missing cell: 0 in a sum, 1 in a
             product.
         by_side: Whether the sign of e is reversed where f lies below its rounded value, so that
@@ -222,13 +222,15 @@ class Residual(Computed):
 
     @property
     def sole(self) -> int | None:
-        """Residual of every row in which f has a value, ties aside; None if there are several."""
+        """Residual of every row in which f has a value, except where f lies half way between two
+        multiples of the resolution; None if residuals differ."""
         first, last = (0, 0) if self.at_ties else self.limits
         return first if first == last else None
 
     @property
     def kept(self) -> int:
-        """Residual of every row, ties aside, if the formula is exact (`is_exact`)."""
+        """Residual of every row, if the formula is exact (`is_exact`), except where f lies half way
+        between two multiples of the resolution."""
         return 0 if self.at_ties else self.lowest
 
     @cached_property
@@ -240,10 +242,10 @@ class Residual(Computed):
 
     @cached_property
     def parts(self) -> tuple[Column, ...]:
-        """The residual: a column of whole numbers, or of levels if all rows to which the rule
-        applies have the same residual."""
+        """Schema of the residual: a column of whole numbers, or of levels if all rows to which the
+        rule applies have the same residual."""
         missing = Missing(self.written.missing.allowed or self.has_missing)
-        if self.highest - self.lowest == len(self.exempt):  # other residuals have no probability
+        if self.highest - self.lowest == len(self.exempt):  # no other residuals occur
             levels = tuple(range(self.lowest, self.highest + 1))
             return (Column(self.column, ColumnKind.ORDINAL, missing, levels=levels),)
         low, high = self.lowest, self.highest
@@ -275,8 +277,7 @@ class Residual(Computed):
         return {self.column: whole_numbers(residuals, ~known)}
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """Returns y = f(x) + e, clipped to its limits unless that would violate the rule and so
-        have no probability."""
+        """Returns y = f(x) + e, clipped to the range of y unless that would violate the rule."""
         residuals = parts[self.column]
         known = residuals.notna().to_numpy()
         base, has_base = self.base(frame)
@@ -295,8 +296,8 @@ class Residual(Computed):
         return placed_values(values, places, self.written.missing.allowed or self.has_missing)
 
     def _within(self, base: Indices, steps: Indices, has_base: Mask) -> Indices:
-        """Clips indices of y to its range without exempt values, except where that would violate
-        the rule."""
+        """Returns the indices base + steps, clipped to the range of y without exempt values, except
+        where that would violate the rule."""
         first, last = self.reach
         low = first + (self.offset - first) % self.stride
         high = last - (last - self.offset) % self.stride
@@ -315,8 +316,8 @@ class Residual(Computed):
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of the residual. Residuals beyond `limits` count as the limit, to
-        which they are clipped when rows are generated."""
+        """Returns the intervals of the residual for given intervals of y. Residuals beyond `limits`
+        count as the limit, to which they are clipped when rows are generated."""
         base, has_base = (found[:, None] for found in self.base(earlier))
         first, last = self.limits
         apart = [self._exempt_interval(i, low, high) for i in range(len(self.exempt))]
@@ -333,10 +334,7 @@ class Residual(Computed):
 
     def _exempt_interval(self, i: int, low: Indices, high: Indices) -> tuple[Indices, Indices]:
         """Returns the interval of the i-th exempt value's residual; empty if y cannot be that
-        value.
-
-        Shape: (n, 1).
-        """
+        value. Shape: (n, 1)."""
         is_inside = np.asarray((low <= self.exempt[i]) & (self.exempt[i] <= high))
         is_asked = is_inside.any(axis=1, keepdims=True)
         residual = self.lowest + i
@@ -383,7 +381,8 @@ class Residual(Computed):
         return base + (self.offset - base) % self.stride, has_value
 
     def _sides(self, frame: pd.DataFrame) -> Indices:
-        """Returns 1, or -1 where the sign of residuals is reversed. Shape: (n,)."""
+        """Returns -1 for rows in which the sign of the residual is reversed (`by_side`), else 1.
+        Shape: (n,)."""
         if not self.by_side:
             return np.ones(len(frame), dtype=np.int64)
         with np.errstate(invalid="ignore"):
@@ -425,8 +424,8 @@ def prediction_of_document(document: Mapping[str, Any], schema: TableSchema) -> 
 
 
 def with_ties(prediction: Prediction, table: TypedTable) -> Prediction:
-    """Returns the formula with numbers half way between two multiples of the resolution rounded as
-    in most rows of the table's first chunk."""
+    """Returns the formula with the rounding of ties that reproduces most rows of the table's first
+    chunk; ties are numbers half way between two multiples of the resolution."""
     if prediction.form.is_inequality or prediction.is_of_levels:
         return prediction
     rows = next(iter(row_chunks(table, [prediction.column.name, *prediction.rule.parents])), None)
@@ -438,7 +437,7 @@ def with_ties(prediction: Prediction, table: TypedTable) -> Prediction:
 
 
 def _of_sizes(counts: Counter[int]) -> Counter[int]:
-    """Returns the counts of absolute values."""
+    """Returns counts by absolute value, given counts by value."""
     found: Counter[int] = Counter()
     for e, n in counts.items():
         found[abs(e)] += n
@@ -446,7 +445,8 @@ def _of_sizes(counts: Counter[int]) -> Counter[int]:
 
 
 def _is_by_side(prediction: Prediction) -> bool:
-    """Returns whether the formula is approximate, with a tolerance of a few grid units."""
+    """Returns whether the formula is approximate, with a tolerance of at most four multiples of the
+    resolution."""
     unit = grid_unit(prediction.column)
     if prediction.form.relation != "≈" or unit is None:
         return False
@@ -508,8 +508,9 @@ def _ordinary_indices(table: TypedTable, grid: Grid, exempt: tuple[int, ...]) ->
 
 
 def _kept_steps(prediction: Prediction, others: Counter[int]) -> tuple[int, int]:
-    """Returns (stride, offset) of the column of an inequality with given numbers of cells at the
-    indices that are not exempt; (1, 0) for other formulas."""
+    """Returns (stride, offset) such that all cells in the column of an inequality have an index
+    offset + k * stride; (1, 0) for other formulas. `others` are counts of the column's indices
+    without exempt values, or empty if none are exempt."""
     split = Split.of(prediction.column) if prediction.form.is_inequality else None
     if split is None or not others:
         return (1, 0) if split is None else split.kept_by_all
@@ -532,8 +533,8 @@ def _usual(counts: Counter[int]) -> tuple[tuple[int, int], ...]:
 
 
 def _ends(counts: Counter[int], rare_rows: int) -> tuple[int, int]:
-    """Returns the smallest and largest residual, or round numbers beyond them if few rows contain
-    them."""
+    """Returns the smallest and largest of the numbers in `counts`, or round numbers beyond them if
+    few rows contain them."""
     residuals = np.array(sorted(counts), dtype=np.int64)
     if len(residuals) == 1:
         return int(residuals[0]), int(residuals[0])

@@ -1,8 +1,8 @@
 """Rewritings: invertible replacements of one column of a table by others, called its parts.
 
-    y  <->  parts, given the columns (parents) on which their meaning depends
+    y  <->  parts, given the cells of other columns (parents)
 
-A part is for example the residual of a rule, or the weekday of a date.
+A part is for example the residual of a rule, which depends on parents, or the weekday of a date.
 """
 
 from __future__ import annotations
@@ -36,30 +36,33 @@ class Rewriting(ABC):
 
     @abstractmethod
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns the parts of n rows by name. Shape: (n,) each.
+        """Returns the cells of the parts in n rows, by name of the part. Shape: (n,) each.
 
         Args:
-            blanks_unknown: Whether parts are missing where one of the parents is.
+            frame: Original cells of the column and its parents.
+            blanks_unknown: Whether parts are missing in rows where a parent is missing; otherwise a
+                default replaces what cannot be computed.
         """
 
     @abstractmethod
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """Returns the original cells of n rows. Shape: (n,).
+        """Returns the cells of the original column in n rows. Shape: (n,).
 
         Args:
-            frame: Parents.
-            parts: Parts.
+            frame: Original cells of the parents.
+            parts: Cells of the parts.
         """
 
     @abstractmethod
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of one part for which the original cell may lie in given intervals.
+        """Returns the intervals of one part with which the original cell may lie in given
+        intervals.
 
         Args:
             part: Name of the part.
-            earlier: Parents, and the parts before this one. n rows.
+            earlier: Cells of the parents, and of the parts before this one. n rows.
             low, high: First and last values of m intervals of the original column, as multiples of
                 its resolution. Shape: (n, m) each.
 
@@ -68,7 +71,7 @@ class Rewriting(ABC):
         """
 
     def can_solve(self, parent: str) -> bool:
-        """Returns whether `solutions` can compute intervals of this parent."""
+        """Returns whether `solutions` can solve for this parent."""
         return False
 
     def solutions(
@@ -77,7 +80,7 @@ class Rewriting(ABC):
         """Returns the intervals of one parent for which the original cell probably lies in given
         intervals, as (first values, last values). Shape: (n, m') each.
 
-        The residual is assumed to be a frequent one, so that a few solutions may be missing.
+        Only frequent residuals are considered, so that a few solutions may be missing.
 
         Args:
             parent: Parent to solve for.
@@ -89,8 +92,9 @@ class Rewriting(ABC):
 
     @abstractmethod
     def log_unit(self, part: str) -> float:
-        """Returns what to subtract from the log probability of a part for the original column's log
-        density: the log of its resolution, or 0."""
+        """Returns the log of the column's resolution for one of the parts, and 0 for the others.
+        Subtracted from the log probabilities of the parts, it gives the log density of the original
+        column."""
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:

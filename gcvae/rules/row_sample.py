@@ -1,7 +1,8 @@
 """Sample of rows for the search of rules: one half proposes a rule, the other half validates it.
 
-nats of a rule per row = s log(s / p) + (1 - s) log((1 - s) / (1 - p)),
-s is the share of rows that agree with the rule, p the share expected by chance
+    gain of a rule, in nats per row = s log(s / p) + (1 - s) log((1 - s) / (1 - p))
+
+s is the share of rows that agree with the rule, p the share expected by chance.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ SAMPLE_ROWS = 5_000
 LEAST_SHARE = 0.9
 """Minimum share of rows in which a formula holds."""
 MOST_LEVELS = 60
-"""Maximum number of levels of a column that conditions name, or that looks another one up."""
+"""Maximum number of levels of a column that a condition names, or that is the key of a lookup."""
 LEAST_ROWS = 20
-"""Minimum number of rows in which all columns of a rule are known."""
+"""Minimum number of rows without missing cells in the columns of a rule."""
 _LARGEST = 1e100
 """Largest number in columns that are searched, so that products do not overflow."""
 _SHIFTS = 16
 _LEAST_NATS = 12.0
-"""Minimum total gain of a rule over chance, plus the log of the number of rules tried."""
+"""Minimum gain over chance of a rule, in nats summed over rows, to which `least_nats` adds the log
+of the number of rules tried."""
 
 
 @dataclass(frozen=True)
 class Half:
-    """One half of a sample of rows for the search of rules: one proposes rules, the other validates
-    them."""
+    """One half of a sample of rows for the search of rules."""
 
     frame: pd.DataFrame
 
@@ -61,11 +62,8 @@ class Half:
 
     @cached_property
     def codes(self) -> dict[str, npt.NDArray[np.int64]]:
-        """For each column, the index of each of n rows' values among the distinct values; -1 for
-        missing.
-
-        Shape: (n,) each.
-        """
+        """For each column, integers that identify the distinct values in the n rows; -1 for
+        missing. Shape: (n,) each."""
         return {str(name): pd.factorize(self.frame[name])[0] for name in self.frame}
 
 
@@ -90,7 +88,7 @@ class RowSample:
         learns."""
         random = np.random.default_rng(seed)
         chosen = random.permutation(len(table))[:SAMPLE_ROWS]
-        named = (c for c in schema if c.name)  # an expression cannot name the others
+        named = (c for c in schema if c.name)  # expressions cannot contain the others
         columns = tuple(c for c in named if c.is_modelled and c.name in table.columns)
         places = np.sort(chosen)
         frame = rows_at(table, places, [column.name for column in columns])
@@ -105,11 +103,8 @@ class RowSample:
 
     @cached_property
     def codes(self) -> dict[str, npt.NDArray[np.int64]]:
-        """For each column, the index of each of n rows' values among the distinct values of both
-        halves; -1 for missing. Rows of `training` come first.
-
-        Shape: (n,) each.
-        """
+        """For each column, integers that identify the distinct values in the n rows of both halves;
+        -1 for missing. Rows of `training` come first. Shape: (n,) each."""
         return {str(name): pd.factorize(self.frame[name])[0] for name in self.frame}
 
     @cached_property
@@ -152,7 +147,8 @@ class RowSample:
 
 
 def _is_varied(values: Numbers | None) -> bool:
-    """Returns whether enough values are known and not all are equal."""
+    """Returns whether at least 20 numbers are known, not all of them are equal, and none is
+    huge."""
     known = np.empty(0) if values is None else values[~np.isnan(values)]
     if len(known) < LEAST_ROWS:
         return False
@@ -192,11 +188,11 @@ class Agreement:
     """How often a column agrees with the prediction of a rule, and how often it would by chance.
 
     Attributes:
-        share: Share among rows in which all columns are known.
+        share: Share of agreement among rows in which no column of the rule is missing.
         chance: Expected share if the column were independent of the prediction.
-        unusual: Share among rows in which the column or the prediction is not its most frequent
-            value.
-        rows: Number of rows in which all columns are known.
+        unusual: Share of agreement among rows in which the column or the prediction is not its most
+            frequent value.
+        rows: Number of rows in which no column of the rule is missing.
     """
 
     share: float
@@ -227,7 +223,7 @@ def least_nats(n_tried: int) -> float:
 
 
 def equality(column: Column, text: str, tables: Tables | None = None) -> Rule:
-    """Returns the found rule that a column equals an expression."""
+    """Returns the rule that a column equals an expression, with the lookup tables used in it."""
     return Rule(f"{quoted_name(column.name)} == {text}", source="found", tables=tables or {})
 
 
@@ -238,8 +234,8 @@ def most_frequent(values: npt.NDArray[Any]) -> Any:
 
 
 def column_medians(values: Numbers) -> Numbers:
-    """Returns the lower median of the finite values of each column; NaN without one. Shape: (n, T)
-    -> (T,)."""
+    """Returns the lower median of the finite numbers in each of the T columns of a matrix; NaN if
+    there are none. Shape: (n, T) -> (T,)."""
     ordered = np.sort(np.where(np.isfinite(values), values, np.nan), axis=0)  # NaN comes last
     middle = np.maximum(np.isfinite(ordered).sum(axis=0) - 1, 0) // 2
     return np.asarray(ordered[middle, np.arange(ordered.shape[1])])
@@ -265,7 +261,7 @@ def validated(
 
 def agreement_of(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> Agreement:
     """Returns how often the column y of a parsed frame agrees with a rule such as y == f(x), and
-    how often by chance, if f is shifted against y."""
+    how often by chance, which is measured by shifting f(x) against y by some rows."""
     formula = Prediction.of(rule, schema)
     values, predicted = formula.values(frame[rule.column]), formula.evaluated(frame)
     known = ~(pd.isna(values) | pd.isna(predicted) | formula.exempts(values))

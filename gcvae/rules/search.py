@@ -1,9 +1,10 @@
 """Finds the rules of a table: proposes and validates them on a sample, then counts all rows.
 
-Half of the sample proposes rules and the other half validates them: a rule has to hold in nearly
-all of the latter rows, and to gain more than the best of as many rules gains by chance. The kinds
-of rules are searched in turn, most informative first. A rule is accepted if it is compatible with
-those accepted before: only one rule computes a column, and no column depends on itself.
+One half of the sample proposes rules and the other half validates them: a rule has to hold in
+nearly all validation rows, and its gain has to exceed what the best of all rules tried gains by
+chance. The kinds of rules are searched in turn, most informative first. A rule is accepted if it is
+compatible with those accepted before: only one rule computes a column, and no column depends on
+itself.
 """
 
 from __future__ import annotations
@@ -58,15 +59,15 @@ from gcvae.schema.rules import (
 
 MOST_EXCEPTIONS = 10
 _LEAST_SHARE = 0.85
-"""Minimum share of all rows that satisfy an accepted rule ..."""
+"""Share of all rows that always suffices for a rule to be accepted."""
 _MOST_OF_SAMPLE = 0.8
-"""... or, if less, this fraction of its share in the sample."""
+"""Fraction of a rule's share of sampled rows that suffices as its share of all rows."""
 _MOST_STRICT = 3
-"""Maximum number of inequalities that no column can be computed from, which every row of the table
-satisfies: generated rows that violate them are rejected."""
+"""Maximum number of inequalities that every row of the table satisfies although they cannot be used
+to compute a column; generated rows that violate them are rejected."""
 _SURE_SHARE = 0.999
-"""Minimum share of sampled rows that satisfy a rule for which another one is solved for a different
-column."""
+"""Minimum share of sampled rows that satisfy a rule, for an accepted relation to be solved for a
+different column in its favour."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,9 @@ class RuleFinding:
     exceptions: tuple[int, ...] = ()
 
     def _with_rows(self, known: Mask, kept: Mask, first: int) -> RuleFinding:
-        """Adds n consecutive rows, the first of which has index `first`: masks of those to which
-        the rule applies and that satisfy it. Shape: (n,), (n,)."""
+        """Returns a copy that also counts n consecutive rows, the first of which has index `first`.
+        `known` is the mask of those to which the rule applies, `kept` of those that satisfy it.
+        Shape: (n,), (n,)."""
         rows, n_kept = self.rows + int(known.sum()), self.kept + int((known & kept).sum())
         broken = np.flatnonzero(known & ~kept)[: MOST_EXCEPTIONS - len(self.exceptions)]
         exceptions = (*self.exceptions, *(broken + first).tolist())
@@ -105,8 +107,8 @@ def find_rules(
     time grows linearly with rows and quadratically with columns.
 
     Args:
-        schema: Schema of the table, with whose rules the found rules are compatible.
-        report: Function that receives the fraction that is done.
+        schema: Schema of the table; the found rules do not conflict with its rules.
+        report: Function that receives the fraction of the search that is done.
     """
     sample = RowSample.of(table, schema)
     given = schema.rules or ()
@@ -154,15 +156,15 @@ def find_rules(
 
 
 def _opposite(rule: Rule) -> str:
-    """Returns the text of the inequality y <= x for one that is y >= x, and vice versa."""
+    """Returns the text of the reversed inequality: y <= x for a rule y >= x, and vice versa."""
     [bound] = rule.parents
     return inequality(rule.column, bound, ()).text
 
 
 def _of_entities(table: TypedTable, schema: TableSchema) -> list[RuleFinding]:
-    """Returns the dependencies of other columns on a recurring key, such as a customer number,
-    that every row of the table satisfies; of several keys, those of the one that determines most
-    columns."""
+    """Returns the functional dependencies of other columns on a recurring key, such as a customer
+    number, that every row of the table satisfies. If there are several such keys, the one that
+    determines most columns is used."""
     known = {rule.text for rule in schema.rules or ()}
     found: list[list[RuleFinding]] = [[]]
     for key in schema:
@@ -183,9 +185,11 @@ def _of_entities(table: TypedTable, schema: TableSchema) -> list[RuleFinding]:
 
 
 def _computes(rule: Rule) -> bool:
-    """Returns whether a rule of the schema excludes other rules of its column from the start.
+    """Returns whether a rule of the schema is in the plan before the search begins, which excludes
+    other rules of its column.
 
-    Inequalities are considered after formulas, except a soft one whose bound is an expression.
+    Combinations, conditions and inequalities are not, except soft inequalities whose bound is an
+    expression.
     """
     if rule.is_inequality:
         return rule.keep == "soft" and rule.reversed_text is None
@@ -193,10 +197,11 @@ def _computes(rule: Rule) -> bool:
 
 
 def _candidates(sample: RowSample, plan: Plan, implied: Sequence[Rule]) -> Iterator[Candidate]:
-    """Yields candidate rules in order of search; each search knows the rules accepted so far.
+    """Yields candidate rules in the order of the searches. Some searches consider the plan, which
+    contains the rules accepted so far.
 
     Inequalities of the schema, and those that its hard conditions imply, come after formulas and
-    exact functional dependencies, which leave less freedom and of which they may follow.
+    exact functional dependencies, which restrict a column more and may imply an inequality.
     """
     given = [rule for rule in sample.schema.rules or () if rule.keep != "off"]
     inequalities = [rule for rule in (*given, *implied) if rule.is_inequality]
@@ -226,7 +231,7 @@ def _candidates(sample: RowSample, plan: Plan, implied: Sequence[Rule]) -> Itera
 
 
 def _is_of_labels(rule: Rule, schema: TableSchema) -> bool:
-    """Returns whether columns without numbers determine the column of a dependency."""
+    """Returns whether no determining column of a functional dependency has numbers or dates."""
     return not any(schema[name].has_numbers or schema[name].has_times for name in rule.parents)
 
 
@@ -250,7 +255,7 @@ def measured(rules: Sequence[Rule], table: TypedTable, schema: TableSchema) -> l
 
 
 def _fits(rule: Rule, schema: TableSchema) -> bool:
-    """Returns whether a rule can be evaluated on its columns."""
+    """Returns whether a rule can be evaluated on the columns of a schema."""
     if rule_problems([replace(rule, keep="hard")], schema):
         return False
     try:
@@ -264,8 +269,8 @@ def _fits(rule: Rule, schema: TableSchema) -> bool:
 
 
 def _function_keeps(rule: Rule, table: TypedTable) -> tuple[Mask, Mask]:
-    """Returns (mask of the rows whose columns are all known, mask of the rows whose cell is the
-    most frequent one for its determining cells)."""
+    """Returns, for a functional dependency, (mask of the rows in which none of its columns is
+    missing, mask of those that have the most frequent value for their determining cells)."""
     joint = joint_codes([value_codes(table, name) for name in rule.parents])
     codes = value_codes(table, rule.column)
     known = (joint >= 0) & (codes >= 0)

@@ -3,12 +3,13 @@
     missing cells of `end` are those of `start`     cells that are missing together, or one of two
     is_missing(left) == (status == 'active')        missing where another column has certain levels
     not is_missing(phone) if is_missing(mail)       at least one of two cells has a value
+    origin != destination                           columns of the same levels that never agree
     is_late == (delivered > promised)               a column of two levels compares two columns
     is_vip == (spend >= 1000 and orders >= 5)       ... or says whether two conditions hold
 
-A rule on missing cells may have exceptions. No row of the sample violates another condition,
-although many would if the columns were independent; and all rows of one level of a flag satisfy
-its conditions, while all rows of the other level violate one of them.
+A rule of the first kind may have exceptions. The next three kinds hold in all rows of the sample,
+although many rows would violate them if the columns were independent. A flag is a column of two
+levels: all rows of one level satisfy its conditions, all rows of the other violate one of them.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ from gcvae.schema.expressions import quoted_name
 from gcvae.schema.rules import Missingness, Rule, missingness
 
 _LEAST_IMPLIED, _LEAST_IMPLYING = 0.98, 5
-"""Minimum share of the rows in which a cell is missing, of those in which a rule on missing cells
-implies it, and minimum number of the latter in each half."""
+"""Of the rows in which a rule on missing cells says that a cell is missing: minimum share in which
+it is, and minimum number in each half of the sample."""
 _LEAST_NAMED = 12
 """Minimum number of sampled rows that contain a level that a condition names."""
-_LEAST_SHARED = 3  # levels of columns that never agree
+_LEAST_SHARED = 3  # minimum number of common levels of two columns that are never equal
 _LEAST_ROWS = 20
 """Minimum number of training rows of each level of a flag."""
 _LEAST_OWN = 5
@@ -56,11 +57,11 @@ _MOST_DIGITS = 2
 
 
 def find_blanks(sample: RowSample) -> list[Candidate]:
-    """Returns rules on missing cells: for a column y, the column x whose missing cells, or whose
-    values, imply that y is missing; preferably x is missing, or has a value, in just these rows.
+    """Returns rules on missing cells, at most one for each column y: y is missing where another
+    column x is missing, or where x has a value.
 
-    There is no rule for y if no such column exists. Of columns that are missing together, or of
-    which only one has a value, x is the one that comes first in the table.
+    A column x for which the converse holds too is preferred. Of columns that are missing together,
+    or of which only one has a value, x is the one that comes first in the table.
     """
     names = [c.name for c in sample.columns if sample.training.frame[c.name].isna().any()]
     seen, unseen = (half.frame[names].isna().to_numpy() for half in sample.halves)
@@ -103,8 +104,13 @@ def find_blanks(sample: RowSample) -> list[Candidate]:
 
 
 def find_conditions(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
-    """Yields conditions on pairs of columns: for each column with missing cells, those on the one
-    other column whose levels say most."""
+    """Yields conditions on pairs of columns that all sampled rows satisfy: levels of one column for
+    which the other is missing or has a value, two columns that are never both missing, and columns
+    that are never equal.
+
+    For each column with missing cells, only the one other column whose levels decide most cells is
+    used.
+    """
     n, whole = len(sample.training), sample.frame
     blank = {c.name: whole[c.name].isna().to_numpy() for c in sample.columns}
     names = [name for name, mask in blank.items() if mask[:n].any() and not mask[n:].all()]
@@ -112,7 +118,7 @@ def find_conditions(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
         c.name: (sample.codes[c.name], pd.unique(whole[c.name].dropna()).tolist())
         for c in sample.of_levels
     }
-    # With as many excluded rows expected, none has an excluded pair with chance exp(-least).
+    # If `least` violations are expected by chance, none occurs with probability exp(-least).
     least = least_nats(2 * (len(names) + len(few)) ** 2 + 1)
 
     def candidate(excluded: float, text: str) -> Candidate:
@@ -155,8 +161,8 @@ def find_conditions(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
 def _of_levels(
     y: str, x: str, codes: Codes, levels: Sequence[Level], blank: Mask, n: int
 ) -> Iterator[tuple[float, str]]:
-    """Yields (expected number of excluded validation rows, rule) for the rules by which column y is
-    missing, or has a value, where column x has certain levels.
+    """Yields (number of validation rows that would violate a rule by chance, rule) for the rules by
+    which column y is missing, or has a value, where column x has certain levels.
 
     Args:
         codes: Index in `levels` of the cells of x in n training rows, followed by those in
@@ -192,7 +198,8 @@ def _of_levels(
 
 
 def _one_of(x: str, levels: Sequence[Level], named: Mask, *, is_negative: bool = False) -> str:
-    """Returns the expression of column x having one of the named levels, or none of them."""
+    """Returns the expression by which column x has one of the levels in the mask `named`, or, if
+    `is_negative`, none of them."""
     found = [level for level, is_named in zip(levels, named, strict=True) if is_named]
     of_x = quoted_name(x)
     if len(found) != 1:
@@ -206,7 +213,7 @@ def _one_of(x: str, levels: Sequence[Level], named: Mask, *, is_negative: bool =
 
 
 class _Test(NamedTuple):
-    """A condition v >= limit.
+    """A condition v >= limit, of which rules of flags (columns of two levels) are composed.
 
     Attributes:
         size: Complexity.
@@ -230,8 +237,8 @@ class _Test(NamedTuple):
 
 
 def find_flags(sample: RowSample, column: Column) -> Iterator[Candidate]:
-    """Yields rules by which a column of two levels compares two columns, or says whether two
-    conditions hold; the simplest first."""
+    """Yields rules by which a column of two levels says whether a comparison of two columns holds,
+    or whether two conditions both hold; the simplest first."""
     codes, n, n_tried = sample.codes[column.name], len(sample.training), 1
     levels = pd.unique(sample.frame[column.name].dropna()).tolist()
     found = list[tuple[float, Rule]]()
@@ -250,7 +257,7 @@ def find_flags(sample: RowSample, column: Column) -> Iterator[Candidate]:
                 left.append(is_left & is_other)
         n_tried += len(tests) ** 2
         if any(not t.is_of_two and not rest[:n].any() for t, rest in zip(tests, left, strict=True)):
-            return  # one column alone says it
+            return  # a condition on one column suffices
         if not tests:
             continue
         seen = np.stack(left)[:, :n].astype(np.float32)
@@ -276,8 +283,8 @@ def find_flags(sample: RowSample, column: Column) -> Iterator[Candidate]:
 
 
 def _tests(sample: RowSample, y: str, is_own: Mask) -> Iterator[_Test]:
-    """Yields conditions on columns other than y. `is_own` is the mask of the training rows of a
-    level, among which levels of other columns are sought."""
+    """Yields conditions on columns other than y. `is_own` is the mask of the training rows with one
+    level of y; a condition on levels names those of another column that occur in these rows."""
     frame = sample.frame
     for columns in (sample.numeric[:_MOST_COLUMNS], sample.dates[:_MOST_COLUMNS]):
         others = [column for column in columns if column.name != y]
@@ -320,8 +327,9 @@ def _tests(sample: RowSample, y: str, is_own: Mask) -> Iterator[_Test]:
 
 
 def _limit(test: _Test, is_own: Mask, needed: Mask, n: int) -> str | None:
-    """Returns the limit in a condition's expression, with the fewest digits of those that separate
-    the rows of a level from those that the condition has to exclude; None if it has too many.
+    """Returns the text of a condition's limit: the number with the fewest digits that separates the
+    rows of a level from those to exclude. It is "" for a fixed limit, and None if no number
+    separates the rows or it has too many digits.
 
     Args:
         is_own: Mask of the rows of the level; the first n are training rows.
@@ -344,7 +352,8 @@ def _limit(test: _Test, is_own: Mask, needed: Mask, n: int) -> str | None:
 
 
 def _rule(y: Column, tests: list[_Test], limits: list[str], code: int, levels: list[Level]) -> Rule:
-    """Returns the rule that column y has the level with index `code` where all conditions hold."""
+    """Returns the rule that column y has the level with index `code` where all conditions `tests`
+    hold, and the other level elsewhere. `limits` are the texts of the conditions' limits."""
     is_false = levels[code] is False
     texts = [
         (test.negated if is_false else test.text).replace("{}", limit)

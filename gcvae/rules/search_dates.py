@@ -1,6 +1,5 @@
-"""Finds columns that are parts of dates, time spans between dates, times of day some minutes after
-another, or dates some months after another.
-"""
+"""Finds columns that follow from dates or times of day: parts of a date, time spans between two
+dates, beginnings of a date's month or other period, and dates or times some time after another."""
 
 from __future__ import annotations
 
@@ -43,11 +42,12 @@ ZONES = (
     "Asia/Shanghai", "Asia/Tokyo", "Australia/Perth", "Australia/Adelaide", "Australia/Darwin",
     "Australia/Sydney", "Australia/Brisbane", "Pacific/Auckland",
 )  # fmt: skip
-"""One time zone for each widely used clock; rules may also use zones that are not searched.
+"""Time zones that are searched, one for each widely used clock; rules may also use others.
 
-Source: the IANA time zone database."""
+Source: the IANA time zone database.
+"""
 _WEEKDAYS = ("{}", "{} + 1", "({} + 1) % 7", "({} + 1) % 7 + 1")
-"""Numbers of weekdays: from 0 or 1 on Monday, or from 0 or 1 on Sunday."""
+"""Expressions of a weekday's number, given `day_of_week`: from 0 or 1 on Monday, or on Sunday."""
 _RANGES: dict[str, tuple[int, int]] = {
     "year": (1600, 2300),
     "quarter": (1, 4),
@@ -62,7 +62,7 @@ _RANGES: dict[str, tuple[int, int]] = {
 }
 _DAY = 86_400
 _UNITS = (1, 60, 3600, _DAY, 604_800)
-"""Seconds, minutes, hours, days and weeks."""
+"""Number of seconds in a second, a minute, an hour, a day and a week."""
 _ZONE_PARTS = ("hour", "day", "month", "day_of_year")
 _ZONE_ROWS = 200
 _SIEVE_ROWS = 64
@@ -96,8 +96,8 @@ def _likely(values: Numbers) -> tuple[str, ...]:
 def _matching(
     sample: RowSample, of: str, likely: Mapping[str, Sequence[str]], zone: str | None
 ) -> Iterator[tuple[Rule, float]]:
-    """Yields (rule, share of rows) for each column that agrees with a part of a date in a time
-    zone."""
+    """Yields (rule, share of rows) for each column that agrees with a part of the date `of` in a
+    time zone. `likely` contains the parts to try by column name."""
     half = sample.training
     column = sample.schema[of]
     predicted: dict[str, Numbers] = {}
@@ -155,7 +155,8 @@ def share_equal(values: Numbers, predicted: Numbers) -> float:
 
 
 def _zone(sample: RowSample, date: Column, likely: Mapping[str, Sequence[str]]) -> str | None:
-    """Returns the time zone in which most columns agree with parts of a UTC date; None for UTC."""
+    """Returns the time zone of `ZONES` in which most columns agree with parts of a date that is
+    written with an offset from UTC; None for UTC. `likely` contains the parts to try by column."""
     if not has_offset(date.date_format):
         return None
     half = sample.training
@@ -178,8 +179,8 @@ def _zone(sample: RowSample, date: Column, likely: Mapping[str, Sequence[str]]) 
 
 
 def find_clocks(sample: RowSample) -> list[Candidate]:
-    """Finds columns of times of day, written as 517 for 05:17, that are a number of minutes (a
-    third column) after those of another column."""
+    """Finds columns of times of day, written as 517 for 05:17, that lie a number of minutes after
+    another such column; a third column contains the minutes."""
     half = sample.training
     clocks = [c for c in sample.numeric if _is_clock(half.numbers[c.name])][:_MOST_COLUMNS]
     found = []
@@ -237,8 +238,9 @@ def find_spans(sample: RowSample) -> list[Candidate]:
 
 
 def counted_from(sample: RowSample, start: Column, end: Column) -> tuple[str, Numbers]:
-    """Returns (expression, seconds since 1970 in each of n training rows) of what the days until
-    `end` are counted from: the day of `start` if only `start` has times of day. Shape: (n,)."""
+    """Returns the moment from which days until `end` are counted, as (expression, seconds since
+    1970 in each of n training rows): the date `start`, or its midnight if only `start` has times of
+    day. Shape: (n,)."""
     of_start, of_end = (sample.training.numbers[column.name] for column in (start, end))
     has_clock, ends_with_clock = (
         bool((values[~np.isnan(values)] % _DAY != 0).any()) for values in (of_start, of_end)
@@ -250,8 +252,8 @@ def counted_from(sample: RowSample, start: Column, end: Column) -> tuple[str, Nu
 
 
 def find_months(sample: RowSample) -> Iterator[Candidate]:
-    """Yields rules by which a date is, or is the day before, a number of months after another date:
-    a constant, one that a column contains in months or years, or one that a level determines."""
+    """Yields rules by which a date is n months after another date, or the day before. The number n
+    is a constant, a column of months or years, or determined by a level."""
     dates, half = sample.dates[:_MOST_COLUMNS], sample.training
     n_tried = max(2 * len(sample.columns) * len(dates) ** 2, 1)
     for (start, end), days in product(permutations(dates, 2), (0, 1)):

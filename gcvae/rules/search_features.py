@@ -45,16 +45,18 @@ from gcvae.schema.expressions import quoted_name
 from gcvae.schema.rules import Rule
 
 _LEAST_OF_LEVELS = 0.995
-"""Minimum share of rows for a span that is a level, since other spans would be unknown levels."""
+"""Minimum share of rows that satisfy a time span in a column of levels; others are unknown
+levels."""
 _SURE_SHARE = 0.995
-"""Minimum share of rows for a lookup that is preferred to brackets of a number."""
+"""Minimum share of rows that satisfy a lookup that is preferred to intervals of a number."""
 _LEAST_OF_SIDES = 0.98
 """Minimum share of rows on the right side of a threshold."""
 _MOST_BRACKETS, _LEAST_OF_BRACKET = 20, 3
 """Maximum number of levels with separate ranges of a number, and minimum number of distinct numbers
 for each; with fewer, a functional dependency describes them as well."""
 _NEIGHBOURS, _LEAST_OF_GAP = 10, 1e-4
-"""Distinct numbers on either side of a gap, and minimum chance of a gap within a cluster."""
+"""Number of distinct numbers considered on either side of a gap, and probability below which a gap
+between random numbers counts as one between clusters."""
 _MOST_DIGITS = 4
 """Maximum number of digits of a factor between limits; more would fit any smooth curve."""
 _MOST_COLUMNS = 40
@@ -88,7 +90,7 @@ def find_features(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
         has_two = sample.training.codes[column.name].max() == 1
         if not best and not sure and has_two:
             best = _best([*found, *_thresholds(sample, column)], plan)
-        if not best and has_two:  # a flag rather says what is missing than follows from it
+        if not best and has_two:  # a flag more likely determines what is missing
             best = _best(find_flags(sample, column), plan)
         if best or sure or has_two:
             yield from best or _best(sure, plan)
@@ -100,7 +102,8 @@ def find_features(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
 
 
 def _best(candidates: Iterable[Candidate], plan: Plan) -> list[Candidate]:
-    """Returns the compatible candidate with the largest gain, as a list of at most one."""
+    """Returns the candidate with the largest gain among those that the plan allows, in a list; an
+    empty list if there is none."""
     found = [candidate for candidate in candidates if plan.allows(candidate.rule)]
     return sorted(found, key=lambda c: (-round(c.nats, 3), _digits(c.rule)))[:1]
 
@@ -121,8 +124,8 @@ def _most_digits(rule: Rule) -> int:
 
 
 class _Feature(NamedTuple):
-    """A value computed from one column, such as the weekday of a date: expression, name of the
-    column, and the value in each training row as a key of a lookup table. Shape: (n,)."""
+    """A value computed from one column, such as the weekday of a date: its expression, the column's
+    name, and the value in each training row as a key of a lookup table. Shape: (n,)."""
 
     text: str
     name: str
@@ -164,13 +167,14 @@ def _lookups(
             continue
         rule = _lookup(column, feature.text, table)
         is_reverse = feature.text.startswith("is_missing(") and len(set(table.values())) < n_levels
-        least = _SURE_SHARE if is_reverse else LEAST_SHARE  # rather, a level says what is missing
+        least = _SURE_SHARE if is_reverse else LEAST_SHARE  # more likely, it determines the blanks
         for found in validated([rule], sample, n_tried, least):
             yield replace(found, nats=found.nats * float(pd.notna(feature.keys).mean()))
 
 
 def _table(keys: Texts, cells: pd.Series[Any]) -> dict[str, Level] | None:
-    """Returns the most frequent cell for each key; None if keys do not determine cells."""
+    """Returns the lookup table {key: most frequent cell}; None if keys do not determine cells.
+    Shape: (n,), (n,)."""
     known = pd.notna(keys) & cells.notna().to_numpy()
     if known.sum() < 2 * _LEAST_OF_VALUE:
         return None
@@ -201,8 +205,8 @@ def _plain(value: Any) -> Level:
 
 
 def _lookup(column: Column, feature: str, table: Mapping[str, Level]) -> Rule:
-    """Returns the rule y == table[feature], or a shorter one if the table is the identity or maps
-    to truth values."""
+    """Returns the rule y == name[feature] with a lookup table, or a shorter one if the table is the
+    identity or maps to truth values."""
     if feature.startswith("weekday(") and all(value == key for key, value in table.items()):
         return equality(column, feature)
     if all(isinstance(value, bool) for value in table.values()) and {"true", "false"} >= {*table}:
@@ -270,11 +274,12 @@ def _ranges(codes: Codes, x: Numbers, n_levels: int) -> tuple[list[int], list[st
 
 
 def _are_clusters(x: Numbers, ends: Sequence[tuple[float, float]]) -> bool:
-    """Returns whether numbers lie in clusters apart, such as the latitudes of cities: the number
+    """Returns whether numbers lie in separate clusters, such as the latitudes of cities: the number
     then follows from the level, not the level from the number.
 
-    A gap between neighbouring numbers is a gap between clusters if it has a larger part of the
-    interval of the 10 distinct numbers on either side than 1 of 10,000 gaps at random.
+    `ends` are gaps: neighbouring numbers of different levels. A gap separates clusters if it is so
+    large a part of the interval of the 10 distinct numbers on either side that at most 1 of 10,000
+    random gaps is as large.
     """
     values = np.unique(x[~np.isnan(x)])
     for high, low in ends:
@@ -315,7 +320,8 @@ def _spans(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
 
 
 def _ages(sample: RowSample, column: Column, dates: Sequence[Column]) -> list[str]:
-    """Returns the expressions of an age on a fixed day that fit a column."""
+    """Returns expressions such as years(born, "2025-06-30"), an age on a fixed day, that fit a
+    column."""
     texts = []
     for date in dates:
         day = _day_of_reckoning(sample.numbers[date.name], sample.numbers[column.name])
@@ -333,12 +339,12 @@ def _is_count(values: Numbers) -> bool:
 def _day_of_reckoning(born: Numbers, years: Numbers) -> str | None:
     """Returns a day on which most rows have the given ages; None if there is none.
 
-    Each row limits the day to a year, from the birthday of that age to the day before the next.
-    Among the days that fit most rows, the end of a month is preferred, else the last day.
+    An age restricts the day to the year from one birthday to the next. Among the days that fit most
+    rows, the end of a month is preferred, else the last day.
 
     Args:
-        born: Dates of birth, in seconds. Shape: (n,).
-        years: Ages. Shape: (n,).
+        born: Dates of birth, in seconds since 1970. Shape: (n,).
+        years: Ages in completed years. Shape: (n,).
     """
     known = ~(np.isnan(born) | np.isnan(years)) & (years < 200)
     if known.sum() < 2 * _LEAST_OF_VALUE or len(np.unique(years[known])) < 3:
@@ -364,7 +370,8 @@ def _day_of_reckoning(born: Numbers, years: Numbers) -> str | None:
 
 
 def _birthdays(days: pd.DatetimeIndex, ages: npt.NDArray[Any]) -> npt.NDArray[np.datetime64]:
-    """Returns the birthday at each age; 1 March for a leap day. Shape: (n,)."""
+    """Returns the day on which somebody who was born on a given day has a given age; 1 March for a
+    leap day. Shape: (n,)."""
     months = (days.year.to_numpy() + ages - 1970) * 12 + days.month.to_numpy() - 1
     first = months.astype("datetime64[M]").astype("datetime64[D]")
     return np.asarray(first + (days.day.to_numpy() - 1).astype("timedelta64[D]"))
@@ -374,9 +381,9 @@ def _birthdays(days: pd.DatetimeIndex, ages: npt.NDArray[Any]) -> npt.NDArray[np
 
 
 def _factors(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
-    """Yields rules for columns that are another column times a factor, or plus a summand, which a
-    column of levels determines; a factor also by limits of a number. Dates have summands of days.
-    """
+    """Yields rules y == rate[level] * x and y == x + extra[level], in which a column of levels
+    determines a factor or summand of another column x. Intervals of a number may also determine a
+    factor. Dates have summands in days."""
     numbers, codes = sample.training.numbers, sample.training.codes
     levels = sample.of_levels[:_MOST_COLUMNS]
     numeric, dates = sample.numeric[:_MOST_COLUMNS], sample.dates[:_MOST_DATES]
@@ -387,7 +394,7 @@ def _factors(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
         if unit is None or np.nanstd(numbers[y.name]) < 4 * unit:
             continue
         if y.has_times and any({y.name, x.name} <= {*rule.columns} for rule in plan.rules):
-            continue  # a column has the days between them
+            continue  # another rule relates the dates
         for form in ("summand",) if y.has_times else ("factor", "summand"):
             if not _are_few(form, _in_days(sample.training, y), _base(sample, x, y)[1]):
                 continue
@@ -411,8 +418,8 @@ def _factors(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
 
 
 def _are_few(form: str, y: Numbers, x: Numbers) -> bool:
-    """Returns whether y / x, or y - x, has few distinct values to three digits. Shape: (n,)
-    twice."""
+    """Returns whether y / x (form "factor") or y - x has few distinct values of three digits.
+    Shape: (n,) twice."""
     known = ~(np.isnan(y) | np.isnan(x)) & (x != 0)
     has_zeros = form == "factor" and bool((y[known] == 0).any())
     known &= y != 0
@@ -438,8 +445,8 @@ def _in_days(half: Half, column: Column) -> Numbers:
 
 
 def _base(sample: RowSample, x: Column, y: Column) -> tuple[str, Numbers]:
-    """Returns (expression, numbers in n training rows, dates in days) of the column x that y is a
-    multiple or later date of. Shape: (n,)."""
+    """Returns (expression, numbers in n training rows, dates in days) of the column x to which a
+    factor or summand of y refers. Shape: (n,)."""
     if not y.has_times:
         return quoted_name(x.name), sample.training.numbers[x.name]
     text, seconds = counted_from(sample, x, y)
@@ -447,8 +454,8 @@ def _base(sample: RowSample, x: Column, y: Column) -> tuple[str, Numbers]:
 
 
 def _brackets(sample: RowSample, y: Column, x: Column) -> Iterator[tuple[str, Codes]]:
-    """Yields expressions of the limits of a number between which y / x is the same in all rows,
-    such as z >= 7 or bracket(z, 7, 30), with the index of the interval in each of n training rows.
+    """Yields keys of lookup tables by intervals of a number z within which y / x is constant, such
+    as z >= 7 or bracket(z, 7, 30), with the index of the interval in each of n training rows.
     Shape: (n,)."""
     numeric, near = sample.numeric[:_MOST_COLUMNS], (0.5 + 1e-6) * (grid_unit(y) or 0.0)
     values = sample.numbers
@@ -478,8 +485,9 @@ def _brackets(sample: RowSample, y: Column, x: Column) -> Iterator[tuple[str, Co
 
 
 def _alike(ends: Numbers) -> list[int] | None:
-    """Returns the sizes of consecutive groups of intervals with a common number, each as large as
-    possible; None if there are too many. Shape: (2, n)."""
+    """Divides n intervals into consecutive groups, each as large as possible, whose intervals have
+    a number in common; returns the sizes of the groups, None if there are too many. Shape: (2,
+    n)."""
     sizes, low, high = [0], -np.inf, np.inf
     for first, last in ends.T.tolist():
         low, high = max(low, first), min(high, last)
@@ -499,7 +507,9 @@ def _with_levels(
     fits all its rows; an empty list if it is not valid.
 
     Args:
-        key: Expression of the level, and its index in each of n training rows. Shape: (n,).
+        key: Expression of the level, and the index of its value in each of n training rows. Shape:
+            (n,).
+        form: "factor" for y == rate[level] * x, "summand" for y == x + extra[level].
     """
     half = sample.training
     near = (0.5 + 1e-6) * (grid_unit(y) or 0.0) / (_DAY if y.has_times else 1.0)

@@ -9,9 +9,9 @@
     exempt    y == f or y == c, with the column's most frequent number c
 
 A formula is tested on some rows (the sieve), then on all of the training half, and validated on the
-other half. Among formulas that hold equally often, the shortest is preferred. Several formulas may
-express one relation, solved for different columns: the one is preferred whose rounding violates the
-others least.
+other half. Among formulas that hold equally often, the shortest is preferred. A relation between
+columns may have several formulas, one for each column that it computes: the one is preferred whose
+results, after rounding, satisfy the others most often.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ from gcvae.schema.expressions import quoted_name
 from gcvae.schema.rules import Rule, sum_text
 
 _ROWS = 600
-"""Number of rows in which terms are computed; a sieve contains the most informative of them."""
+"""Number of rows in which terms are computed; the sieve contains the most informative of them."""
 _SIEVE_ROWS = 48
 _SKIPPED = 8
-"""Each eighth row of the sieve is tried before all of them."""
+"""Every eighth row of the sieve is tested before all of them."""
 _LEAST_SIEVE = 10
 _LEAST_SIEVED = 0.7
 _LEAST_HELD = LEAST_SHARE - 0.1
-"""Share of _ROWS rows below which a formula is not tested in all."""
+"""Minimum share of the first _ROWS rows that satisfy a formula, for it to be tested in all rows."""
 _LEAST_JUDGED = 100
-"""Number of known rows from which that share is reliable: three standard errors are 0.09. From
-LEAST_ROWS on, a share below 0.5 is reliable."""
+"""Minimum number of rows for which _LEAST_HELD applies: three standard errors of the share are
+0.09. For fewer rows, but at least LEAST_ROWS, the minimum share is 0.5."""
 _LEAST_BOUNDED = 0.995
 """Minimum share of rows in which a formula with a bound holds."""
 _LEAST_EXEMPT = 0.05
@@ -76,11 +76,13 @@ _MOST_SIEVED, _MOST_TRIED, _MOST_OF_NAMES = 200, 24, 3
 """Maximum number of formulas of a column from the sieve, of those that are tested in all rows, and
 of those of the same columns."""
 _NEGLIGIBLE_SHARE = 0.001
-"""Share of rows by which a formula of more columns has to hold more often."""
+"""A formula with further columns has to hold in a share of rows that is larger by this number."""
 _MOST_LOST = 0.01
-"""Tolerated share of rows, computed by one formula of a relation, that violate another one."""
+"""Tolerated difference in the share of rows, computed by a formula, that satisfy the other formulas
+of its relation."""
 _MOST_MISSED, _NEAR_STEPS = 0.02, 2.0
-"""An approximation misses more than this share of rows, by a median of at most so many steps."""
+"""A formula is an approximation if it misses more than this share of rows, by a median of at most
+so many multiples of the column's resolution."""
 _NEAR_ROWS = 200
 _MOST_LEFT = 0.06
 """Maximum standard deviation of the error of an approximate formula, as a share of the column's."""
@@ -99,9 +101,9 @@ _MOST_LEVELS = 12
 _FACTORS = (
     1.0, 0.01, 100.0, 0.1, 10.0, 0.001, 1000.0, 10_000.0, 0.5, 2.0, 12.0, 60.0, 1 / 12, 1 / 60,
 )  # fmt: skip
-"""Usual factors of a term: units and per cent ..."""
+"""Usual factors of a term, such as those of units and per cent."""
 _NEAR_FACTOR = 0.1
-"""... and largest relative difference to the factor that most rows have."""
+"""Largest relative difference between a usual factor and the median factor of the rows."""
 
 _Of = Callable[..., Numbers]
 
@@ -120,15 +122,15 @@ _NO_TERM = _Term("", frozenset(), 0.0)
 
 
 class _Terms(NamedTuple):
-    """Terms, and their values in some rows. Shape: (n, number of terms)."""
+    """Terms, and their values in the first n training rows. Shape: (n, number of terms)."""
 
     each: list[_Term]
     values: Numbers
 
 
 class _Proposal(NamedTuple):
-    """A formula that holds in the rows of a sieve: expression, complexity, columns, and a function
-    that returns its values in the rows of the terms. Shape: (n,)."""
+    """A formula that holds in most rows of a sieve (the rows tested first): expression, complexity,
+    columns, and a function that returns its values in the rows of the terms. Shape: (n,)."""
 
     text: str
     size: float
@@ -137,8 +139,8 @@ class _Proposal(NamedTuple):
 
 
 class _Triple(NamedTuple):
-    """Formula of a pair p and a leaf u: expression, complexity, value, and the pair that makes it
-    y."""
+    """Formula of a pair p and a leaf u: expression, complexity, function of (p, u) that computes
+    it, and function of (y, u) that computes the p for which it equals y."""
 
     text: str
     size: float
@@ -208,10 +210,11 @@ def find_formulas(sample: RowSample, terms: FormulaTerms, plan: Plan) -> Iterato
 def _one_per_relation(
     sample: RowSample, candidates: Sequence[Candidate], plan: Plan
 ) -> Iterator[Candidate]:
-    """Yields one formula for each relation between columns, with those for its other columns.
+    """Yields one formula for each set of related columns, with the formulas that compute its other
+    columns.
 
-    Rounding loses information, so rows that are computed by one formula may violate the others of
-    its relation. The formulas whose computed rows satisfy the others most often are kept. Exact
+    Rounding loses information, so that rows that are computed by one formula may violate the others
+    of its relation. The formulas whose computed rows satisfy the others most often are kept. Exact
     formulas of fewer columns come first, and among them those that the plan allows.
     """
     relations: dict[frozenset[str], list[Candidate]] = {}
@@ -236,8 +239,9 @@ def _one_per_relation(
 
 
 def _preferred(sample: RowSample, sides: Sequence[Candidate]) -> Candidate | None:
-    """Returns the formula of a relation with the least cost, among those that lose nothing by
-    rounding, with the others; None if all are unnatural."""
+    """Returns, of formulas for the same columns, the one with the least cost among those whose
+    computed rows satisfy the others most often, with the others; None if it rarely computes a level
+    of a column of levels."""
     rules = [side.rule for side in sides]
     agreement = {rule.text: _agreement_of_others(sample, rule, rules) for rule in rules}
     most = max(kept for _, kept in agreement.values())
@@ -255,16 +259,17 @@ def _preferred(sample: RowSample, sides: Sequence[Candidate]) -> Candidate | Non
 
 
 def _cost(sample: RowSample, rule: Rule) -> float:
-    """Returns how often the number of steps of the computed column's resolution has to be doubled
-    to reach that of the finest parent. Of two columns, up to three times count as none."""
+    """Returns the cost of a formula: log2 of the ratio between the spread of the finest parent and
+    that of the computed column, in multiples of their resolutions (`_n_steps`), if positive. In
+    formulas of two columns, a cost of up to 3 counts as 0."""
     own, *others = (_n_steps(sample, name) for name in (rule.column, *rule.parents))
     n_doubled = math.log2(max(1.0, *(other / own for other in others)))
     return n_doubled if len(rule.parents) > 1 or n_doubled > _COARSER else 0.0
 
 
 def _n_steps(sample: RowSample, name: str) -> float:
-    """Returns the standard deviation of a column in multiples of its resolution, or of the largest
-    power of ten times it of which all numbers are multiples, such as thousands."""
+    """Returns the standard deviation of a column in multiples of its step: the largest power of ten
+    times the resolution of which all numbers are multiples, such as thousands."""
     numbers, step = sample.training.numbers[name], grid_unit(sample.schema[name]) or 1.0
     numbers = numbers[~np.isnan(numbers)]
     while np.abs(numbers).max() >= 10 * step and np.allclose(
@@ -277,8 +282,9 @@ def _n_steps(sample: RowSample, name: str) -> float:
 def _agreement_of_others(
     sample: RowSample, rule: Rule, others: Sequence[Rule]
 ) -> tuple[float, float]:
-    """Returns the shares of rows, computed by a formula from permuted cells, in which a column of
-    levels has one of its levels, and that satisfy the formulas of the other columns."""
+    """Computes a column by a formula from permuted cells of the other columns. Returns (share of
+    these rows in which a column of levels has one of its levels, share that satisfies the formulas
+    of other columns)."""
     others = [other for other in others if other.column != rule.column]
     column = sample.schema[rule.column]
     frame = sample.training.frame[list(rule.columns)].dropna()[:_ROWS]
@@ -324,9 +330,10 @@ def find_approximations(sample: RowSample, terms: FormulaTerms, plan: Plan) -> I
 def _best_products(
     sample: RowSample, column: Column, leaves: _Terms, pairs: _Terms
 ) -> list[tuple[str, float]]:
-    """Returns the products of a pair P and a leaf u whose logarithm best fits that of a column.
+    """Returns the products of a pair P and a leaf u whose logarithm best fits that of a column y.
 
-    With centred logarithms, |log y - log u - log P|² = |a|² + |p|² - 2 a·p for all pairs at once.
+    With centred logarithms a of y / u and p of P, |a - p|² = |a|² + |p|² - 2 a·p for all pairs at
+    once.
 
     Returns:
         (expression, share of the standard deviation that remains) of up to three products.
@@ -352,7 +359,7 @@ def _best_products(
     targets = np.stack([target for _, _, target in forms])
     tried: list[tuple[float, str]] = []
     plainness = 1e-6 * deviation * np.array([pair.size for pair in pairs.each])
-    for sign in (1, -1):  # y is a pair, or the reciprocal of a pair, times or divided by u
+    for sign in (1, -1):  # y is a pair or its reciprocal, times or divided by u
         left = (targets * targets).sum(axis=1)[:, None] + of_pairs - 2.0 * sign * (targets @ p)
         places = (left + plainness).argmin(axis=1)
         for (form, leaf, _), off, place in zip(forms, left, places, strict=True):
@@ -367,7 +374,8 @@ def _best_products(
 
 
 def _centred(values: Numbers) -> Numbers:
-    """Returns centred logarithms; NaN where a number is not positive. Shape: (n, D)."""
+    """Returns the logarithms of each column of a matrix minus their mean; NaN where a number is not
+    positive. Shape: (n, D)."""
     with np.errstate(all="ignore"):
         logs = np.log(np.where(values > 0, values, np.nan))
         return np.asarray(logs - logs.mean(axis=0))
@@ -406,9 +414,9 @@ class FormulaTerms:
     """Terms of which formulas of numeric columns are built.
 
     Attributes:
-        columns: Columns that formulas may explain: those with more than two numbers.
-        leaves: Numeric columns as terms, and 1 - r and 1 + r of rates r.
-        pairs: Combinations of two leaves.
+        columns: Columns that formulas may explain: those with more than two distinct numbers.
+        leaves: Numeric columns as terms, and 1 - r and 1 + r of rates r (numbers from 0 to 1).
+        pairs: Combinations of two leaves, such as a + b and a * b.
         proposed: Formulas proposed so far, by the column that they explain.
     """
 
@@ -425,7 +433,7 @@ class FormulaTerms:
 
     @cached_property
     def triple_products(self) -> _Terms:
-        """Products of three of the first columns."""
+        """Products of three columns, of the first _MOST_IN_TRIPLES columns."""
         products, values = list[_Term](), [self.leaves.values[:, :0]]
         plain = [i for i, leaf in enumerate(self.leaves.each) if leaf.size == 1.0]
         for places in combinations(plain[:_MOST_IN_TRIPLES], 3):
@@ -437,8 +445,8 @@ class FormulaTerms:
 
     @classmethod
     def of(cls, sample: RowSample) -> Self:
-        """Returns the terms of at most MOST_COLUMNS columns of a sample. Columns with only two
-        distinct numbers come last."""
+        """Returns the terms of at most MOST_COLUMNS columns; those with only two distinct numbers
+        are the first to be left out."""
         n_numbers = {
             c.name: len(np.unique(known[~np.isnan(known)]))
             for c in sample.numeric
@@ -452,7 +460,8 @@ class FormulaTerms:
 
 
 def _leaves(sample: RowSample, columns: Sequence[Column]) -> _Terms:
-    """Returns the columns as terms, and for each rate r also 1 - r and 1 + r."""
+    """Returns the columns as terms, and for each rate r, a column of numbers from 0 to 1 (or to
+    100), also 1 - r and 1 + r."""
     terms, values = list[_Term](), [np.zeros((min(len(sample.training), _ROWS), 0))]
     for column in columns:
         whole, name = sample.training.numbers[column.name], quoted_name(column.name)
@@ -470,7 +479,8 @@ def _leaves(sample: RowSample, columns: Sequence[Column]) -> _Terms:
 
 
 def _pairs(leaves: _Terms) -> _Terms:
-    """Combines two leaves of different columns by each operation."""
+    """Combines two leaves of different columns by each operation; leaves such as 1 - r by products
+    only."""
     terms, values = list[_Term](), []
     with np.errstate(all="ignore"):
         for (i, a), (j, b) in combinations(enumerate(leaves.each), 2):
@@ -537,11 +547,12 @@ def _held(
 
 
 def _bounded(whole: _Sieve, terms: FormulaTerms) -> Iterator[_Proposal]:
-    """Yields formulas of a column with a bound, max(a, f) or min(a, f), or with two constant ones.
+    """Yields formulas of a column with a bound, max(a, f) or min(a, f), or with two constant
+    bounds.
 
-    The bound a is the column's most frequent number, which its informative rows do not contain, or
-    another column that is hardly ever more, or less. Two bounds are its smallest and its largest
-    number.
+    A bound a is the column's most frequent number, which informative rows do not contain, or
+    another column that is hardly ever above (for max) or below it (for min). Two bounds are its
+    smallest and its largest number.
     """
     y, near, usual, leaves = whole.y, whole.near, whole.usual, terms.leaves
     known = y[~np.isnan(y)]
@@ -616,14 +627,14 @@ class _Sieve:
 
     @cached_property
     def near(self) -> Numbers:
-        """Largest distance between a formula and the column y to be explained at which they count
-        as equal, in each of n rows. Shape: (n,)."""
+        """Largest distance between the column y and a formula at which they count as equal, in each
+        of n rows. Shape: (n,)."""
         return slack(self.column, np.abs(self.y), is_rounded=True)
 
     def may_hold(self, values: Numbers) -> bool:
-        """Returns whether a formula with these values equals the column to be explained in so many
-        sampled rows that it may do so in LEAST_SHARE of all rows, also of those in which the column
-        is not its most frequent number."""
+        """Returns whether a formula with these values equals the column in so many rows that it is
+        worth a test in all rows. This must also hold among rows without the column's most frequent
+        number."""
         off = np.abs(values - self.y)
         is_equal, known = off <= self.near, np.isfinite(off)
         for among, least in ((known, _LEAST_HELD), (known & (self.y != self.usual), 0.7)):
@@ -634,8 +645,8 @@ class _Sieve:
         return True
 
     def is_near(self, values: Numbers) -> bool:
-        """Returns whether a formula with these values misses the column by little in many sampled
-        rows, so that it is an approximation."""
+        """Returns whether a formula with these values misses the column in many rows, but by
+        little, so that it is an approximation."""
         off = np.abs(values - self.y)
         missed = off[off > self.near]
         is_often = len(missed) > _MOST_MISSED * np.isfinite(off).sum()
@@ -654,8 +665,8 @@ class _Sieve:
         return terms.proposed[name]
 
     def proposals(self, rows: npt.NDArray[np.intp], terms: FormulaTerms) -> list[_Proposal]:
-        """Returns the formulas that equal the column to be explained in most of `rows`, indices of
-        sampled rows; the shortest first."""
+        """Returns the formulas that equal the column in most of the rows with indices `rows`;
+        shortest first."""
         if len(rows) < _LEAST_SIEVE:
             return []
         sieve = _Sieve(self.column, self.y[rows], self.unit)
@@ -680,8 +691,9 @@ class _Sieve:
         return sorted(best[:_MOST_TRIED], key=lambda one: one.size)
 
     def _of_multiples(self, terms: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[_Proposal]:
-        """Yields the terms that, times a usual factor or one of at most _MOST_DIGITS_OF_FACTOR
-        digits, equal the column in most rows; rates alone only times a usual factor."""
+        """Yields the terms that, times a constant factor, equal the column in most rows. The factor
+        is a usual one or has at most _MOST_DIGITS_OF_FACTOR digits; a rate alone only has a usual
+        one."""
         is_fine = self.unit is None or np.ptp(self.y) >= _LEAST_STEPS * self.unit
         at = np.arange(len(terms.each))
         for step in (_SKIPPED, 1):
@@ -771,8 +783,9 @@ class _Sieve:
     def _required_pairs(
         self, leaves: _Terms, u: Numbers
     ) -> list[tuple[int, _Triple, Numbers, Numbers]]:
-        """Returns (index of a leaf, form, values, tolerance) of the pairs that equal y together
-        with the leaf. Shape: u (n, leaves); values and tolerance (n,)."""
+        """Returns (index of a leaf, form, values, tolerance) for each leaf and form of a triple:
+        the values that a pair must have for the triple to equal y. Shape: u (n, leaves); values and
+        tolerance (n,)."""
         found = []
         with np.errstate(all="ignore"):
             for i, leaf in enumerate(leaves.each):
@@ -789,12 +802,14 @@ class _Sieve:
 
     @staticmethod
     def _may_agree(off: Numbers, near: Numbers) -> npt.NDArray[np.intp]:
-        """Returns the indices of the terms that agree in half of a few rows. Shape: (n, terms)."""
+        """Returns the indices of the terms that differ from y by at most `near` in half of a few
+        rows. Shape: (n, terms)."""
         return np.flatnonzero((off <= near).sum(axis=0) >= 0.5 * (~np.isnan(off)).sum(axis=0))
 
     @staticmethod
     def _shares(hits: Mask, known: Mask) -> Numbers:
-        """Returns the share of known rows in which each term agrees; 0 if few are known."""
+        """Returns the share of known rows in which each term agrees with y; 0 if few are known.
+        Shape: (n, terms) twice -> (terms,)."""
         n_known = known.sum(axis=0)
         shares = hits.sum(axis=0) / np.maximum(n_known, 1)
         return np.where(n_known >= _LEAST_SIEVE, shares, 0.0)
@@ -809,7 +824,7 @@ def _plain_factors(factor: float) -> Iterator[float]:
 
 
 def _scaled(factor: float, text: str, size: float) -> tuple[str, float]:
-    """Returns (expression, size) of a factor times a term."""
+    """Returns (expression, complexity) of a factor times a term of complexity `size`."""
     if factor == 1.0:
         return text, size
     whole = f"({text})" if " + " in text or " - " in text else text

@@ -1,9 +1,10 @@
 """Finds functional dependencies: one or two columns that determine another, such as country and
 currency.
 
-Rows with equal determining cells have to agree in the dependent cell. For all pairs of columns,
-rows are sorted by the determining column and neighbours are compared. Candidates are then validated
-on unseen rows, which are predicted by the most frequent value for their determining cells.
+Rows that are equal in the determining columns have to be equal in the dependent column. For all
+pairs of columns, rows are sorted by the determining column and neighbours are compared. Then the
+training half of the sample predicts the dependent cells of the validation half: by the most
+frequent value for the same determining cells.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from gcvae.schema.rules import Rule, dependency
 LEAST_SHARE = 0.95
 """Minimum share of unseen rows in which a dependency holds."""
 LEAST_ROWS_EACH = 2.0
-"""Minimum mean number of rows with the same key, for a key to identify entities, such as
+"""Minimum mean number of rows with the same key for a column whose keys identify entities, such as
 customers."""
-_LEAST_AGREEMENT = 0.88  # of neighbours
-_LEAST_UNUSUAL = 0.8
-_SURE_SHARE = 0.99  # of unseen rows: such functions come first, and no other columns are tried
+_LEAST_AGREEMENT = 0.88  # minimum share of neighbours that agree
+_LEAST_UNUSUAL = 0.8  # minimum share of agreement among rows without the most frequent value
+_SURE_SHARE = 0.99  # share of validation rows that ranks first and ends the search for pairs
 _LEAST_REPEATED = 100
-"""Minimum number of rows that repeat determining cells."""
-_MOST_SHARE_OF_VALUES = 0.3  # distinct numbers by rows, of a column of few numbers
+"""Minimum number of rows whose determining cells also occur in another row."""
+_MOST_SHARE_OF_VALUES = 0.3  # maximum ratio of distinct numbers to rows in the columns searched
 MOST_PAIRED = 40  # number of columns among which two that determine a third are searched
 
 Codes = npt.NDArray[np.integer[Any]]
@@ -64,8 +65,9 @@ def find_functions(sample: RowSample) -> list[Candidate]:
     ]
 
     def is_inverse(candidate: Candidate) -> bool:
-        """Returns whether a number with more values than the column determines it: a price that
-        follows from room and season determines the room, but by chance."""
+        """Returns whether a numeric column with more distinct values determines the dependent
+        column, and so probably by chance: a price that follows from room and season may determine
+        the room."""
         n_values, rule = {n: c.max() for n, c in sample.training.codes.items()}, candidate.rule
         return any(
             sample.schema[name].has_numbers and n_values[name] > n_values[rule.column]
@@ -140,14 +142,15 @@ def _found(
 
 
 def _collision(codes: Codes) -> float:
-    """Returns the probability that two random cells are equal."""
+    """Returns the probability that two random cells of a column are equal."""
     counts = np.bincount(codes[codes >= 0])
     return float(((counts / max(counts.sum(), 1)) ** 2).sum())
 
 
 def joint_codes(columns: Sequence[Codes]) -> Codes:
-    """Returns the index of each row's combination of codes in several columns, in order of
-    appearance, with gaps; -1 where a code is missing (-1). Shape: (n,) each -> (n,)."""
+    """Numbers the combinations of codes in several columns: rows with the same codes get the same
+    index, and rows with a missing code (-1) get -1. Not all indices up to the largest occur. Shape:
+    (n,) each -> (n,)."""
     first, *others = columns
     if not others:
         return first
@@ -160,7 +163,8 @@ def joint_codes(columns: Sequence[Codes]) -> Codes:
 
 def most_frequent_codes(joint: Codes, codes: Codes) -> Codes:
     """Returns the most frequent code of a column for each of the C combinations of other columns'
-    cells; -1 if none is known. Shape: combinations (n,), codes (n,) -> (C,)."""
+    cells (`joint_codes`); -1 for a combination without one. Shape: joint (n,), codes (n,) ->
+    (C,)."""
     n_codes = int(codes.max(initial=0)) + 1
     known = (joint >= 0) & (codes >= 0)
     pairs, counts = counted(joint[known].astype(np.int64) * n_codes + codes[known])
@@ -171,8 +175,8 @@ def most_frequent_codes(joint: Codes, codes: Codes) -> Codes:
 
 
 def _validated(sample: RowSample, rule: Rule, n_tried: int) -> Candidate | None:
-    """Returns the dependency as a candidate if the training half predicts the validation half; else
-    None."""
+    """Returns a dependency as a candidate if the training half predicts enough cells of the
+    validation half; else None."""
     n = len(sample.training)
     joint = joint_codes([sample.codes[name] for name in rule.parents])
     codes = sample.codes[rule.column]

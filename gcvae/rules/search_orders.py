@@ -1,8 +1,8 @@
-"""Finds pairs of columns that are never less than each other, or equal in a share of the rows.
+"""Finds inequalities and equalities between pairs of columns of numbers or dates.
 
-    end >= start                  inequalities; isolated values of y may be exempt
-    payment == bill               equalities, for example in one row of seven
-    origin != destination         columns of the same levels that never agree
+    end >= start                        isolated values of y may be exempt
+    day <= days_in_month(year, month)   three columns of numbers
+    payment == bill                     equalities, for example in one row of seven
 
 An inequality is useful if the gap y - x has a better held-out log-likelihood than y itself, both
 given groups of x. Columns whose ranges hardly overlap, or that only rise together, satisfy
@@ -10,8 +10,8 @@ inequalities without information. A violated order of dates or whole numbers is 
 these it suffices that the inequality excludes some values that y alone would have. Isolated values
 of y, such as 0 or 2099-12-31, may be exempt.
 
-Of equal columns, rows in which both have their most frequent value, such as 0, are ignored. In the
-remaining rows the columns have to be equal far more often than by chance.
+For equalities, rows in which both columns have their most frequent value, such as 0, are ignored.
+In the remaining rows the columns have to be equal far more often than by chance.
 """
 
 from __future__ import annotations
@@ -48,18 +48,19 @@ LEAST_SHARE = 0.98
 """Minimum share of rows in which an inequality holds."""
 _MOST_CHANCE = 0.95  # maximum share of rows in which it would hold for independent columns
 _LEAST_NATS = 0.4
-"""Minimum mean gain of a row in nats. Histograms are coarser than a network: with a smaller gain, a
-network learns the column as easily as the gap."""
+"""Minimum gain of an inequality in nats per row. Histograms are coarser than a network: with a
+smaller gain, a network learns the column as easily as the gap."""
 _LEAST_PLAIN_SHARE = 0.995
 _LEAST_RULED_OUT = 0.004
-"""Minimum mean gain of a row in nats, by the dates that the order excludes ..."""
+"""Minimum gain in nats per row, from excluded values, of an order of dates whose gap gains too
+little."""
 _MOST_LOST = 0.1
-"""... if learning the gap instead of the column loses at most this number of nats."""
+"""Maximum loss of such an order in nats per row if the gap is learned instead of the column."""
 _LEAST_OF_NUMBERS = 0.02
-"""Minimum mean gain of a row of whole numbers in nats, by the gap or by the excluded numbers."""
+"""Minimum gain of an order of whole numbers in nats per row, by the gap and by excluded numbers."""
 _SIEVE_ROWS = 400
 _LEAST_SIEVED = 8
-_BEHIND = 1e-3
+_BEHIND = 1e-3  # factor of the gain of an inequality whose gap was not judged
 _FEW_ROWS = 1_000
 """Number of rows of dates below which histograms are too coarse."""
 _DAYS, _MONTHS, _YEARS = (1, 31), (1, 12), (1000, 9999)
@@ -104,8 +105,8 @@ def _calendars(sample: RowSample) -> Iterator[Candidate]:
 
 
 def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Column, Column]]:
-    """Yields pairs (low, high) of columns whose order holds in nearly all of some rows, and more
-    often than by chance."""
+    """Yields pairs (low, high) of columns for which low <= high in nearly all of the first training
+    rows, although it would hold less often by chance."""
     if len(columns) < 2:
         return
     numbers = sample.training.numbers
@@ -128,7 +129,8 @@ def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Colu
 
 
 def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> list[Candidate]:
-    """Returns the inequality as a candidate if it holds and gains enough."""
+    """Returns the inequality low <= high in a list, if nearly all rows satisfy it and it raises
+    their log-likelihood enough; else an empty list."""
     isolated = standing_apart(sample.training.numbers[high.name])
     exempt = tuple(as_written(value, high) for value in isolated.tolist())
     rule = inequality(low.name, high.name, exempt)
@@ -161,7 +163,7 @@ def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> li
         nats = _ruled_out(*halves)
         ruled_out = _LEAST_RULED_OUT if low.has_times else _LEAST_OF_NUMBERS
         least = max(ruled_out, least_nats(n_tried) / len(gained))
-    # Weighted by coverage, so that of two inequalities of a column the more general one wins.
+    # Weighted by coverage: of two inequalities of a column, one that applies to more rows wins.
     of_high, of_low = (sum(n_known) / n for n in (n_high, n_low))
     if nats >= least:
         turns = not is_sparse_bound(of_low, of_high)
@@ -172,10 +174,9 @@ def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> li
 
 
 def _kept_by_all(rule: Rule, sample: RowSample, n_tried: int) -> list[Candidate]:
-    """Returns an inequality that every row satisfies, if that is far beyond chance.
-
-    Whether the gap is easier to learn is not judged, so it ranks behind those whose gap gains.
-    """
+    """Returns an inequality in a list, if every row satisfies it and chance cannot explain this;
+    else an empty list. It ranks behind inequalities whose gap is easier to learn than the column,
+    which is not tested here."""
     found = agreement_of(rule, sample.frame, sample.schema)
     if found.share < 1.0 or found.rows < 2 * LEAST_ROWS or not found.is_significant(n_tried):
         return []
@@ -213,20 +214,20 @@ def with_exempt_values(rule: Rule, column: Column, numbers: Numbers) -> Rule:
 
 
 def as_written(value: float, column: Column) -> float | str:
-    """Converts a number of a column to a literal: dates are written in the column's format."""
+    """Converts a number, or a date in seconds since 1970, to a literal in the column's format."""
     if not column.has_times:
         return int(value) if value == int(value) else value
     grid = Grid.of(column)
     step = microseconds(column)
     place = np.array([round(value * 1e6 / step)])
-    # The far end of the column, which a float of seconds rounds, is one of its limits.
+    # Clipped to the column's limits, because seconds of distant dates are rounded in float64.
     times = (place * step).astype(TIMES) if grid is None else grid.values(place)
     return str(write_dates(times, column.date_format, column.decimals)[0])
 
 
 def _ruled_out(seen: tuple[Numbers, Numbers], unseen: tuple[Numbers, Numbers]) -> float:
-    """Returns the mean of -log P(y >= x) over unseen rows, in nats, estimated from seen rows with
-    similar x."""
+    """Returns the mean of -log P(y >= x) over unseen rows, in nats: the gain of an inequality from
+    the excluded values y < x. P is estimated from seen rows (x, y) with similar x."""
     rows = np.linspace(0, len(unseen[0]) - 1, min(len(unseen[0]), _SIEVE_ROWS)).astype(np.int64)
     order = np.argsort(seen[0])
     others, values = seen[0][order], seen[1][order]
@@ -238,9 +239,9 @@ def _ruled_out(seen: tuple[Numbers, Numbers], unseen: tuple[Numbers, Numbers]) -
 
 
 def _log_masses(halves: Sequence[tuple[Numbers, Numbers]], step: float) -> Numbers:
-    """Returns the log mass per `step` of unseen numbers by histograms of seen ones, within groups
-    of another column; `halves` are (other column, number) of n seen and m unseen rows. Shape:
-    (m,)."""
+    """Returns the log probability per interval of width `step` at each of m unseen numbers, by
+    histograms of n seen numbers within groups of another column. `halves` are (other column,
+    number) of the seen and of the unseen rows. Shape: (m,)."""
     seen, unseen = halves
     edges = np.unique(np.quantile(seen[0], np.arange(1, _N_GROUPS) / _N_GROUPS))
     groups = [np.searchsorted(edges, other, side="right") for other, _ in (seen, unseen)]
@@ -253,10 +254,10 @@ def _log_masses(halves: Sequence[tuple[Numbers, Numbers]], step: float) -> Numbe
 
 
 def _masses(seen: Numbers, unseen: Numbers, step: float) -> Numbers:
-    """Returns the mass of each unseen number by a histogram of the seen ones, with equally frequent
-    bins and a bin for each frequent number.
+    """Returns the probability per interval of width `step` at each unseen number, by a histogram of
+    the seen ones with equally frequent bins, and a bin for each frequent number.
 
-    A small share of the mass is uniform. Shape: (n,), (m,) -> (m,).
+    A small share of the probability is uniform. Shape: (n,), (m,) -> (m,).
     """
     values, counts = np.unique(seen, return_counts=True)
     atoms = values[counts * _N_BINS > len(seen)]
@@ -293,10 +294,10 @@ def find_equalities(sample: RowSample) -> list[Candidate]:
 
 
 def _equal(x: Numbers, y: Numbers) -> tuple[float, float, int] | None:
-    """Returns (share of equal numbers, share expected for similar numbers, number of rows) among
-    rows in which y is not its most frequent number; None if too few are equal. Shape: (n,), (n,).
+    """Returns (share of equal numbers, share expected by chance, number of rows) among rows in
+    which y is not its most frequent number; None if too few are equal. Shape: (n,), (n,).
 
-    By chance, each y is compared with neighbours of its x.
+    The expected share compares each y with the x of rows with similar x.
     """
     known = ~(np.isnan(x) | np.isnan(y))
     order = np.flatnonzero(known)[np.argsort(x[known], kind="stable")]

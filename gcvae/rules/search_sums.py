@@ -3,9 +3,9 @@
 A term x is a column or a product of two columns, as in rate * hours + 1.5 * rate * overtime.
 
 Terms are selected by orthogonal matching pursuit: each is the one most correlated with the
-residual. Their factors c minimise the sum of absolute residuals, which is robust to exceptions, and
-are then rounded to as few digits as the rows permit, because a rule holds to the last decimal or
-not at all.
+residual. Their factors c minimise the sum of absolute residuals, which is robust to exceptions.
+They are then rounded to as few digits as the rows permit, because a rule holds exactly or not at
+all.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _LEAST_COMMON_BEFORE = 0.2  # ... before factors are rounded to few digits
 _LEAST_REMAINDER = 0.01  # minimum share of rows with each other remainder
 _LEAST_REMAINDER_ROWS = 5
 _MOST_REMAINDERS = 8
-_LEAST_GAP = 4  # grid units for each remainder
+_LEAST_GAP = 4  # minimum range of the remainders, in multiples of the resolution per remainder
 _MANY_TIES = 0.2  # share of rows with ties
 _COST_OF_TIES = 8.0  # cost of a side with ties in all rows
-_LEAST_FIT = 0.8  # minimum R² of a column by its terms ...
-_LEAST_FIT_OF_PRODUCTS = 0.95  # ... of which there are many more with products
+_LEAST_FIT = 0.8  # minimum R² of a column by its terms
+_LEAST_FIT_OF_PRODUCTS = 0.95  # the same if terms may be products, of which there are many more
 _FIT_ROWS = 500
-_LEAST_LOST = 0.02  # least share of rows that a sum loses without one of its terms ...
-_LEAST_LOST_OF_ALL = 0.003  # ... if it holds in all rows
+_LEAST_LOST = 0.02  # minimum share of rows that a sum loses if one of its terms is omitted
+_LEAST_LOST_OF_ALL = 0.003  # the same for a sum that holds in all rows
 _N_REWEIGHTED = 20
 _MOST_DIGITS = 6
 _TAIL = 0.01
@@ -56,12 +56,12 @@ _MOST_DECIMALS = 6
 MOST_TERMS = 5
 
 _Fit = tuple[float, tuple[float, ...], float]
-"""(constant, remainders, share of rows) of a sum."""
+"""(Constant, remainders, share of rows in which it holds) of a sum with given factors."""
 
 
 class _Term(NamedTuple):
-    """Possible term of a sum: a column or a product of two, its value in each training row, and its
-    resolution (None if it has none). Shape: (n,)."""
+    """Possible term of a sum: its columns (one, or two in a product), its value in each training
+    row, and its resolution (None if it has none). Shape: (n,)."""
 
     columns: tuple[Column, ...]
     values: Numbers
@@ -134,7 +134,7 @@ def find_sums(sample: RowSample, plan: Plan, *, of_products: bool = False) -> It
                     yield from found
                     break
             else:
-                # The first term may be computed from y, in a way that no rule says.
+                # The first term may be computed from y by an unknown rule.
                 if first is not None and len(terms[first].columns) == 1:
                     omitted.add(terms[first].columns[0].name)
                     continue
@@ -149,9 +149,9 @@ def _outside(terms: _Terms, names: Collection[str]) -> Mask:
 def _totals(terms: _Terms) -> Iterator[dict[str, float]]:
     """Yields relations Σ ± x = 0 of three to eight columns that hold in some rows, shortest first.
 
-    They are found by meeting in the middle: of all signed sums of up to four columns, those that
-    are equal in eight rows form a relation. Rows with the fewest zeros are chosen. Unlike by
-    selection, terms are found that are nearly functions of one another.
+    They are found by meeting in the middle: two signed sums of up to four columns that are equal in
+    eight rows form a relation. Rows with the fewest zeros are chosen. Unlike matching pursuit, this
+    also finds terms that are nearly functions of one another.
     """
     numbers = {text: term.values for text, term in terms.items()}
     resolutions = {text: term.unit or _resolution(term.values) for text, term in terms.items()}
@@ -188,8 +188,8 @@ def _totals(terms: _Terms) -> Iterator[dict[str, float]]:
 
 
 def _resolution(values: Numbers) -> float | None:
-    """Returns the largest power of ten from 1 downwards of which all values are multiples. Shape:
-    (n,)."""
+    """Returns the largest of the numbers 1, 0.1, 0.01, ... of which all values are multiples; None
+    if there is none. Shape: (n,)."""
     known = values[~np.isnan(values)]
     for digits in range(_MOST_DECIMALS + 1):
         if np.allclose(known, np.round(known, digits), rtol=1e-12, atol=1e-12):
@@ -198,8 +198,8 @@ def _resolution(values: Numbers) -> float | None:
 
 
 def _covering(whole: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Returns eight of n rows in which as many of D columns as possible are not zero, if there are
-    so many. Shape: (n, D) -> (8, D)."""
+    """Returns eight of n rows (all if there are fewer), chosen so that as many of the D columns as
+    possible are nonzero in at least one of them. Shape: (n, D) -> (8, D)."""
     rows, is_covered = list[int](), np.zeros(whole.shape[1], dtype=bool)
     is_there = whole[:_COVER_ROWS] != 0
     for _ in range(min(_BATCH_ROWS, len(is_there))):
@@ -213,8 +213,9 @@ def _covering(whole: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _signed_sums(
     keys: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Returns the sums ± of up to three of D keys, or four of few, and their members: i + 1 for key
-    i, negative if it is subtracted, and 0 for none. Shape: (m,), (m, 4)."""
+    """Returns all m signed sums of up to three of D numbers (four if D is small), and the terms of
+    each sum: i + 1 if number i is added, -(i + 1) if it is subtracted, 0 if unused. Shape: (m,),
+    (m, 4)."""
     sums, members = [], []
     for size in (1, 2, 3, 4) if len(keys) <= _MOST_IN_FOURS else (1, 2, 3):
         chosen = list(combinations(range(len(keys)), size))
@@ -235,10 +236,8 @@ def _term(sample: RowSample, *columns: Column) -> _Term:
 
 
 def _standardised(values: Numbers, tail: float) -> Numbers:
-    """Returns values clipped at both tails, with mean 0 and deviation 1; 0 where unknown.
-
-    Shape: (n,).
-    """
+    """Returns values clipped at both tails, with mean 0 and deviation 1; 0 where unknown. Shape:
+    (n,)."""
     known = ~np.isnan(values)
     if not known.any():
         return np.zeros(len(values))
@@ -254,11 +253,8 @@ def _standardised(values: Numbers, tail: float) -> Numbers:
 
 def _selected(correlations: Numbers, y: int, is_usable: Mask, least: float) -> Iterator[list[int]]:
     """Yields growing lists of indices of usable terms that fit term y by least squares, with an R²
-    of at least `least`.
-
-    Shape: correlations (T, T), mask (T,), for T terms. Source: Pati, Rezaiifar and Krishnaprasad,
-    Orthogonal Matching Pursuit (1993).
-    """
+    of at least `least`. Shape: correlations (T, T), mask (T,), for T terms. Source: Pati, Rezaiifar
+    and Krishnaprasad, Orthogonal Matching Pursuit (1993)."""
     chosen = list[int]()
     left = correlations[:, y].copy()
     for _ in range(min(MOST_TERMS, len(correlations) - 1)):
@@ -295,7 +291,7 @@ def _factors(terms: _Terms, y: str, names: Sequence[str]) -> Numbers:
 
 
 def _counts(terms: _Terms, y: str, name: str, factor: float) -> bool:
-    """Returns whether a term changes y by more than rounding does."""
+    """Returns whether a term changes y by more than rounding does, half the resolution of y."""
     values = terms[name].values
     spread = np.nanmax(values) - np.nanmin(values)
     unit = terms[y].unit or 1e-6 * np.nanstd(terms[y].values)
@@ -303,12 +299,13 @@ def _counts(terms: _Terms, y: str, name: str, factor: float) -> bool:
 
 
 def _rules(sample: RowSample, terms: _Terms, relation: Mapping[str, float]) -> list[Side]:
-    """Returns a relation Σ c x = constant solved for each of its columns for which it holds, best
-    first, with its cost: log2 of the ratio of the largest spread to the column's.
+    """Returns a relation Σ c x = constant, given as {term: c}, solved for each of its columns for
+    which it holds, best first. Each solution has a cost: log2 of the ratio of the largest spread to
+    that of its column, and more for ties.
 
-    The preferred column has the factors with the fewest digits; then the largest spread c·σ,
-    because totals vary more than their terms; then the last position in the table, because computed
-    columns usually follow their inputs.
+    The preferred column has few ties and the factors with the fewest digits; then the largest
+    spread c·σ, because totals vary more than their terms; then the last position in the table,
+    because computed columns usually follow their inputs.
     """
     found = []
     place = {
@@ -329,7 +326,7 @@ def _rules(sample: RowSample, terms: _Terms, relation: Mapping[str, float]) -> l
         text = f"{y} ≈ {text} ± {near:.12g}" if remainders else f"{y} == {text}"
         digits = sum(len(f"{factor:.12g}") for factor in factors.values() if factor != int(factor))
         cost = math.log2(max(spreads.values()) / spreads[y]) if spreads[y] else OF_NO_LEVEL
-        # Where the sum lies half way between two multiples of the resolution, y is either.
+        # If the sum lies half way between two multiples of the resolution, y may be either.
         n_tied = 0.0 if remainders else share - _fit_of(terms, y, factors, most=1)[2]
         cost += _COST_OF_TIES * n_tied
         preference = (n_tied > _MANY_TIES, digits, round(cost), -place[y][0])
@@ -429,12 +426,13 @@ def _to_digits(factor: float, digits: int) -> float:
 
 
 def _to_part(factor: float, digits: int) -> float:
-    """Returns 1 / n, with n rounded to a number of significant digits, such as 1/60."""
+    """Returns 1 / n, with the number n rounded to some significant digits, such as 1/60."""
     return _whole(1.0 / float(f"{1.0 / factor:.{digits}g}")) if factor else 0.0
 
 
 def _to_whole_or_part(factor: float, digits: int) -> float:
-    """Rounds a factor of at least 1, or the reciprocal of a smaller one."""
+    """Rounds a factor of at least 1 to some significant digits, or the reciprocal of another
+    factor."""
     return _to_digits(factor, digits) if abs(factor) >= 1 else _to_part(factor, digits)
 
 
@@ -446,8 +444,8 @@ def _whole(factor: float) -> float:
 def _most_common(
     terms: _Terms, y: str, factors: Mapping[str, float]
 ) -> tuple[Numbers, float, float]:
-    """Returns (differences between y and a sum, their unit, share of the most frequent multiple of
-    the unit). Shape: (n,) first."""
+    """Returns (differences between y and a sum, their unit, share of the rows with the most
+    frequent multiple of the unit). Shape: (n,) first."""
     predicted = sum((factor * terms[name].values for name, factor in factors.items()), np.zeros(1))
     ([column], values, unit) = terms[y]
     off = values - (predicted if unit is None else rounded(predicted, column))
@@ -460,7 +458,8 @@ def _most_common(
 def _fit_of(
     terms: _Terms, y: str, factors: Mapping[str, float], most: int = _MOST_REMAINDERS
 ) -> _Fit:
-    """Returns (constant, remainders, share of rows) of a sum with the given factors."""
+    """Returns (constant, remainders, share of rows) of a sum with the given factors: the most
+    frequent difference to y, and at most `most` frequent deviations from it."""
     off, step, share = _most_common(terms, y, factors)
     if share < _LEAST_COMMON:
         return 0.0, (), 0.0

@@ -19,9 +19,9 @@ from gcvae.schema.expressions import names_in
 from gcvae.schema.rules import Formula
 
 MINUTES = 1440
-"""Minutes of a day."""
+"""Number of minutes in a day."""
 _FARTHEST = 1 << 40
-"""Largest index of a parent of numbers that is searched."""
+"""Largest multiple of a numeric column's resolution among which solutions are searched."""
 
 
 _MONOTONE_FUNCTIONS = {
@@ -46,9 +46,9 @@ def can_solve(form: Formula, parent: str, is_positive: bool = False) -> bool:
     monotone in that column.
 
     This holds if the formula contains the column once, in sums, products, quotients and completed
-    units of time, and in powers only if all values of the column are positive (`is_positive`).
-    Some solutions of a quotient are not found if the divisor takes both signs. Keys of lookups may
-    name the column too if it is monotone between limits (`limits_of`).
+    units of time, and in powers only if all values of the column are positive (`is_positive`). The
+    column may also be in the key of a lookup if the key only compares it with limits (`limits_of`).
+    Some solutions of a quotient are not found if the divisor takes both signs.
     """
     if clock_of(form) is not None:
         return True
@@ -76,8 +76,8 @@ def limits_of(form: Formula, parent: str) -> list[float]:
 
 
 def _limits(key: ast.expr, parent: str) -> list[float]:
-    """Returns the limits of a column in a key `bracket(parent, 7, 30)` or `parent >= 7`; none of
-    other keys."""
+    """Returns the limits of a column in a key `bracket(parent, 7, 30)` or `parent >= 7`; an empty
+    list for other keys."""
     match key:
         case ast.Call(func=ast.Name(id="bracket"), args=[ast.Name(id=name), *ends]):
             pass
@@ -110,6 +110,7 @@ def solutions(
     as multiples of the columns' resolutions.
 
     Args:
+        prediction: Compiled formula f.
         others: Cells of the other columns of f. n rows.
         low, high: First and last values of m intervals of f. Shape: (n, m) each.
 
@@ -124,7 +125,7 @@ def solutions(
         return _of_clock(clock, parent.name, others, low)
 
     def g(places: Indices) -> Numbers:
-        """Returns the index of f for given indices of the column; NaN where f has none."""
+        """Returns the index of f in each row for an index of the column; NaN where f has none."""
         cells = {name: others[name] for name in others.columns}
         cells[parent.name] = pd.Series(own.values(places), index=others.index)
         found = prediction.predicted(pd.DataFrame(cells, index=others.index))
@@ -149,12 +150,13 @@ def monotone_solutions(
     g: Callable[[Indices], Numbers], own: Grid, n: int, low: Indices, high: Indices
 ) -> tuple[Indices, Indices]:
     """Returns the intervals of a column for which a monotone function g of it lies in given
-    intervals, as multiples of the resolutions.
+    intervals. All numbers are indices: multiples of the resolution.
 
     Args:
         g: Returns the index of the result for an index of the column in each of n rows; NaN where
             there is none. Shape: (n,) -> (n,).
         own: Grid of the column.
+        n: Number of rows.
         low, high: First and last values of m intervals of g. Shape: (n, m) each.
 
     Returns:
@@ -172,8 +174,8 @@ def monotone_solutions(
 
 @dataclass(frozen=True)
 class _Line:
-    """Straight line through the values of g at a column's first and last index. Shape: (n,)
-    each."""
+    """Straight line from (first, at_first) to (last, at_last): a column's first and last index, and
+    the values of g there. Shape: (n,) each."""
 
     first: Indices
     last: Indices
@@ -199,15 +201,17 @@ class _Line:
 def _of_monotone(
     g: Callable[[Indices], Numbers], line: _Line, low: Indices, high: Indices
 ) -> tuple[Indices, Indices]:
-    """Returns the first and last index with low <= g <= high, for a monotone function g.
+    """Returns in each row the first and last index with low <= g <= high, for a monotone function
+    g. Shape: (n,) each.
 
-    Nearly all g are rounded straight lines, so the solution is next to where the line reaches the
-    target. Bisection finds the remaining ones.
+    Nearly all g are rounded straight lines, so that the solution lies next to the point where the
+    line reaches the target. Bisection finds the remaining ones.
     """
     first, last, falls = line.first, line.last, line.at_first > line.at_last
 
     def crossing(is_beyond: Callable[[Numbers], Mask], target: Numbers) -> Indices:
-        """Returns the smallest index at which g is beyond an end; last + 1 if there is none."""
+        """Returns in each row the smallest index for which `is_beyond(g)` holds, searched first
+        where the line reaches `target`; last + 1 if there is none."""
         below, above = first - 1, last + 1
 
         def look(middle: Indices) -> None:
@@ -236,8 +240,8 @@ def _of_monotone(
 def _of_clock(
     clock: tuple[str, str], parent: str, others: pd.DataFrame, target: Indices
 ) -> tuple[Indices, Indices]:
-    """Returns the start, or the minutes of three successive days, that lead to the first target
-    time."""
+    """Solves the formula clock(start, minutes) for one of the two columns, given its result
+    `target` (first column). Returns the start, or three numbers of minutes a day apart."""
     end = minutes_of(target[:, 0])
     begin, gone = clock
     known = others[gone if parent == begin else begin]
@@ -254,5 +258,5 @@ def _of_clock(
 
 
 def minutes_of(clock: Any) -> Any:
-    """Converts times of day such as 517 to minutes."""
+    """Converts times of day, such as 517 for 05:17, to minutes since midnight."""
     return clock // 100 * 60 + clock % 100

@@ -34,7 +34,7 @@ from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.steps import DURATIONS, MONTH, MONTH_END, Step, duration, duration_text, exact
 
 DAYS_TO_MONDAY = 3
-"""Weekday of 1970-01-01, from which indices count: a Thursday, 0 being Monday."""
+"""Number of days from a Monday to 1970-01-01, a Thursday, from which indices of dates count."""
 _MONTH_DAYS = 31
 
 
@@ -81,7 +81,8 @@ class Split(JsonFields, Rewriting):
 
     @classmethod
     def _of(cls, column: Column, grid: Grid, taken: tuple[str, ...]) -> Split:
-        """Returns the split of a column with steps or endings. Raises ValueError."""
+        """Returns the split of a column with steps or endings; raises ValueError if these
+        contradict."""
         names = [step for step in column.steps or () if step != MONTH]
         steps = [_places_of(step, grid) for step in names]
         endings = [ending for ending in column.endings or () if ending != MONTH_END]
@@ -187,11 +188,8 @@ class Split(JsonFields, Rewriting):
         return placed_values(values, at, self.written.missing.allowed or not known.all())
 
     def keeps(self, places: Indices) -> npt.NDArray[np.bool_]:
-        """Returns a mask of those of n values, as multiples of the column's resolution, that
-        splitting into parts preserves.
-
-        Shape: (n,).
-        """
+        """Returns a mask of those of n values, as multiples of the column's resolution, that remain
+        the same when they are split into parts and joined again. Shape: (n,)."""
         digits = self._digits(places)[: self._n_parts - self.has_ending]
         return np.asarray(self._joined(digits) == places)
 
@@ -213,7 +211,7 @@ class Split(JsonFields, Rewriting):
             self._digits(np.where(is_empty, first[:, None], end).ravel())[i].reshape(end.shape)
             for end in inside
         ]
-        lower, upper = np.minimum(*ends), np.maximum(*ends)  # days from the month's end fall
+        lower, upper = np.minimum(*ends), np.maximum(*ends)  # days to the month's end descend
         return np.where(is_empty, 1, lower), np.where(is_empty, 0, upper)
 
     def whole_limits(self) -> tuple[Any, Any]:
@@ -229,10 +227,8 @@ class Split(JsonFields, Rewriting):
         return low, high
 
     def _span(self, digits: list[Indices]) -> tuple[Indices, Indices]:
-        """Returns the first and last grid index of cells that begin with given parts.
-
-        Shape: (n,) twice.
-        """
+        """Returns the first and last grid index of cells that begin with given parts. Shape: (n,)
+        twice."""
         n_steps = len(digits) - self.months
         rest = [np.zeros(len(digits[0]), dtype=np.int64)] * (len(self.steps) - n_steps)
         if self.months and n_steps == 0:
@@ -261,7 +257,7 @@ class Split(JsonFields, Rewriting):
 
     @cached_property
     def _day(self) -> int:
-        """Number of grid indices per day."""
+        """Number of multiples of the column's resolution in a day."""
         return DURATIONS["day"] // (self.grid.step or 1)
 
     @property
@@ -271,7 +267,8 @@ class Split(JsonFields, Rewriting):
         return -DAYS_TO_MONDAY * self._day if has_weeks else 0
 
     def _digits(self, places: Indices) -> list[Indices]:
-        """Returns the parts of grid indices. Shape: (n,) -> (n,) each."""
+        """Returns the parts of n grid indices (multiples of the resolution). Shape: (n,) -> (n,)
+        each."""
         digits, left = [], places
         if self.months:
             days = left // self._day
@@ -285,8 +282,8 @@ class Split(JsonFields, Rewriting):
         return [*digits, left] if self.has_ending else digits
 
     def _joined(self, digits: list[Indices]) -> Indices:
-        """Returns the grid indices of parts, without the ending's part. Shape: (n,) each ->
-        (n,)."""
+        """Returns the grid indices (multiples of the resolution) of n rows from their parts, except
+        the part of the ending. Shape: (n,) each -> (n,)."""
         own = digits[1:] if self.months else digits
         left = np.full(len(digits[0]), self.ending)
         for step, digit in zip(self.steps, own, strict=True):
@@ -323,8 +320,8 @@ class Split(JsonFields, Rewriting):
 
 
 def splits_of(schema: TableSchema, left_out: Collection[str] = ()) -> list[Split]:
-    """Returns, for each column of a schema with steps (spacings) or endings (common remainders),
-    how it is split into multiples of the steps and an ending.
+    """Returns the splits of all columns of a schema that have steps (spacings) or endings (common
+    remainders) into multiples of the steps and remainders.
 
     Args:
         left_out: Columns that are not split.
@@ -352,7 +349,7 @@ def step_of(places: int, grid: Grid) -> Step:
 
 
 def _places_of(step: Step, grid: Grid) -> int:
-    """Converts a step of a schema to multiples of the column's resolution. Raises ValueError."""
+    """Converts a step of a schema to multiples of the column's resolution, or raises ValueError."""
     if grid.step is not None:
         length = duration(step)
         if length is None or length % grid.step:
@@ -366,7 +363,7 @@ def _places_of(step: Step, grid: Grid) -> int:
 
 
 def _check_chain(steps: list[int], grid: Grid, months: bool) -> None:
-    """Checks that each step is a multiple of the next. Raises ValueError."""
+    """Raises ValueError unless each step is a multiple of the next."""
     if months and steps:
         day = DURATIONS["day"] // (grid.step or 1)
         if steps[0] != day:
@@ -377,7 +374,8 @@ def _check_chain(steps: list[int], grid: Grid, months: bool) -> None:
 
 
 def _ending(rests: Iterable[int], steps: list[int]) -> int:
-    """Returns the remainder of the last step. Raises ValueError if endings differ in it."""
+    """Returns the remainder modulo the last step that all endings have in common, given their
+    remainders; raises ValueError if they have none."""
     found = {rest % steps[-1] if steps else rest for rest in rests}
     if steps and steps[-1] == 1:
         return 0

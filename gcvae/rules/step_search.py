@@ -39,9 +39,9 @@ LEAST_NATS_PER_CELL = 0.05
 LEAST_NATS_PER_DAY = 0.002
 """Minimum gain per cell of weekdays and days of the month."""
 HEAVY_SHARE = 0.005
-"""Minimum share of the cells that contain a frequent value or remainder ..."""
+"""Minimum share of the cells that contain a value or remainder for it to be called frequent."""
 HEAVY_CELLS = 5
-"""... and minimum number of these cells, as in `gcvae.codec.quantile_codec`."""
+"""Minimum number of these cells, as in `gcvae.codec.quantile_codec`."""
 LEAST_CELLS_PER_ATOM = 12
 MOST_ATOMS = 512
 MOST_IN_ONE = 0.1
@@ -51,9 +51,9 @@ LEAST_HEAVY = 0.5
 _NEARLY = 0.9
 """Share of the largest gain that suffices: the smallest step with that gain is chosen."""
 MOST_DECIMALS = 4
-"""Maximum number of decimals of numbers with steps; with more, numbers are measurements ..."""
+"""Maximum number of decimals of numbers with steps; numbers with more are measurements."""
 USUAL_SHARE = 0.98
-"""... where this share of the cells has no more decimals."""
+"""Share of the cells that counts as nearly all, for example when decimals are counted."""
 _ENDING_SHARE = 0.05
 """Minimum share of the cells with an ending that is shown to users."""
 _STEPS_OF_TIME = tuple(
@@ -166,8 +166,8 @@ def _steps_of_time(grid: Grid) -> list[int]:
 
 @dataclass(frozen=True)
 class Halves:
-    """Those of a column's cells that are not frequently repeated values, n in number, in two random
-    halves, as integer multiples of the column's resolution.
+    """The n cells of a column whose values are not frequent ones, in two random halves, as integer
+    multiples of the column's resolution.
 
     Attributes:
         training: Half that proposes steps. Shape: (n / 2,).
@@ -180,8 +180,7 @@ class Halves:
     share: float
 
     def remainders(self, step: int) -> Halves:
-        """Returns both halves of the rows, one that proposes steps and one that validates them,
-        with each cell replaced by its remainder modulo `step`."""
+        """Returns both halves with each cell replaced by its remainder modulo `step`."""
         return self.mapped(lambda places: places % step)
 
     def mapped(self, part: Callable[[Indices], Indices]) -> Halves:
@@ -189,9 +188,12 @@ class Halves:
         return Halves(part(self.training), part(self.validation), self.share)
 
     def log_shares(self, n_values: int) -> tuple[Numbers, float]:
-        """Returns (log of the estimated share, in the training half, of each validation cell's
-        value; share of validation cells with values that are common in training). Of many possible
-        values, those that are not common count as equally frequent. Shape: (n / 2,) first."""
+        """Returns (log of the share of each validation cell's value, estimated from the training
+        half; share of validation cells whose value is common in training). Shape: (n / 2,), ().
+
+        If there are many possible values (`n_values`), those that are not common count as equally
+        frequent; if there are few, all count as common.
+        """
         found, counts = counted(self.training)
         n_cells = len(self.training)
         if 2 * n_values <= n_cells:
@@ -210,14 +212,15 @@ class Halves:
         return np.log(p), float(is_known.mean()) if 2 * n_values > n_cells else 1.0
 
     def is_worth(self, nats: float, least: float) -> bool:
-        """Returns whether a total gain of the validation cells, in nats, is significant, and at
-        least `least` per cell of the column."""
+        """Returns whether a step gains enough: `nats`, the gain of all validation cells, is
+        significant, and at least `least` per cell of the column."""
         per_cell = nats / len(self.validation) * self.share
         return nats >= LEAST_NATS and per_cell >= least
 
 
 def _are_free(rows: Indices) -> Mask:
-    """Returns a mask of the cells whose value is not a frequent one. Shape: (n,)."""
+    """Returns a mask of the cells whose value is not frequent; frequent values are modelled
+    separately. Shape: (n,)."""
     found, counts = counted(rows)
     is_heavy = counts >= max(HEAVY_CELLS, HEAVY_SHARE * len(rows))
     others = counts[~is_heavy]
@@ -229,13 +232,14 @@ def _are_free(rows: Indices) -> Mask:
 
 
 def _are_many(quotients: Indices, most: float = MOST_IN_ONE) -> bool:
-    """Returns whether no quotient has a larger share than `most`; else remainders would reflect the
-    distribution of the column."""
+    """Returns whether no quotient (cell // step) has a larger share than `most`; else remainders
+    would reflect the distribution of the column."""
     return bool(counted(quotients)[1].max() <= most * len(quotients))
 
 
 def _common_step(places: Indices) -> int:
-    """Returns the greatest common divisor of all differences. Shape: (U,)."""
+    """Returns the greatest common divisor of all differences between indices; 0 if there are none.
+    Shape: (U,)."""
     return int(np.gcd.reduce(places - places[0])) if len(places) else 0
 
 
@@ -243,7 +247,7 @@ def _common_step(places: Indices) -> int:
 
 
 def _number_steps(halves: Halves, common: int, grid: Grid) -> Found:
-    """Returns the steps and endings of numbers."""
+    """Returns (steps, endings) of numbers that all have the same remainder modulo `common`."""
     decimals = len(str(grid.per_unit)) - 1
     usual = _usual_decimals(halves.training, decimals)
     if usual > MOST_DECIMALS:
@@ -258,7 +262,7 @@ def _number_steps(halves: Halves, common: int, grid: Grid) -> Found:
     is_rare = best is not None and (halves.training % best == 0).mean() < USUAL_SHARE
     if (best is None and common == 1) or (
         has_odd_cells and is_rare
-    ):  # the codec models numbers of decimals
+    ):  # the codec learns the number of decimals without steps
         return (), ()
     endings: tuple[str, ...] = ()
     if rest:
@@ -278,7 +282,8 @@ def _usual_decimals(places: Indices, decimals: int) -> int:
 
 
 def _plain_steps(halves: Halves, common: int, grid: Grid) -> list[int]:
-    """Returns the usual steps of rounding that are multiples of the common one, ascending."""
+    """Returns the usual steps of rounding, such as 5 or 100, among the multiples of `common`,
+    ascending."""
     widest = int(np.ptp(halves.training))
     steps, unit = set[int](), 1
     while unit <= widest:
@@ -289,7 +294,7 @@ def _plain_steps(halves: Halves, common: int, grid: Grid) -> list[int]:
 
 
 def _best_step(halves: Halves, steps: list[int], common: int, decimals: int = 0) -> int | None:
-    """Returns the smallest step whose gain is nearly the largest; None if no gain is
+    """Returns the smallest of the given steps whose gain is nearly the largest; None if no gain is
     significant."""
     alike = _log_decimals(halves, common, decimals)
     found = {}
@@ -308,9 +313,10 @@ def _best_step(halves: Halves, steps: list[int], common: int, decimals: int = 0)
 
 
 def _log_decimals(halves: Halves, common: int, decimals: int) -> Numbers:
-    """Returns log (share of cells with the same number of decimals · distance between such grid
-    points), which a column without steps gains because its codec also learns the number of decimals
-    (`gcvae.codec.rounding`). All cells are multiples of `common`. Shape: (n / 2,)."""
+    """Returns the gain of each validation cell, over equally frequent multiples of the resolution,
+    that a codec without steps reaches because it learns the number of decimals
+    (`gcvae.codec.rounding`): log (share of cells with as many decimals · distance between such
+    numbers). All cells are multiples of `common`. Shape: (n / 2,)."""
     unit = 10**decimals // common if 10**decimals % common == 0 else 1
     most = len(str(unit)) - 1 if str(unit).strip("0") == "1" else 0
 
@@ -328,8 +334,8 @@ def _log_decimals(halves: Halves, common: int, decimals: int) -> Numbers:
 
 
 def _heavy_endings(remainders: Indices, step: int, grid: Grid) -> tuple[str, ...]:
-    """Returns the texts of the most common remainders if the step is a power of ten; else
-    nothing."""
+    """Returns the texts of the most common remainders if the step is a power of ten, else an empty
+    tuple."""
     found, counts = np.unique(remainders, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     shares = counts[order] / len(remainders)
@@ -353,7 +359,7 @@ def _ending_text(rest: int, common: int, grid: Grid) -> str:
 def _date_steps(
     places: Indices, halves: Halves, common: int, grid: Grid, *, has_days: bool
 ) -> Found:
-    """Returns the steps and endings of dates."""
+    """Returns (steps, endings) of a column of dates, or of times of day unless `has_days`."""
     assert grid.step is not None, "dates have a step"
     if has_days and common and (whole := _whole_periods(places, common, grid)):
         return whole
@@ -408,10 +414,8 @@ def _whole_periods(places: Indices, common: int, grid: Grid) -> Found | None:
 
 
 def _calendar(halves: Halves, day: int) -> tuple[Step | None, bool]:
-    """Returns (week or month, whether days count from the month's end), whichever gains most.
-
-    Returns (None, False) if neither gains enough.
-    """
+    """Returns the step of dates that gains most, as (week or month, whether days of the month are
+    counted from its end); (None, False) if no gain suffices."""
     days = halves.mapped(lambda places: places // day)
     nats: dict[tuple[Step, bool], float] = {}
     if _are_many((days.training + DAYS_TO_MONDAY) // 7):
@@ -442,9 +446,8 @@ def _has_hours(halves: Halves, day: int, last: int) -> bool:
 
 
 def _gain(parts: Halves, alike: Numbers) -> float:
-    """Returns the gain of the observed shares of parts over the shares `alike`, in nats.
-
-    Shape: alike (k,).
-    """
+    """Returns the gain in log-likelihood of all validation cells, in nats, by the shares of parts
+    in the training half over `alike`, the shares of the k parts without a step. Shape: alike
+    (k,)."""
     nats = parts.log_shares(len(alike))[0] - np.log(alike[parts.validation])
     return float(nats.sum())
