@@ -1,4 +1,4 @@
-"""Codes that several members share, such as rare levels.
+"""Integer codes that several members, such as rare levels, share.
 
     p(member) = p(code) x share of the member in its code
 
@@ -20,7 +20,8 @@ _INSIDE = 1e-12
 
 @dataclass(frozen=True)
 class CodeMembers:
-    """Assigns each of K members, such as rare levels, to an integer code that several may share.
+    """Assigns an integer code to each of K members, such as rare levels; several members may share
+    it.
 
     Attributes:
         codes: Code of each member. Shape: (K,).
@@ -43,7 +44,7 @@ class CodeMembers:
 
     @cached_property
     def middles(self) -> Numbers:
-        """Midpoint of each member's interval. Shape: (K,)."""
+        """Midpoint of the interval in (0, 1) that selects each member of a code. Shape: (K,)."""
         middles = np.empty(len(self.codes))
         middles[self._order] = self._ends - 0.5 * self.shares[self._order]
         middles -= self.codes
@@ -67,8 +68,8 @@ class CodeMembers:
         return log_shares
 
     def positions_among(self, chosen: Mask, codes: Codes, u: Numbers) -> Numbers:
-        """For each of n codes, samples the position of one of the code's chosen members by its
-        share. Shape: (n,).
+        """Returns, for each of n codes, the position of one of its chosen members, sampled in
+        proportion to their shares. Shape: (n,).
 
         Args:
             chosen: Mask of the K members that may be selected. Shape: (K,).

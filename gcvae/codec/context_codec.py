@@ -5,8 +5,8 @@
     frequent value   its own code; for numbers with its normal score
     other number     the last code, with its normal score Phi^-1(F(x)) as value
 
-Values that were not seen in fitting are encoded as other numbers or levels, because parents without
-children may have further ones.
+Values that were not seen in fitting are encoded as other numbers or levels: parents without
+children may have values that parents with children lack.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class ContextColumn(Document):
 
     @property
     def n_codes(self) -> int:
-        """Number of codes: missing, all other values, and one for each frequent value."""
+        """Number of codes: one for missing cells, one for each frequent value, one for all other
+        values."""
         return 2 + len(self.frequent)
 
     @property

@@ -68,8 +68,9 @@ class FunctionLevels:
         return cls(need_own_codes, determined)
 
     def nested_classes(self, levels: Codes, n_levels: int) -> list[Codes]:
-        """Returns increasingly fine classes of K levels: levels of a class determine the same cells
-        in the first 0, 1, 2, ... of the columns that depend on them. Shape: (K,) each.
+        """Returns increasingly fine divisions of K levels into classes: in division i = 0, 1, 2,
+        ..., the levels of a class determine the same cells in the first i columns of `determined`.
+        Each gives the class number of every level. Shape: (K,) each.
 
         Args:
             levels: Index of the level in each of n rows, -1 for missing. Shape: (n,).

@@ -70,14 +70,16 @@ def read_name(text: str, names: NameList) -> NameRead | None:
 
 
 def of_sex(forms: Forms, sex: SexNames) -> Forms:
-    """Returns the forms whose titles the names of a sex may have; all forms if there are none."""
+    """Returns the forms whose titles, such as Mrs, suit the people of a sex; all forms if none
+    do."""
     titles = [form.partition("{")[0].split() for form, _ in forms]
     own = zip(forms, titles, strict=True)
     return tuple(form for form, title in own if {*map(title_key, title)} <= sex.titles) or forms
 
 
 def _beside_unlisted(words: list[str], has_title: bool, names: NameList) -> Iterator[NameRead]:
-    """Yields readings of a name whose title or capitals say which part is an unlisted last name."""
+    """Yields the possible readings of a name whose last name is not listed. The name must have a
+    title, or a last name in capitals."""
     for i in range(1, len(words)):
         before, after = " ".join(words[:i]), " ".join(words[i:])
         comma = "," if before.endswith(",") else ""
@@ -170,8 +172,8 @@ def forms_of(texts: Sequence[str], names: NameList) -> Forms:
 def formed(
     forms: Forms, parts: Mapping[str, Texts], u: Numbers
 ) -> Iterator[tuple[str, Mask, Texts]]:
-    """Yields each form with the mask of the rows that get it, in proportion to its number of rows,
-    and their texts.
+    """Assigns a form to each of n rows, in proportion to the forms' numbers of rows; yields each
+    form with the mask of its rows and their texts.
 
     Args:
         parts: Parts of the names in n rows. Shape: (n,) each.

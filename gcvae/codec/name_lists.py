@@ -80,7 +80,8 @@ class SexNames:
 
 
 def _folded(part: str) -> cached_property[frozenset[str]]:
-    """Returns an attribute: the case-folded names of all sexes in a list of `SexNames`."""
+    """Returns a cached property of `NameList`: the case-folded names of all sexes in the list
+    `part` of `SexNames`."""
     return cached_property(
         lambda names: frozenset(
             name.casefold() for sex in names.sexes for name in getattr(sex, part)

@@ -46,7 +46,7 @@ _LEAST_ERROR, _MOST_ERROR = 2.0**-48, 2.0**-37
 """Limits of the encoding error that is assumed, relative to the standard deviation."""
 _MOSTLY = 0.99
 _LEAST_SHARE = 1e-4
-"""Minimum tail probability of the normal scores by which networks read atoms."""
+"""Minimum tail probability of the normal scores of codes in the networks' input."""
 _NEAR = 1e-6
 """Tolerance at the ends of a rounding cell, relative to half of its width."""
 _WIDE = 1e150
@@ -62,8 +62,8 @@ class QuantileCodec(ColumnCodec):
         line: Linear codec, which standardises numbers, rounds and clips.
         atoms: Standardised atoms, ascending.
         distribution: CDF F of all other numbers, standardised.
-        scores: Normal score of each code as input of the networks: for an atom, that under F or, if
-            all numbers are atoms, that of its mid-rank.
+        scores: Normal score of each code as input of the networks: for an atom, its score under F
+            or, if all numbers are atoms, the score of its mid-rank.
         is_discrete: Whether every number in training was an atom.
         numbers: Exact atoms; None if `line` restores them exactly from `atoms`.
         ends: Smallest and largest standardised number to which the last code decodes, so that the
@@ -92,8 +92,9 @@ class QuantileCodec(ColumnCodec):
         """Fits the codec to parsed cells.
 
         Args:
-            atom_rows: Numbers of at least this many rows are atoms, too; None for no such addition.
-            rare_rows: F does not disclose numbers that fewer rows than this share.
+            atom_rows: Number of rows from which on any number is an atom; None if only the usual
+                criteria make numbers atoms.
+            rare_rows: Minimum number of rows that must share a number for F to disclose it.
         """
         line = _line_of(series, column)
         present, positions = line.positions(series)
@@ -213,8 +214,8 @@ class QuantileCodec(ColumnCodec):
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
         """Returns (lower ends, upper ends) of the intervals of normal scores that decode to a
-        number from low to high, for n rows; the same infinity if only atoms lie between. Shape:
-        (n,), (n,) -> (n,), (n,)."""
+        number from low to high, for n rows; both are the same infinity if only atoms can lie
+        between low and high. Shape: (n,), (n,) -> (n,), (n,)."""
         lower, upper = self.line.edges(low, high)
         first, last = self.ends
         is_below, is_above = upper < first, lower > last
@@ -249,8 +250,8 @@ class QuantileCodec(ColumnCodec):
         return np.stack([self.distribution.scores_at(ends) for ends in cells.T], axis=-1)
 
     def bins(self, values: Numbers) -> Numbers:
-        """Returns, for each of n normal scores, those of the nearest knots or atoms on both sides;
-        infinite beyond the outermost ones. Shape: (n,) -> (n, 2)."""
+        """Returns, for each of n normal scores, the normal scores of the nearest knots or atoms
+        below and above; infinite beyond the outermost ones. Shape: (n,) -> (n, 2)."""
         low, high = self.distribution.bins(values).T
         edges = np.concatenate([[-np.inf], self.places, [np.inf]])
         at = np.searchsorted(edges, values, side="right").clip(1, len(edges) - 1)
@@ -385,8 +386,8 @@ def _mid_ranks(counts: Codes, n_missing: int) -> Numbers:
 
 
 def _code_scores(atoms: Numbers, n_missing: int, n_rows: int) -> tuple[float, ...]:
-    """Returns the normal score of each code: for missing that of its mid-rank, and 0 for the last
-    code, whose cells have individual scores."""
+    """Returns the normal score of each code: for missing, of its mid-rank; for atoms, the given
+    one; 0 for the last code, whose numbers have individual scores."""
     missing = [0.5 * n_missing / n_rows] if n_missing else []
     farthest = -ndtri(_LEAST_SHARE)
     scores = np.concatenate([ndtri(missing), atoms]).clip(-farthest, farthest)

@@ -1,15 +1,15 @@
 """Steps of a CDF at repeated numbers, such as flight numbers or ratios of small integers.
 
 There are too many such numbers, and each is too rare, for separate codes, and no smooth curve fits
-their jumps. F consists of a smooth curve S with an additional step in the rounding cell [v - h, v +
-h] of each repeated number v:
+their jumps. The CDF F consists of a smooth curve S with an additional step of height w_v in the
+rounding cell [v - h, v + h] of each repeated number v:
 
     F(x) = H(S(x)),      H(s) = (1 - w) s + sum_v w_v clip((s - s_v) / (t_v - s_v), 0, 1),
     s_v = S(v - h),  t_v = S(v + h),  w = sum_v w_v
 
-H is linear between the ends of cells, so F has an inverse and a slope if S has. w_v covers all but
-one of the rows with v; S covers the remaining row, as for unseen numbers (a discount of one, as in
-Pitman and Yor's process).
+H is linear between the ends of cells, so F has an inverse and a slope if S has. The step w_v is the
+share of all but one of the rows with v; S covers the remaining row, as for unseen numbers (a
+discount of one, as in Pitman and Yor's process).
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class RepeatedNumbers(Document):
         return self._cells(ndtr(scores))[1]
 
     def _cells(self, u: Numbers) -> tuple[Codes, Mask]:
-        """Returns (index of the last cell that begins at or below each height of F, whether it is
-        in it)."""
+        """Returns, for heights u of F, (index of the last cell that begins at or below u, whether u
+        is in it)."""
         n_begun = np.searchsorted(self._raised, u, side="right")
         at = np.maximum(n_begun - 1, 0)
         top = self._raised[at] + self._slopes[at] * (self.ends[at] - self.starts[at])

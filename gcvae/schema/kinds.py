@@ -99,8 +99,9 @@ class ColumnKind(StrEnum):
 
     @property
     def is_strict(self) -> bool:
-        """Whether cells must have a certain syntax, as numbers and dates: any other string is an
-        error, unless it marks missing cells. In columns of other kinds, any string is a value."""
+        """Whether cells must have a certain syntax, such as that of numbers or dates: any other
+        string is an error, unless it marks missing cells. In columns of other kinds, any string is
+        a value."""
         return self.is_real or self.outcomes is Outcomes.TRUTH_VALUES
 
     @property

@@ -219,7 +219,8 @@ def parents_of(rules: Sequence[Rule]) -> dict[str, set[str]]:
 
 
 def depends_on(names: Collection[str], column: str, parents: Mapping[str, Collection[str]]) -> bool:
-    """Returns whether one of the named columns is `column`, or is computed from it.
+    """Returns whether one of the named columns is `column`, or is computed from it directly or
+    indirectly.
 
     Args:
         parents: For each computed column, the columns from which it is computed.
@@ -239,7 +240,8 @@ def is_of_entity(rule: Rule, schema: Columns) -> bool:
 
 
 def is_of_pair(rule: Rule, schema: Columns) -> bool:
-    """Returns whether a rule is a condition on the levels, or the missing cells, of two columns."""
+    """Returns whether a rule is a `Condition` on two columns, each of which has levels or occurs
+    only within `is_missing`."""
     form = rule.form
     if not isinstance(form, Condition) or len(form.columns) != 2:
         return False

@@ -228,8 +228,8 @@ def _shortest(values: Numbers, point: bool) -> Texts:
 
 
 def _with_exponents(texts: Texts, values: Numbers, exponents: str | None) -> Texts:
-    """Rewrites with an exponent the numbers that the notation demands, and whole ones beyond 64
-    bits."""
+    """Returns texts in which numbers have an exponent if the notation demands it, or if they are
+    whole and beyond 64 bits."""
     sizes = np.abs(values)
     chosen = sizes > LARGEST_WHOLE
     if chosen.any():
