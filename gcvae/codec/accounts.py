@@ -35,7 +35,7 @@ _PARTS = (
 )  # fmt: skip
 _SIGNS = "._-"
 _LEAST_FORMED = 0.5
-"""Minimum share of accounts that follow from names in other columns, for patterns to be learned
+"""Minimum share of accounts that names in other columns must explain for patterns to be learned
 from these names."""
 _LEAST_SHARE = 0.05
 _USUAL = "{first}.{last}"
@@ -143,8 +143,8 @@ class AccountPatterns(Document):
 
 
 def free_domains(domains: Iterable[str]) -> tuple[str, ...]:
-    """Returns the reserved example domains that are not in `domains`; if all are, an unused
-    subdomain of one."""
+    """Returns the reserved example domains not in `domains`; if all are, one such as
+    mail1.example."""
     used = {domain.casefold().rstrip(".") for domain in domains}
     free = tuple(domain for domain in RESERVED_DOMAINS if domain not in used)
     numbered = (f"mail{n}.{RESERVED_ENDINGS[0]}" for n in range(1, len(used) + 2))

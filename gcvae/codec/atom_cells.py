@@ -25,7 +25,7 @@ _NEAR = 1e-6
 
 @dataclass(frozen=True)
 class AtomCells(Document):
-    """Intervals of numbers that would be rounded to a frequent value.
+    """Rounding cells: intervals of the numbers that would be rounded to a frequent value.
 
     Attributes:
         atoms: Frequent values, which are the centres of the intervals, ascending.
@@ -41,7 +41,7 @@ class AtomCells(Document):
 
     @cached_property
     def _cuts(self) -> Numbers:
-        """Positions on the reduced axis to which the cells shrink; adjacent cells share one."""
+        """Positions to which `without_cells` shrinks the cells; adjacent cells share one."""
         cuts = self._lower_ends - self._width * np.arange(len(self.atoms))
         is_first = np.diff(cuts, prepend=-np.inf) > _NEAR * self._width
         one_each: Numbers = cuts[is_first][np.cumsum(is_first) - 1]
@@ -62,7 +62,7 @@ class AtomCells(Document):
         return np.where(is_in, cuts, positions - self._width * n_below)
 
     def with_cells(self, places: Numbers) -> Numbers:
-        """Inverse of `without_cells`: maps n positions to numbers outside of the cells. Shape: (n,)
-        -> (n,)."""
+        """Inverse of `without_cells`: maps positions to numbers outside the cells. Shape: (n,) ->
+        (n,)."""
         n_below = np.searchsorted(self._cuts, places, side="right")
         return places + self._width * n_below

@@ -58,8 +58,7 @@ def is_iban(text: str) -> bool:
 
 
 def is_card(text: str) -> bool:
-    """Returns whether a string is a valid card number, judged by length and check digit (ISO
-    7812)."""
+    """Returns whether a string is a valid card number (ISO 7812), by length and check digit."""
     digits = re.sub(r"[ -]", "", text)
     return bool(re.fullmatch(r"\d{12,19}", digits, re.ASCII)) and luhn.checksum(digits) == 0
 

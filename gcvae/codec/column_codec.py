@@ -18,8 +18,7 @@ from gcvae.schema.columns import Column
 
 @dataclass(frozen=True)
 class ColumnPart(JsonFields):
-    """Base class of the data that a model stores for one column, in addition to the column's
-    schema."""
+    """Base class of the data that a model stores for one column in addition to its schema."""
 
     _given: ClassVar[tuple[str, ...]] = ("column",)
     column: Column
@@ -31,8 +30,7 @@ class ColumnPart(JsonFields):
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Restores the codec from the schema's column and the JSON document that `to_json`
-        returned."""
+        """Restores the codec from its column and the JSON document that `to_json` returned."""
         return cls._of_document(document, column=column)
 
 
@@ -71,8 +69,7 @@ class ColumnCodec(ColumnPart, ABC):
 
     @abstractmethod
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Returns the n cells that integer codes and real values represent. Shape: (n,), (n,) ->
-        (n,)."""
+        """Returns the n cells that codes and values represent. Shape: (n,), (n,) -> (n,)."""
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
         """Returns log(dx / dv) for each of n cells: x is the number (in days for dates), v its

@@ -79,8 +79,7 @@ class RealCodec(ColumnCodec):
 
     @classmethod
     def _unscaled(cls, series: pd.Series[Any], column: Column) -> Self:
-        """Returns a codec with scale 1 and an offset near the numbers, which makes differences
-        exact."""
+        """Returns a codec with scale 1 and an offset near the numbers, for exact differences."""
         present = series[series.notna()]
         has_missing = len(present) < len(series)
         return cls(column, has_missing, cls(column, has_missing, 0, 1.0)._first(present), 1.0)
@@ -335,8 +334,7 @@ class IntegerCodec(RealCodec):
 
 
 class DatetimeCodec(IntegerCodec):
-    """Codec of times, which are counted since 1970 in the smallest step of the column's date
-    format."""
+    """Codec of times, counted since 1970 in the smallest step of the column's date format."""
 
     def _first(self, present: pd.Series[Any]) -> float:
         return int(np.median(self._numbers(present))) if len(present) else 0
@@ -362,8 +360,7 @@ class DatetimeCodec(IntegerCodec):
 
     @cached_property
     def _written_unit(self) -> str:
-        """Unit of the dates that the format can write, as for numpy: "us", "M" (months) or "Y"
-        (years)."""
+        """NumPy's unit of the dates in this format: "us", "M" (months) or "Y" (years)."""
         date_format = (self.column.datetime_format or "%d").replace("%-", "%")
         if "%d" in date_format or is_time_of_day(date_format):
             return "us"

@@ -49,8 +49,7 @@ class ContextColumn(Document):
 
     @classmethod
     def fit(cls, cells: pd.Series[Any], groups: Codes, rare_groups: int) -> Self:
-        """Fits the codec to the n parsed cells of one column of a parent table; see
-        `ContextCodec.fit`."""
+        """Fits the codec to the n parsed cells of one column, as `ContextCodec.fit` describes."""
         name = str(cells.name)
         numbers = as_numbers(cells)
         cells = cells.reset_index(drop=True)
@@ -74,8 +73,7 @@ class ContextColumn(Document):
 
     @property
     def n_codes(self) -> int:
-        """Number of codes: one for missing cells, one for each frequent value, one for all other
-        values."""
+        """Number of codes: missing cells, each frequent value, and all other values."""
         return 2 + len(self.frequent)
 
     @property
@@ -134,8 +132,7 @@ class ContextCodec:
         return cls(tuple(columns))
 
     def encode(self, context: pd.DataFrame) -> Tensor:
-        """Returns the codes of all C columns, then their values, for n rows. Shape: (n, 2 C),
-        float32."""
+        """Returns, for n rows, the codes of all C columns, then their values. Shape: (n, 2 C)."""
         encoded = [column.encode(context[column.name]) for column in self.columns]
         parts = [codes for codes, _ in encoded] + [values for _, values in encoded]
         if not parts:

@@ -63,8 +63,7 @@ class CoarseColumn:
 
 
 def coarse_columns(table: TypedTable, columns: Sequence[Column]) -> list[CoarseColumn]:
-    """Returns the columns of a parsed table, or a sample of very many columns, grouped into
-    bins."""
+    """Groups the columns of a parsed table into bins; very many columns are sampled."""
     step = -(-len(columns) // _MOST_COLUMNS)
     return [CoarseColumn.of(table[column.name], column) for column in columns[::step]]
 

@@ -80,8 +80,7 @@ class EncodedRows:
         return EncodedTable(codes, values, observed, context=context)
 
     def to(self, device: torch.device) -> EncodedRows:
-        """Returns the rows on a device; unchanged if they would take more than half of a GPU's free
-        memory."""
+        """Returns the rows on a device; unchanged if they need over half of a GPU's free memory."""
         if device.type == "cuda" and self.n_bytes > torch.cuda.mem_get_info(device)[0] // 2:
             return self
         moved = (rows.to(device) for rows in (self.codes, self.values, self.with_values))
@@ -143,7 +142,7 @@ def _has_values(codec: ColumnCodec) -> bool:
 
 def _matrix(shape: tuple[int, int], dtype: np.dtype[Any], path: Path | None) -> npt.NDArray[Any]:
     """Returns an uninitialised matrix, in memory or, if `path` is given, mapped from a new file.
-    The file's space is allocated at once, because a write to a mapped page on a full disk ends the
+    Its space is allocated at once: a write to a mapped page on a full disk would end the
     process."""
     n_bytes = shape[0] * shape[1] * dtype.itemsize
     if path is None or not n_bytes:

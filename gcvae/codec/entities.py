@@ -63,8 +63,7 @@ class Entities(Document):
 
     @classmethod
     def fit(cls, table: TypedTable, schema: TableSchema) -> Self | None:
-        """Returns the recurring key that determines most columns by the schema's rules; None if
-        there is none."""
+        """Returns the recurring key that determines most columns by the rules; None without one."""
         found: dict[str, list[str]] = {}
         for rule in schema.rules or ():
             if rule.keep != "off" and is_of_entity(rule, schema) and not schema[rule.column].drop:

@@ -86,8 +86,8 @@ class FunctionLevels:
 
 
 def _most_frequent(levels: Codes, cells: Codes, n_levels: int) -> Codes:
-    """Returns the most frequent cell of each level as its code plus one; 0 for a level without
-    cells. Shape: (K,)."""
+    """Returns, for each of K levels, the code of its most frequent cell in the other column, plus
+    one; 0 for a level without cells. Shape: (K,)."""
     known = (levels >= 0) & (cells >= 0)
     pairs, counts = np.unique(
         np.column_stack([levels[known], cells[known]]), axis=0, return_counts=True

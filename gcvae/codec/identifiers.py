@@ -123,8 +123,8 @@ class IdentifierCodec(ColumnPart):
         return self._typed(texts)
 
     def note(self, rows: int) -> str | None:
-        """Returns a warning if a sample of this many rows, or entities for their key, needs keys
-        with more characters than the table's; else None."""
+        """Returns a warning if a sample of this many rows (for the key of entities: this many
+        entities) needs keys with more characters than the table's; else None."""
         rows = math.ceil(rows / np.mean(self.sizes))
         fresh = min(template.room * CYCLE_ROWS // template.rows for template in self.templates)
         if rows <= fresh:

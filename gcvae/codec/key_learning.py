@@ -134,7 +134,8 @@ class _Group:
 
 
 def _groups(sample: list[str], *, are_numbers: bool) -> list[_Group]:
-    """Groups texts by form. Running text has no form; whole numbers always have one."""
+    """Groups a sample of keys by form, the largest group first. If they have no common form, as in
+    running text, the only group has a prefix and a number of eight digits."""
     least = max(LEAST_SHARED_ROWS, ceil(len(sample) * LEAST_SHARED_SHARE))
     spaced = [text for text in sample if re.search(r"\s", text)]
     is_prose = 2 * sum(not re.search(r"\d", text) for text in spaced) > len(sample)
@@ -180,8 +181,7 @@ def _by(key: Callable[[str], Any], texts: list[str]) -> list[list[str]]:
 
 
 def _by_length(texts: list[str], least: int) -> list[_Group]:
-    """Groups texts by length; rare lengths are left out. Returns [] if there are too many
-    lengths."""
+    """Groups texts by length, without rare lengths. Returns [] if there are too many lengths."""
     kept = [own for own in _by(len, texts) if len(own) >= least]
     if len(kept) > _MOST_FORMS:
         return []
@@ -189,8 +189,8 @@ def _by_length(texts: list[str], least: int) -> list[_Group]:
 
 
 def _by_form(texts: list[str], least: int) -> list[_Group]:
-    """Groups texts by form; rare forms and those without a number are left out. Returns [] if there
-    are too many forms. Keys of two forms differ whatever the width of their numbers."""
+    """Groups texts by form, such as aa-0 for SO-17 and DE-204; rare forms and those without a
+    number are left out. Returns [] if there are too many forms. Keys of two forms always differ."""
     found = defaultdict[str, list[list[str]]](list)
     for text in texts:
         tokens = _TOKENS.findall(text if len(text) <= _MOST_CHARACTERS else "")
@@ -201,8 +201,8 @@ def _by_form(texts: list[str], least: int) -> list[_Group]:
 
 
 def _of_form(rows: list[list[str]], least: int) -> list[_Group]:
-    """Groups keys of one form, given as tokens, by their literals; [] if no run of digits
-    varies."""
+    """Groups keys of one form, given as lists of tokens, by those tokens that have only a few
+    values; returns [] if no run of digits varies."""
     runs = [i for i, token in enumerate(rows[0]) if token[0].isalnum()]
     fixed = [i for i in runs if _are_few([tokens[i] for tokens in rows], least)]
     are_names = fixed == runs
@@ -233,8 +233,7 @@ def _of_form(rows: list[list[str]], least: int) -> list[_Group]:
 
 
 def _are_few(values: list[str], least: int) -> bool:
-    """Returns whether nearly all rows have one of a few values, each shared by at least `least`
-    rows."""
+    """Returns whether nearly all rows have one of a few values that at least `least` rows share."""
     shared = [n for n in Tally(values).values() if n >= least]
     return len(shared) <= _MOST_VALUES and sum(shared) >= max(_VALUES_COVER * len(values), 1)
 
@@ -303,7 +302,7 @@ class _Search:
         self._form = re.compile(form if self._is_number else ".*", re.DOTALL)
 
     def widen(self, texts: Texts, lengths: Codes) -> None:
-        """Updates the length of the longest key in this search's format. Shape: (n,), (n,)."""
+        """Updates the length of the longest key in this format, given texts and their lengths."""
         for text in texts[lengths > self._longest]:
             if self._form.fullmatch(text):
                 self._longest = max(self._longest, len(text))
@@ -336,7 +335,7 @@ class _Search:
         return KeyTemplate(tuple(found), self._first, step, rows)
 
     def _longer(self, length: int) -> Alphabets:
-        """Returns the alphabets with more digits in the number, for keys of this length."""
+        """Returns the characters at each position if more digits extend keys to this length."""
         own, first, end = self._alphabets, self._first, self._end
         digits = "".join(sorted(_class_of(own[first][0]))) if self._is_number else DIGITS
         has_zero = length == len(own) and decimal(own[first][0]) == 0
@@ -348,7 +347,8 @@ class _Search:
 
 
 class _UsedKeys(UsedNumbers):
-    """Records which numbers the table's keys use, among all texts of given alphabets."""
+    """Records which keys of the table, represented by numbers, occur among all texts that given
+    alphabets (characters at each position) permit."""
 
     def __init__(self, alphabets: Alphabets, n_rows: int) -> None:
         self.alphabets = alphabets
@@ -356,7 +356,8 @@ class _UsedKeys(UsedNumbers):
         super().__init__(size_of(alphabets, self._places), n_rows)
 
     def add_keys(self, characters: Characters) -> None:
-        """Marks the numbers of those keys that match the alphabets. Shape: (n, length)."""
+        """Marks keys that match the alphabets as used. Keys are given by code points. Shape: (n,
+        length)."""
         numbers = np.zeros(len(characters), dtype=np.uint64)
         for place, alphabet in enumerate(self.alphabets):
             letters = characters_of([alphabet], len(alphabet))[0]
@@ -370,8 +371,8 @@ class _UsedKeys(UsedNumbers):
 
 
 def _below(alphabets: Alphabets, largest: int | None) -> Alphabets:
-    """Returns the alphabets of those whole numbers that are certainly below `largest`; () if there
-    are none of this length."""
+    """Restricts alphabets (characters at each position) to whole numbers that are certainly below
+    `largest`; returns () if there are none of this length."""
     sign = alphabets[0] == "-"
     width = len(alphabets) - sign
     if largest is None or width < len(str(largest)):

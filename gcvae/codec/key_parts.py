@@ -41,10 +41,10 @@ class KeyPart(Document):
     """Part of a key that another column determines.
 
     Attributes:
-        token: Index of the token that contains the part.
+        token: Index of the token (run of letters, digits or other characters) that has the part.
         column: Name of the other column.
-        form: Format of a date by `strftime`; "" if `texts` contains the parts.
-        texts: Pairs of a level and its part.
+        form: Format of the part by `strftime` if the column has dates; "" if `texts` has the parts.
+        texts: Pairs of a level of the other column and its part.
         is_whole: Whether the part is the whole token, and not its beginning.
     """
 
@@ -55,8 +55,7 @@ class KeyPart(Document):
     is_whole: bool
 
     def of(self, cells: pd.Series) -> Texts:
-        """Returns the part for each of n cells of the other column; None where there is none.
-        Shape: (n,)."""
+        """Returns the part for each of n cells of the other column, or None. Shape: (n,)."""
         if self.form:
             found = cells.dt.strftime(self.form)
         else:
@@ -123,8 +122,7 @@ def learn_parts(table: TypedTable, key: Column, others: Sequence[Column]) -> tup
 
 
 def _room(counters: Collection[str]) -> int:
-    """Returns how many keys without parts are possible: 10 to the power of their number of
-    digits."""
+    """Returns how many keys without parts there can be: 10 ** (their number of digits)."""
     most = max(sum(map(str.isdecimal, text)) for text in counters)
     return int(10**most)
 
@@ -162,8 +160,7 @@ def _part(
 
 
 def _length(part: KeyPart) -> int | None:
-    """Returns the number of characters of a part at the beginning of a token; None for a whole
-    token."""
+    """Returns the length of a part at the beginning of a token; None for a whole token."""
     return None if part.is_whole else len(pd.Timestamp("2024-01-01").strftime(part.form))
 
 

@@ -72,8 +72,8 @@ class Counter(Document):
 
 
 class UsedNumbers:
-    """Records which numbers from 0 to `size` - 1 a table of `n_rows` rows uses, without storing
-    them."""
+    """Records which numbers from 0 to `size` - 1 a table of `n_rows` rows uses, by residues and an
+    upper bound instead of the numbers themselves."""
 
     def __init__(self, size: int, n_rows: int) -> None:
         self._size = size
@@ -176,8 +176,8 @@ class KeyTemplate(Document):
 
 
 def counted_positions(alphabets: Alphabets) -> tuple[int, ...]:
-    """Returns those positions of a key that represent a number: as many variable ones from the
-    right as give at most MOST_COUNTED strings."""
+    """Returns the positions of a key whose characters represent a number: from the right, as many
+    variable positions as give at most MOST_COUNTED strings."""
     found: tuple[int, ...] = ()
     for place in reversed(range(len(alphabets))):
         if size_of(alphabets, (place, *found)) > MOST_COUNTED:
@@ -201,7 +201,7 @@ def characters_of(texts: npt.NDArray[Any] | list[str], length: int) -> Character
 def _texts_of(
     alphabets: Alphabets, numbers: Numbers, rows: Numbers, origin: str
 ) -> npt.NDArray[Any]:
-    """Returns texts with the numbers at the counted positions, and pseudo-random characters
+    """Returns n texts with the given numbers at the counted positions, and pseudo-random characters
     elsewhere. Shape: (n,), (n,) -> (n,)."""
     written = np.empty((len(numbers), len(alphabets)), dtype=np.uint32)
     places = counted_positions(alphabets)

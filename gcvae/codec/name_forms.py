@@ -35,7 +35,7 @@ Case = Literal["title", "upper", "lower"]
 
 @dataclass(frozen=True)
 class NameRead:
-    """Form and case-folded first and last name of a parsed full name."""
+    """Form, such as "{last}, {first}", of a parsed full name, and its case-folded parts."""
 
     form: str
     first: str
@@ -70,8 +70,7 @@ def read_name(text: str, names: NameList) -> NameRead | None:
 
 
 def of_sex(forms: Forms, sex: SexNames) -> Forms:
-    """Returns the forms whose titles, such as Mrs, suit the people of a sex; all forms if none
-    do."""
+    """Returns the forms whose titles, such as Mrs, suit a sex; all forms if none do."""
     titles = [form.partition("{")[0].split() for form, _ in forms]
     own = zip(forms, titles, strict=True)
     return tuple(form for form, title in own if {*map(title_key, title)} <= sex.titles) or forms
@@ -143,8 +142,7 @@ def _last_first(last: str, first: str, names: NameList) -> Iterator[NameRead]:
 
 
 def names_in(text: str, listed: frozenset[str]) -> bool:
-    """Returns whether a case-folded string consists of listed names, joined by hyphens or
-    spaces."""
+    """Returns whether a case-folded string is made of listed names, joined by hyphens or spaces."""
     if text in listed:
         return True
     parts = _MARKS.split(text)

@@ -194,8 +194,8 @@ class NumberDistribution(Document):
         n_intervals: int,
         has_steps: bool,
     ) -> Self:
-        """Fits a smooth F, or one with steps at repeated numbers, each of which counts once in its
-        smooth part S."""
+        """Fits a smooth F or, if `has_steps`, one with steps at repeated numbers, each of which
+        counts as one row in the smooth part S."""
         if not has_steps:
             return cls._with_intervals(distinct, counts, n_intervals, limits)
         is_repeated = limits.are_repeated(counts)
@@ -467,8 +467,9 @@ def _nearest(below: Codes, targets: Numbers) -> Codes:
 
 
 def _slopes(knots: Numbers, secants: Numbers) -> Numbers:
-    """Returns the slopes of F at the knots: weighted harmonic means of the adjacent secants; at
-    both ends that of the parabola through three knots, from a third to three times the secant's."""
+    """Returns the slopes of F at the knots: weighted harmonic means of the adjacent secants'
+    slopes; at both ends, the slope of the parabola through three knots, limited to between a third
+    and three times the secant's."""
     steps = np.diff(knots)
     share = steps[1:] / (steps[1:] + steps[:-1])  # of the right one in two intervals
     inner = 3.0 / ((1.0 + share) / secants[:-1] + (2.0 - share) / secants[1:])

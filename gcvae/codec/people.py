@@ -66,7 +66,7 @@ class People(Document):
 
     Attributes:
         locale: Locale of the names, such as "en_US".
-        counters: For each person in a row, the indices of the name pairs that the table lacks.
+        counters: For each person in a row, the indices of the name pairs that are not in the table.
         double: For each person in a row, whether names get two last names because too few pairs are
             unused.
     """
@@ -78,8 +78,8 @@ class People(Document):
     @classmethod
     def of(cls, table: TypedTable, columns: Sequence[Column], whole: TypedTable) -> Self | None:
         """Learns the locale of a table's names, and the pairs of first and last name that do not
-        occur in the `whole` table, of which it is a part; None if no column has personal data to be
-        made up."""
+        occur in the `whole` table, of which it is a part; None if no column's data are to be made
+        up."""
         persons = columns_of_persons(columns)
         if not persons:
             return None

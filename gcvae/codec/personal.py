@@ -101,7 +101,8 @@ class PersonalCodec(ColumnPart):
     @staticmethod
     @abstractmethod
     def learned(originals: Originals) -> tuple[Any, ...]:
-        """Learns the format of the column's cells: returns the values of the codec's own fields.
+        """Learns the format of the column's cells: returns the values of the fields that a subclass
+        adds.
 
         Raises:
             TableError: The column contains IP addresses in every reserved range, so that none is
@@ -440,8 +441,8 @@ def fit_personal(
 
 
 def is_written(column: Column) -> bool:
-    """Returns whether a `PersonalCodec` generates the column's cells. This is not so for phone
-    numbers, for example, which are generated as keys, and dates of birth, which the model
+    """Returns whether a `PersonalCodec` generates the column's cells. It does not for phone
+    numbers, for example, which are generated as keys, or for dates of birth, which the model
     learns."""
     return column.is_made_up and column.personal in _CODECS
 

@@ -31,11 +31,10 @@ from gcvae.numerics.standing_apart import standing_apart
 from gcvae.schema.columns import Column
 
 HEAVY_SHARE = 0.005
-"""Minimum share of the rows that contain a number for it to be an atom, a frequent value with its
-own code."""
+"""Minimum share of rows with a number for it to be an atom (a frequent value with its own code)."""
 LEAST_HEAVY_ROWS = 5
-"""Minimum number of rows that contain a number for it to be an atom, a frequent value with its own
-code."""
+"""Minimum number of rows with a number for it to be an atom (a frequent value with its own
+code)."""
 LEAST_ROWS_PER_ATOM = 12
 """Minimum mean number of rows for each infrequent number, for all numbers of a column to be atoms
 (values with their own codes)."""
@@ -56,7 +55,8 @@ _WIDE = 1e150
 @dataclass(frozen=True)
 class QuantileCodec(ColumnCodec):
     """Encodes a number as an integer code: one for missing (if the column has missing cells), one
-    for each atom in ascending order, and one for all other numbers, whose value is a normal score.
+    for each atom (frequent value), ascending, and one for all others, whose value is a normal
+    score.
 
     Attributes:
         line: Linear codec, which standardises numbers, rounds and clips.
@@ -137,8 +137,7 @@ class QuantileCodec(ColumnCodec):
         return replace(codec, line=line)._with_numbers(numbers)
 
     def _with_numbers(self, numbers: pd.Series[Any]) -> Self:
-        """Returns the codec with the exact numbers of the atoms, if `line` does not restore
-        them."""
+        """Returns the codec with the exact atoms `numbers`, if `line` does not restore them."""
         back = self.line.cells_at(np.ones(len(numbers), dtype=bool), self.atoms)
         if back.dtype.kind not in "fM" or back.equals(numbers):
             return self
@@ -157,7 +156,7 @@ class QuantileCodec(ColumnCodec):
 
     @property
     def shaped_codes(self) -> range:
-        """Codes of the atoms if every number of the training table is one; otherwise empty."""
+        """Codes of the atoms if every number of the training table is an atom; otherwise empty."""
         n_atoms = len(self.atoms) if self.is_discrete else 0
         return range(self.has_missing, self.has_missing + n_atoms)
 
@@ -169,8 +168,7 @@ class QuantileCodec(ColumnCodec):
 
     @cached_property
     def places(self) -> Numbers:
-        """Normal score, under F, of the atom of each code but the last; -inf for missing. Shape: (K
-        - 1,)."""
+        """Normal score, under F, of the atom of each of K codes but the last; -inf for missing."""
         atoms = self.distribution.scores_at(self.atoms)
         return np.concatenate([np.full(int(self.has_missing), -np.inf), atoms])
 
@@ -214,8 +212,8 @@ class QuantileCodec(ColumnCodec):
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
         """Returns (lower ends, upper ends) of the intervals of normal scores that decode to a
-        number from low to high, for n rows; both are the same infinity if only atoms can lie
-        between low and high. Shape: (n,), (n,) -> (n,), (n,)."""
+        number from low to high, for n rows; if only atoms lie between them, both are infinite with
+        the same sign. Shape: (n,), (n,) -> (n,), (n,)."""
         lower, upper = self.line.edges(low, high)
         first, last = self.ends
         is_below, is_above = upper < first, lower > last
@@ -306,7 +304,7 @@ def _line_of(series: pd.Series[Any], column: Column) -> RealCodec:
 
 def _with_distinct_numbers(line: RealCodec, series: pd.Series[Any]) -> RealCodec:
     """Returns the linear codec, changed if necessary so that different numbers have different
-    positions.
+    encoded values.
 
     The scale becomes smaller if the standard deviation is extremely large. If subtraction or
     division lose digits, the offset becomes zero and the scale a power of two.
@@ -323,7 +321,7 @@ def _with_distinct_numbers(line: RealCodec, series: pd.Series[Any]) -> RealCodec
 
 
 def _are_distinct(line: RealCodec, series: pd.Series[Any]) -> bool:
-    """Returns whether different numbers have different positions."""
+    """Returns whether different numbers have different encoded values."""
     present, positions = line.positions(series)
     return pd.Series(positions[present]).nunique() == series.nunique()
 
@@ -370,8 +368,8 @@ def _are_sentinels(found: Numbers, counts: Codes, is_light: Mask) -> Mask:
 
 
 def _rows_of_smooth_curve(distribution: NumberDistribution, positions: Numbers) -> Mask:
-    """Returns a mask of the rows that the smooth part of F describes: one for each repeated
-    number."""
+    """Returns a mask of the rows that the smooth part of F describes: one row for each repeated
+    number, and all rows with other numbers."""
     is_single = ~distribution.are_repeated(distribution.scores_at(positions))
     is_single[np.unique(positions, return_index=True)[1]] = True
     return is_single
@@ -379,7 +377,7 @@ def _rows_of_smooth_curve(distribution: NumberDistribution, positions: Numbers) 
 
 def _mid_ranks(counts: Codes, n_missing: int) -> Numbers:
     """Returns the normal score of each number's mid-rank in the column; missing cells rank
-    lowest."""
+    first."""
     middle = np.cumsum(counts) - 0.5 * counts + n_missing
     scores: Numbers = ndtri(middle / (counts.sum() + n_missing))
     return scores

@@ -44,8 +44,7 @@ OTHER = "(other)"
 """Level that replaces suppressed levels (levels not disclosed because too few rows have them) if
 most rows of a column have suppressed levels."""
 HIDDEN = -1.0
-"""Encoded value of a cell whose level is suppressed: not disclosed, because too few rows have
-it."""
+"""Encoded value of a cell whose level is suppressed (not disclosed: too few rows have it)."""
 _UNSEEN_ROWS = 0.5
 """Pseudo-count of a level that is in the schema but not in the table."""
 
@@ -147,8 +146,8 @@ class GroupedLevelCodec(ColumnCodec):
         return placed_values(list(self.levels), places, self.nullable)
 
     def middles(self, codes: Codes, values: Numbers) -> Numbers:
-        """Returns the value with which each of n levels is encoded, given values that select them;
-        0 for missing. Shape: (n,), (n,) -> (n,)."""
+        """Returns the value with which each of n levels is encoded, given codes and values that
+        select the levels; 0 for missing. Shape: (n,), (n,) -> (n,)."""
         member = self.members.at(codes.astype(np.int64) - self.has_missing, values)
         return np.append(self.members.middles, 0.0)[member]
 
@@ -168,14 +167,14 @@ class GroupedLevelCodec(ColumnCodec):
         return np.where(are_other, 0.0, self.withheld / self.counts)
 
     def log_shares(self, chosen: Mask) -> Numbers:
-        """Returns the log of the total share of the chosen levels in the rows of each code. Shape:
-        (K,) -> (n_codes,)."""
+        """Returns the log of the chosen levels' total share in each code. Shape: (K,) ->
+        (n_codes,)."""
         log_shares = self.members.log_shares(chosen)
         return np.append(-np.inf, log_shares) if self.has_missing else log_shares
 
     def positions_among(self, chosen: Mask, codes: Codes, values: Numbers, u: Numbers) -> Numbers:
-        """Samples, for each of n codes, a value that selects one of the code's chosen levels, as in
-        `CodeMembers.positions_among`; cells whose code has no level keep their value. Shape:
+        """Samples, for each of n codes, a value that selects one of the code's chosen levels (see
+        `CodeMembers.positions_among`); cells whose code has no level keep their value. Shape:
         (n,)."""
         has_level = codes >= self.has_missing
         found = values.copy()

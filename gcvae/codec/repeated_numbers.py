@@ -43,7 +43,7 @@ class RepeatedNumbers(Document):
 
     @cached_property
     def _left(self) -> float:
-        """Mass 1 - w that S keeps."""
+        """Share of the rows that the smooth curve S describes, 1 minus the height of all steps."""
         return 1.0 - float(self.shares.sum())
 
     @cached_property
@@ -53,12 +53,12 @@ class RepeatedNumbers(Document):
 
     @cached_property
     def _slopes(self) -> Numbers:
-        """Slope of H in the cell of each number. Shape: (k,)."""
+        """Slope dF / dS in the rounding cell of each number. Shape: (k,)."""
         return self._left + self.shares / (self.ends - self.starts)
 
     @cached_property
     def _raised(self) -> Numbers:
-        """H at the lower end of each number's cell. Shape: (k,)."""
+        """F at the lower end of each number's rounding cell. Shape: (k,)."""
         return self._left * self.starts + self._below[:-1]
 
     def raised(self, scores: Numbers) -> Numbers:
@@ -92,8 +92,8 @@ class RepeatedNumbers(Document):
         return self._cells(ndtr(scores))[1]
 
     def _cells(self, u: Numbers) -> tuple[Codes, Mask]:
-        """Returns, for heights u of F, (index of the last cell that begins at or below u, whether u
-        is in it)."""
+        """Returns, for heights u of F, (index of the last cell that begins at u or below, whether
+        it contains u)."""
         n_begun = np.searchsorted(self._raised, u, side="right")
         at = np.maximum(n_begun - 1, 0)
         top = self._raised[at] + self._slopes[at] * (self.ends[at] - self.starts[at])
@@ -101,6 +101,6 @@ class RepeatedNumbers(Document):
 
 
 def _scores(u: Numbers, rest: Numbers) -> Numbers:
-    """Returns the normal scores of heights u = 1 - rest, computed from the nearer tail."""
+    """Returns the normal scores of CDF heights u = 1 - rest, computed from the nearer tail."""
     scores: Numbers = np.where(u < 0.5, ndtri(np.maximum(u, 0.0)), -ndtri(np.maximum(rest, 0.0)))
     return scores

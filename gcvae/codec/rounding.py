@@ -157,8 +157,8 @@ def _shortest_decimals(numbers: Numbers, most: int) -> Codes:
 
 
 def _rounded_shares(shares: Numbers, sizes: Numbers, *, is_limit: bool) -> Numbers:
-    """Computes the shares p from s, as defined in the module, by size and decimals. Shape: (S, C +
-    1).
+    """Computes the shares of numbers that were rounded to each number of decimals (p in the
+    module's formulas) from the shares that have these decimals (s), by size. Shape: (S, C + 1).
 
     A last decimal that is the number's first nonzero digit is never a zero, so the formula for
     trailing zeros does not apply to it; nor to the last column, unless no number has more decimals

@@ -111,8 +111,7 @@ def _is_rounded(codec: ColumnCodec) -> bool:
 def _rounded(
     codec: ContinuousCodec | QuantileCodec, values: Tensor, u: Tensor, region: Region | None
 ) -> Tensor:
-    """Rounds the values of one column to the decimals that u selects, within a region that is the
-    same for all rows."""
+    """Rounds one column's values to decimals that u selects, within the same region in all rows."""
 
     def are_allowed(found: Numbers) -> Any:
         if region is None:
@@ -128,8 +127,7 @@ class TableCodec:
 
     Attributes:
         columns: Codecs of the modelled columns, in the order of the tensors' columns.
-        copies: By name of a column that is not modelled because it equals another, the other's
-            name.
+        copies: For each column that is not modelled because it equals another, the other's name.
         reduction: Transformation of the table's columns to those that are encoded, such as
             residuals of rules and parts of numbers.
         entities: Recurring key that groups rows, such as a customer number; None without one.
@@ -307,8 +305,7 @@ class TableCodec:
         return replace(table, observed=table.observed & ~self.hidden_cells(table))
 
     def hidden_cells(self, table: EncodedTable) -> Tensor:
-        """Returns a mask of the cells whose level is suppressed, for n rows and D columns. Shape:
-        (n, D)."""
+        """Returns a mask of the cells whose level is suppressed. Shape: (n, D)."""
         are_grouped = torch.tensor([isinstance(c, GroupedLevelCodec) for c in self.columns])
         return (table.values == HIDDEN) & are_grouped.to(torch.bool)
 
@@ -386,8 +383,8 @@ class TableCodec:
         return differing
 
     def without_missing_level(self, table: EncodedTable) -> EncodedTable:
-        """Returns the rows in which missing cells, and residuals computed from them, are
-        unobserved."""
+        """Marks missing cells, and residuals computed from them, as unobserved; returns the
+        rows."""
         has_missing = torch.tensor([codec.has_missing for codec in self.columns], dtype=torch.bool)
         observed = table.observed & ~((table.codes == 0) & has_missing)
         for name, parents in self.reduction.parents.items():

@@ -127,8 +127,7 @@ class Column:
 
     @property
     def duration_unit(self) -> str | None:
-        """Unit in which durations are counted: s, ms, us or ns; None if the column has no
-        durations."""
+        """Unit in which durations are counted: s, ms, us or ns; None without durations."""
         if self.number_format is not None and self.number_format.duration:
             return "s"
         found = (self.parquet_type or "").partition("duration[")[2]
@@ -142,15 +141,14 @@ class Column:
 
     @property
     def is_made_up(self) -> bool:
-        """Whether the cells are personal data, so that generated rows contain made-up cells instead
-        of learned ones."""
+        """Whether generated rows contain made-up instead of learned cells, because the cells are
+        personal data other than dates of birth."""
         return isinstance(self.personal, PersonalKind) and self.personal.is_made_up
 
     @property
     def is_key(self) -> bool:
-        """Whether equal cells mean the same entity, such as a customer: the column is an
-        identifier, and its cells are not names, addresses or phone numbers, which several people
-        may share."""
+        """Whether equal cells mean the same entity, such as a customer: the column is an identifier
+        without personal data that several people may share, such as names or addresses."""
         is_shared = isinstance(self.personal, PersonalKind) and not self.personal.is_number
         return self.kind.outcomes is Outcomes.KEYS and not is_shared and not self.drop
 
@@ -213,8 +211,7 @@ class Column:
 
     def for_other_rows(self) -> dict[str, Any]:
         """Returns the column as a partial JSON document without the members that depend on the rows
-        of one table. Levels of ordinal columns that are texts stay, since rows do not show their
-        order."""
+        of one table. Ordinal columns keep levels that are texts, whose order rows do not show."""
         if self.kind.outcomes is Outcomes.ONE_VALUE:
             return {"name": self.name}
         is_open = self.kind.outcomes is not Outcomes.ORDERED_LEVELS or not any(

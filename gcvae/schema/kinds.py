@@ -88,7 +88,7 @@ class ColumnKind(StrEnum):
 
     @property
     def is_number(self) -> bool:
-        """Whether every value is a number; False for ordinal columns, whose levels may be
+        """Whether every value is a number; False for ordinal columns, even if levels are
         numbers."""
         return self.is_real and self.may_be_numbers
 

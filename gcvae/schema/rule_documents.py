@@ -45,8 +45,7 @@ class Column(Protocol):
 
 
 class Columns(Protocol):
-    """Interface of a table schema that the checks of rules use: column names, and columns by
-    name."""
+    """Interface of a table schema that the checks of rules use: column names and columns."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -205,8 +204,7 @@ def _needs_no_order(rule: Rule) -> bool:
 
 
 def parents_of(rules: Sequence[Rule]) -> dict[str, set[str]]:
-    """Returns, for each column that rules compute or limit, the columns on which these rules base
-    it.
+    """Returns, for each column that rules compute or limit, the columns from which they do so.
 
     Rules on missing cells or on combinations, and conditions, are left out, because they do not
     make one column depend on the others.
@@ -249,7 +247,8 @@ def is_of_pair(rule: Rule, schema: Columns) -> bool:
 
 
 def _misfits(rule: Rule, schema: Columns) -> list[tuple[str, str]]:
-    """Returns (message, description of valid input) for each column that a rule cannot use."""
+    """Returns (message, description of valid input) for each column that a rule cannot use, and for
+    a condition that cannot be soft."""
     found = []
     is_condition = isinstance(rule.form, Combination | Condition)
     is_of_key = is_of_entity(rule, schema)

@@ -129,8 +129,8 @@ class _OfColumns:
 
 @dataclass(frozen=True)
 class Combination(_OfColumns):
-    """A rule that permits only those combinations of values of some columns that occur in the
-    table."""
+    """A rule that permits only those combinations of its columns' values that the table
+    contains."""
 
 
 @dataclass(frozen=True)
@@ -362,7 +362,8 @@ def _without_tolerance(text: str) -> tuple[str, float, bool]:
 
 
 def _dependency(tree: ast.expr, is_parted: bool) -> Dependency:
-    """Converts the tree of determines(a, b; y); raises a ValueError if it is malformed."""
+    """Converts the tree of determines(a, b; y); raises a ValueError if it is malformed or,
+    according to `is_parted`, has no semicolon."""
     match tree:
         case ast.Call(func=ast.Name(id="determines"), args=[_, *_, _] as arguments) if is_parted:
             if all(isinstance(argument, ast.Name) for argument in arguments):
@@ -411,8 +412,8 @@ def _missing_column(tree: ast.AST) -> str | None:
 
 
 def _formula(tree: ast.expr) -> Formula | None:
-    """Converts the tree of y == f(x), y <= f(x), y >= f(x) or y == c, with y on either side;
-    returns None for any other tree."""
+    """Converts the tree of y == f(x), y <= f(x) or y >= f(x), with y on either side, or of one of
+    these with exempt values, as in y == f(x) or y == 0; returns None for any other tree."""
     if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.Or):
         first, *others = tree.values
         form = _formula(first)

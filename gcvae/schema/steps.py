@@ -95,8 +95,7 @@ def _is_step(step: object) -> bool:
 
 
 def _length(step: Step) -> float:
-    """Returns the length of a step for comparisons: a number, or microseconds; a month counts as 30
-    days."""
+    """Returns a step's length for comparisons: a number, or microseconds; a month has 30 days."""
     if step == MONTH:
         return 30.0 * DURATIONS["day"]
     return float(step if isinstance(step, int | float) else duration(step) or 0)

@@ -135,8 +135,7 @@ MOST_DIGITS = 6
 """Maximum number of decimals of a second; times are stored in microseconds."""
 _FINER = rf"(:[0-9]{{2}}\.[0-9]{{{MOST_DIGITS}}})[0-9]+"
 LAST_SHORT_YEAR = 2049
-"""Latest year that is inferred for a two-digit year which may also belong to the previous
-century."""
+"""Latest year inferred for a two-digit year that may also belong to the previous century."""
 FIRST_YEAR, LAST_YEAR = 1900, 2099  # plausible years of eight-digit dates, beside 99991231
 
 Dates = npt.NDArray[np.datetime64]
@@ -424,8 +423,7 @@ _ISO_LENGTHS = {
     "%Y-%m-%d %H:%M:%S": (19, " "),
     "%Y-%m-%dT%H:%M:%S": (19, "T"),
 }
-"""For each ISO 8601 format that Arrow reads: length of its texts, and separator of date and
-time."""
+"""For each ISO 8601 format that Arrow reads: length of its texts, separator of date and time."""
 
 
 def write_dates(times: Dates, date_format: str, digits: int | None = None) -> pa.Array:
@@ -439,7 +437,7 @@ def write_dates(times: Dates, date_format: str, digits: int | None = None) -> pa
 
 
 def are_read(texts: pa.Array, date_format: str) -> Mask:
-    """Returns a mask of those of n strings that are dates in the format, even without its leading
+    """Returns a mask of the n strings that are dates in the format, even if they lack its leading
     zeros. Shape: (n,)."""
     return ~np.isnat(read_dates(texts, date_format))
 
@@ -465,8 +463,7 @@ def _without_finer_digits(texts: pa.Array) -> pa.Array:
 
 
 def resolution(date_format: str, digits: int | None) -> np.timedelta64:
-    """Returns the smallest time step of the format, whose `%f` writes `digits` decimals (None for
-    6)."""
+    """Returns the smallest time step of the format; `%f` writes `digits` decimals, or 6 if None."""
     tokens = set(_TOKEN.findall(date_format))
     if "%f" in tokens:
         return np.timedelta64(10 ** max(MOST_DIGITS - (6 if digits is None else digits), 0), "us")

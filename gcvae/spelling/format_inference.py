@@ -215,8 +215,7 @@ class _Evidence:
         return not has_decimals and limits["min"] == limits["max"] >= _CODE_DIGITS
 
     def as_most_are(self, found: NumberFormat, fits: Mask) -> NumberFormat:
-        """Returns the format with the prefix, suffix, sign and grouping of most cells that it
-        reads."""
+        """Returns the format with the prefix, suffix, sign and grouping of most cells in `fits`."""
         sides = self._weights(fits)
         found = replace(found, **self._affixes(sides))
         if found.thousands:

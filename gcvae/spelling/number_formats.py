@@ -161,8 +161,7 @@ def numerals_of(split: Split, number_format: NumberFormat) -> Texts:
 
 
 def digits_of(bodies: Texts, number_format: NumberFormat) -> Texts:
-    """Rewrites numbers without sign and unit: with a decimal point, and without separators of
-    thousands."""
+    """Rewrites numbers without sign and unit as plain decimals, such as "1.234,5" as "1234.5"."""
     if number_format.thousands:
         for sign in equivalent_signs(number_format.thousands):
             bodies = pc.replace_substring(bodies, sign, "")
@@ -172,8 +171,7 @@ def digits_of(bodies: Texts, number_format: NumberFormat) -> Texts:
 
 
 def are_bodies(bodies: Texts, number_format: NumberFormat) -> Texts:
-    """Returns an Arrow array of booleans: whether each number, without sign and unit, has the
-    format."""
+    """Returns an Arrow array: whether each number, without sign and unit, has the format."""
     return pc.match_substring_regex(bodies, _body_pattern(number_format))
 
 

@@ -74,8 +74,7 @@ def _are_numbers(texts: Texts) -> Mask:
 
 
 def are_whole(texts: Texts) -> Mask:
-    """Returns a mask of those of n strings that are whole numbers of at most 64 bits. Shape:
-    (n,)."""
+    """Returns a mask of the n strings that are whole numbers of at most 64 bits. Shape: (n,)."""
     return np.concatenate([_are_whole(chunk) for chunk in chunks(texts)])
 
 

@@ -63,8 +63,7 @@ class Side(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether the number has no unit, or only units that are known: currencies, percent,
-        measures."""
+        """Whether all units of the number, if any, are known: currencies, percent, measures."""
         is_measure = not self.prefix and self.suffix in MEASURES
         return is_measure or all(map(is_known, self.unit))
 
