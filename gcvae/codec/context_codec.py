@@ -132,7 +132,7 @@ class ContextCodec:
         return cls(tuple(columns))
 
     def encode(self, context: pd.DataFrame) -> Tensor:
-        """Returns, for n rows, the codes of all C columns, then their values. Shape: (n, 2 C)."""
+        """Returns the codes of all C columns, then their values, as float32. Shape: (n, 2 C)."""
         encoded = [column.encode(context[column.name]) for column in self.columns]
         parts = [codes for codes, _ in encoded] + [values for _, values in encoded]
         if not parts:

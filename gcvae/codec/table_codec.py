@@ -305,7 +305,7 @@ class TableCodec:
         return replace(table, observed=table.observed & ~self.hidden_cells(table))
 
     def hidden_cells(self, table: EncodedTable) -> Tensor:
-        """Returns a mask of the cells whose level is suppressed. Shape: (n, D)."""
+        """Returns a mask of cells with suppressed levels, for D encoded columns. Shape: (n, D)."""
         are_grouped = torch.tensor([isinstance(c, GroupedLevelCodec) for c in self.columns])
         return (table.values == HIDDEN) & are_grouped.to(torch.bool)
 

@@ -398,8 +398,8 @@ def _distance(offset: str) -> np.timedelta64:
 def _iso_times(texts: pa.Array, date_format: str) -> Dates | None:
     """Returns the times of texts in an ISO 8601 format that Arrow can read; None for other texts.
 
-    Arrow's parser is ten times as fast as the general one, and accepts only texts that writing the
-    times restores.
+    Arrow's parser is ten times as fast as the general one. It accepts only texts that are restored
+    when their times are written.
     """
     if date_format not in _ISO_LENGTHS or not len(texts):
         return None

@@ -190,8 +190,8 @@ class _Evidence:
         return chosen & self._are_bodies[number_format]
 
     def has_whole(self, n_digits: str) -> bool:
-        """Returns whether some cell consists only of digits, whose number is in the range
-        `n_digits` of a regular expression, such as "4," for four or more."""
+        """Returns whether some cell consists of digits alone, as many as `n_digits`, a range of a
+        regular expression, permits: "4," for four or more."""
         pattern = f"^[0-9]{{{n_digits}}}$"
         return bool(pc.any(pc.match_substring_regex(self.split.bodies, pattern)).as_py())
 
@@ -225,7 +225,8 @@ class _Evidence:
         return found
 
     def _weights(self, fits: Mask) -> _Sides:
-        """Returns the number of rows with each text around the digits of the chosen cells."""
+        """Returns the number of rows with each pair (text before, text after the digits) in chosen
+        cells."""
         weights = np.bincount(self.split.codes[fits], self.counts[fits], minlength=len(self._sides))
         return {s: w for s, w in zip(self.split.sides, weights.tolist(), strict=True) if w}
 
