@@ -36,7 +36,7 @@ _PARTS = (
 _SIGNS = "._-"
 _LEAST_FORMED = 0.5
 """Minimum share of accounts that names in other columns must explain for patterns to be learned
-from those names."""
+from these names."""
 _LEAST_SHARE = 0.05
 _USUAL = "{first}.{last}"
 
@@ -49,9 +49,8 @@ class AccountPatterns(Document):
     Attributes:
         patterns: Patterns and their numbers of rows; a single pattern if accounts are unique.
         umlauts: Whether ä becomes ae (True) or a (False), and so on.
-        widths: Possible numbers of digits after the names, 0 for no digits. When accounts of one
-            width are used up, those of the next follow; after the last width, each is one digit
-            wider.
+        widths: Numbers of digits after the names, 0 for no digits. The next number is used when all
+            accounts with the previous one exist; after the last one, it grows by one.
         is_unique: Whether every row has a different account.
     """
 
@@ -74,10 +73,12 @@ class AccountPatterns(Document):
         formed from names of people.
 
         Args:
+            accounts: Account name of each row.
             owners: (first name, last name) of each row, from other columns; None if unknown.
-            free_of: All accounts of the table, none of which may be generated: the digits after the
-                names get a count that no account has. None if accounts may recur, because what
-                follows the @ differs.
+            is_unique: Whether every row has a different account.
+            free_of: All accounts of the table, none of which may be generated: the number of digits
+                after the names becomes one that no account has. None for e-mail addresses, whose
+                domains differ from the table's.
         """
         named = [not account.isdigit() for account in accounts]
         accounts, owners = list(compress(accounts, named)), list(compress(owners, named))
@@ -110,7 +111,7 @@ class AccountPatterns(Document):
         return found
 
     def transliterated(self, texts: Texts, names: NameList) -> Texts:
-        """Converts names to lower-case ASCII letters. Shape: (n,) -> (n,)."""
+        """Converts n names to lower-case ASCII letters. Shape: (n,) -> (n,)."""
         codes, distinct = pd.factorize(texts)
         transliterated = [names.ascii(text, self.umlauts) for text in distinct]
         return np.array(transliterated, dtype=object)[codes] if len(transliterated) else texts
@@ -142,8 +143,8 @@ class AccountPatterns(Document):
 
 
 def free_domains(domains: Iterable[str]) -> tuple[str, ...]:
-    """Returns the reserved example domains that are not in `domains`; if all are, an unused
-    subdomain of one."""
+    """Returns the reserved example domains not in `domains`; if all are, one such as
+    mail1.example."""
     used = {domain.casefold().rstrip(".") for domain in domains}
     free = tuple(domain for domain in RESERVED_DOMAINS if domain not in used)
     numbered = (f"mail{n}.{RESERVED_ENDINGS[0]}" for n in range(1, len(used) + 2))
@@ -157,8 +158,8 @@ def _width(account: str) -> int:
 def _patterns_of(
     known: Sequence[tuple[str, tuple[str, str]]], names: NameList
 ) -> tuple[Tally[str], bool]:
-    """Returns (number of accounts with each pattern, whether ä is transliterated as ae) for pairs
-    of an account without final digits and its owner's first and last name."""
+    """Returns (number of accounts with each pattern, whether ä is transliterated as ae), given
+    pairs of an account without its final digits and its owner's (first name, last name)."""
     found: dict[bool, Tally[str]] = {False: Tally(), True: Tally()}
     for stem, owner in known:
         letters = re.sub("[^a-z]", "", stem)

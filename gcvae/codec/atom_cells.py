@@ -1,12 +1,12 @@
-"""Removes the rounding cells of frequent values (atoms) from the axis of a rounded number.
+"""Removes intervals around frequent values (atoms) from the range of a column's other numbers.
 
-A frequent value has its own code, so no other number may be rounded to it. With atoms a_1 < a_2 ...
-and rounding cells [a_i - h, a_i + h] of width 2h, the map
+A frequent value has its own code, so no other number may be rounded to it. Let a_1 < a_2 < ... be
+the atoms and [a_i - h, a_i + h] their rounding cells: the numbers that are rounded to a_i. The map
 
     x -> x - sum_i clip(x - (a_i - h), 0, 2h)
 
-removes the cells from the axis. The cells of all other numbers tile the remaining axis, so their
-probabilities add up to one and no number is rounded to an atom.
+shrinks each of these cells to a point. The cells of all other numbers cover the remaining axis
+without gaps, so their probabilities add up to one and no number is rounded to an atom.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NEAR = 1e-6
 
 @dataclass(frozen=True)
 class AtomCells(Document):
-    """Intervals of numbers that would be rounded to a frequent value.
+    """Rounding cells: intervals of the numbers that would be rounded to a frequent value.
 
     Attributes:
         atoms: Frequent values, which are the centres of the intervals, ascending.
@@ -41,7 +41,7 @@ class AtomCells(Document):
 
     @cached_property
     def _cuts(self) -> Numbers:
-        """Positions on the reduced axis to which the cells shrink; adjacent cells share one."""
+        """Positions to which `without_cells` shrinks the cells; adjacent cells share one."""
         cuts = self._lower_ends - self._width * np.arange(len(self.atoms))
         is_first = np.diff(cuts, prepend=-np.inf) > _NEAR * self._width
         one_each: Numbers = cuts[is_first][np.cumsum(is_first) - 1]
@@ -52,8 +52,8 @@ class AtomCells(Document):
         return 2.0 * self.half_step
 
     def without_cells(self, positions: Numbers) -> Numbers:
-        """Maps n numbers to the real line without the cells, each of which shrinks to a point.
-        Shape: (n,) -> (n,)."""
+        """Maps n numbers to positions on the axis without the cells, each of which shrinks to a
+        point. Shape: (n,) -> (n,)."""
         near = _NEAR * self._width
         n_below = np.searchsorted(self._lower_ends - near, positions, side="right")
         last = np.append(0.0, self._lower_ends)[n_below]  # 0 is not used: no cell lies below
@@ -62,7 +62,7 @@ class AtomCells(Document):
         return np.where(is_in, cuts, positions - self._width * n_below)
 
     def with_cells(self, places: Numbers) -> Numbers:
-        """Inverse of `without_cells`: maps n points to numbers outside of the cells. Shape: (n,) ->
+        """Inverse of `without_cells`: maps positions to numbers outside the cells. Shape: (n,) ->
         (n,)."""
         n_below = np.searchsorted(self._cuts, places, side="right")
         return places + self._width * n_below

@@ -58,17 +58,18 @@ def is_iban(text: str) -> bool:
 
 
 def is_card(text: str) -> bool:
-    """Returns whether a string is a valid card number, judged by length and check digit (ISO
-    7812)."""
+    """Returns whether a string is a valid card number (ISO 7812), by length and check digit."""
     digits = re.sub(r"[ -]", "", text)
     return bool(re.fullmatch(r"\d{12,19}", digits, re.ASCII)) and luhn.checksum(digits) == 0
 
 
 def forms_of(kind: object) -> tuple[Callable[[str], str], ...]:
-    """Returns functions that map strings of the same format to the same string, the finest first:
-    digits become 0 and letters "a", except for the country of an IBAN, and for the country and area
-    codes of phone numbers, or their country codes only. Empty for kinds of personal data that have
-    no such format."""
+    """Returns functions that map a string to its format, the most specific function first; empty
+    for kinds of personal data without such formats.
+
+    Digits become 0 and letters "a", except the country of an IBAN. For phone numbers, the first
+    function keeps the country and area code, the second only the country code.
+    """
     if kind is PersonalKind.PHONE:
         return _form(_AREA), _form(_COUNTRY)
     if kind is PersonalKind.IBAN:
@@ -77,7 +78,8 @@ def forms_of(kind: object) -> tuple[Callable[[str], str], ...]:
 
 
 def _form(kept: re.Pattern[str]) -> Callable[[str], str]:
-    """Returns a function that leaves the beginning of a string that matches unchanged."""
+    """Returns a function that replaces digits by 0 and letters by "a" in a string, after the
+    beginning that matches `kept`."""
 
     def form(text: str) -> str:
         found = kept.match(text)

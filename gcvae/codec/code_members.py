@@ -1,4 +1,4 @@
-"""Codes that several members share, such as rare levels.
+"""Integer codes that several members, such as rare levels, share.
 
     p(member) = p(code) x share of the member in its code
 
@@ -20,7 +20,8 @@ _INSIDE = 1e-12
 
 @dataclass(frozen=True)
 class CodeMembers:
-    """Assigns each of K members, such as rare levels, to an integer code that several may share.
+    """Assigns each of K members, such as rare levels, to an integer code that several may share. A
+    position in (0, 1) selects one of the members of a code.
 
     Attributes:
         codes: Code of each member. Shape: (K,).
@@ -43,7 +44,7 @@ class CodeMembers:
 
     @cached_property
     def middles(self) -> Numbers:
-        """Midpoint of each member's interval. Shape: (K,)."""
+        """Midpoint of the interval of positions that select each member. Shape: (K,)."""
         middles = np.empty(len(self.codes))
         middles[self._order] = self._ends - 0.5 * self.shares[self._order]
         middles -= self.codes
@@ -57,8 +58,8 @@ class CodeMembers:
         return np.where(codes >= 0, np.append(self._order, -1)[places], -1)
 
     def log_shares(self, chosen: Mask) -> Numbers:
-        """Returns the log of the total share of the chosen members in the rows of each code. Shape:
-        (K,) -> (n_codes,)."""
+        """Returns the log of the chosen members' total share in each code. Shape: (K,) ->
+        (n_codes,)."""
         shares = np.bincount(self.codes, weights=self.shares * chosen)
         counts = np.bincount(self.codes, weights=chosen)
         is_whole = counts == np.bincount(self.codes)
@@ -67,8 +68,8 @@ class CodeMembers:
         return log_shares
 
     def positions_among(self, chosen: Mask, codes: Codes, u: Numbers) -> Numbers:
-        """For each of n codes, samples the position of one of the code's chosen members by its
-        share. Shape: (n,).
+        """Returns, for each of n codes, a position that selects one of its chosen members, sampled
+        in proportion to their shares. Shape: (n,).
 
         Args:
             chosen: Mask of the K members that may be selected. Shape: (K,).

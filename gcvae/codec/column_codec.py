@@ -18,7 +18,7 @@ from gcvae.schema.columns import Column
 
 @dataclass(frozen=True)
 class ColumnPart(JsonFields):
-    """What a model stores for one column, beside the column of the schema."""
+    """Base class of the data that a model stores for one column in addition to its schema."""
 
     _given: ClassVar[tuple[str, ...]] = ("column",)
     column: Column
@@ -30,8 +30,7 @@ class ColumnPart(JsonFields):
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """Restores the codec from the schema's column and the JSON document that `to_json`
-        returned."""
+        """Restores the codec from its column and the JSON document that `to_json` returned."""
         return cls._of_document(document, column=column)
 
 
@@ -41,8 +40,8 @@ class ColumnCodec(ColumnPart, ABC):
 
     Attributes:
         has_missing: Whether code 0 stands for a missing cell.
-        is_real: Whether cells with the last code, n_codes - 1, are numbers, which their value
-            determines.
+        is_real: Whether the last code, n_codes - 1, stands for many numbers or dates, which the
+            real value distinguishes.
     """
 
     has_missing: bool
@@ -70,13 +69,12 @@ class ColumnCodec(ColumnPart, ABC):
 
     @abstractmethod
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Returns the n cells that integer codes and real values represent. Shape: (n,), (n,) ->
-        (n,)."""
+        """Returns the n cells that codes and values represent. Shape: (n,), (n,) -> (n,)."""
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
         """Returns log(dx / dv) for each of n cells: x is the number (in days for dates), v its
-        encoded value; 0 for levels.
+        encoded value; 0 for levels. Shape: (n,), (n,) -> (n,).
 
-        It converts densities: log p(x) = log p(v) - log_units. Shape: (n,), (n,) -> (n,).
+        It converts densities: log p(x) = log p(v) - log_units.
         """
         return np.zeros(len(codes))

@@ -38,7 +38,7 @@ _WHOLE_LIMIT = 2**62  # int64 holds sums of two such numbers
 
 @dataclass(frozen=True)
 class RealCodec(ColumnCodec):
-    """Encodes a number or date x as the real value (x - offset) / scale with the last integer code.
+    """Encodes a number or date x as the last integer code and the real value (x - offset) / scale.
 
     Attributes:
         offset: Number that is subtracted, in the column's units or, for times, in steps of the date
@@ -53,7 +53,8 @@ class RealCodec(ColumnCodec):
 
     @classmethod
     def fit(cls, series: pd.Series[Any], column: Column) -> Self:
-        """Fits the codec to parsed cells, standardised to about mean 0 and standard deviation 1."""
+        """Fits the codec to parsed cells; encoded values have a mean of about 0 and a standard
+        deviation of about 1."""
         return cls.line_of(series, column).rounding_like(series[series.notna()], 0.0)
 
     @classmethod
@@ -84,7 +85,7 @@ class RealCodec(ColumnCodec):
         return cls(column, has_missing, cls(column, has_missing, 0, 1.0)._first(present), 1.0)
 
     def _can_centre(self, distances: Numbers, scale: float) -> bool:
-        """Returns whether numbers keep their digits if the mean is subtracted."""
+        """Returns whether numbers keep all digits if the mean is subtracted from them."""
         return True
 
     @property
@@ -115,7 +116,7 @@ class RealCodec(ColumnCodec):
 
     def cells_at(self, present: Mask, values: Numbers) -> pd.Series[Any]:
         """Restores n cells from their encoded values, rounded to the column's step and clipped to
-        its limits; cells outside the mask `present` are missing. Shape: (n,), (n,) -> (n,)."""
+        its limits; cells outside the mask `present` become missing. Shape: (n,), (n,) -> (n,)."""
         with np.errstate(over="ignore"):
             found = self._restored(np.where(present, values, 0.0) * self.scale)
         places = np.where(present, np.arange(len(present)), -1)
@@ -127,7 +128,8 @@ class RealCodec(ColumnCodec):
 
         Args:
             present: Parsed cells, none of them missing.
-            lost: Largest error that encoding causes, in units of the encoded value; 0 if unknown.
+            lost: Largest error of encoding and decoding, in units of the encoded value; 0 if
+                unknown.
         """
         return self
 
@@ -161,8 +163,8 @@ class RealCodec(ColumnCodec):
         )
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Returns a mask of those of K codes that stand for a single number from low to high, for n
-        rows; a linear codec has none. Shape: (n,), (n,) -> (n, K)."""
+        """Returns, for n rows, a mask of those of K codes that stand for a single number from low
+        to high; a linear codec has no such codes. Shape: (n,), (n,) -> (n, K)."""
         return np.zeros((len(low), self.n_codes), dtype=bool)
 
     @property
@@ -193,7 +195,7 @@ class RealCodec(ColumnCodec):
     @property
     @abstractmethod
     def _limits(self) -> tuple[float, float]:
-        """Minimum and maximum of `_numbers`."""
+        """Column's minimum and maximum, in the units of `_numbers`."""
 
     @abstractmethod
     def _numbers(self, present: pd.Series[Any]) -> npt.NDArray[Any]:
@@ -201,11 +203,11 @@ class RealCodec(ColumnCodec):
 
     @abstractmethod
     def _first(self, present: pd.Series[Any]) -> float:
-        """Returns a first offset, which lies near the numbers."""
+        """Returns a preliminary offset near the numbers."""
 
     @abstractmethod
     def _moved(self, distance: float) -> float:
-        """Returns the offset plus a difference."""
+        """Returns the offset plus a distance, rounded for whole numbers."""
 
     @abstractmethod
     def _distances(self, present: pd.Series[Any]) -> Numbers:
@@ -221,11 +223,11 @@ class ContinuousCodec(RealCodec):
     """Codec of floating-point numbers, which are rounded to the column's decimals.
 
     The offset is 0 if some numbers are tiny compared with the standard deviation, because they
-    would become equal after subtracting the mean.
+    would become equal after the mean is subtracted.
 
     Attributes:
         rounding: Probabilities of rounding generated numbers to fewer decimals than the column's;
-            None if they never are.
+            None if this never happens.
     """
 
     rounding: Rounding | None = None
@@ -242,7 +244,8 @@ class ContinuousCodec(RealCodec):
         Args:
             values: Encoded values of generated numbers. Shape: (n,).
             u: Uniform random numbers in (0, 1), which select the number of decimals. Shape: (n,).
-            are_allowed: Function from encoded values to the mask of those that numbers may get.
+            are_allowed: Function from encoded values to a mask of those that rounded numbers may
+                have.
         """
         if self.rounding is None:
             return values
@@ -331,8 +334,7 @@ class IntegerCodec(RealCodec):
 
 
 class DatetimeCodec(IntegerCodec):
-    """Codec of times, which are counted since 1970 in the smallest step of the column's date
-    format."""
+    """Codec of times, counted since 1970 in the smallest step of the column's date format."""
 
     def _first(self, present: pd.Series[Any]) -> float:
         return int(np.median(self._numbers(present))) if len(present) else 0
@@ -348,8 +350,8 @@ class DatetimeCodec(IntegerCodec):
         return times.astype(f"datetime64[{self._written_unit}]").astype(TIMES)
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """If the date format contains no day, a cell is the first day of a month or year and stands
-        for all of its days."""
+        """Returns intervals as `RealCodec.edges` does. If the date format contains no day, a cell
+        is the first day of a month or year and stands for all of its days."""
         if self._written_unit != "us":
             unit = f"datetime64[{self._written_unit}]"
             ends = high.to_numpy(dtype=TIMES).astype(unit) + 1
@@ -358,8 +360,7 @@ class DatetimeCodec(IntegerCodec):
 
     @cached_property
     def _written_unit(self) -> str:
-        """Unit of the dates that the format can write, as for numpy: "us", "M" (months) or "Y"
-        (years)."""
+        """NumPy's unit of the dates in this format: "us", "M" (months) or "Y" (years)."""
         date_format = (self.column.datetime_format or "%d").replace("%-", "%")
         if "%d" in date_format or is_time_of_day(date_format):
             return "us"

@@ -5,8 +5,8 @@
     frequent value   its own code; for numbers with its normal score
     other number     the last code, with its normal score Phi^-1(F(x)) as value
 
-Values that were not seen in fitting are encoded as other numbers or levels, because parents without
-children may have further ones.
+Values that were not seen in fitting are encoded as other numbers or levels: parents without
+children may have values that parents with children lack.
 """
 
 from __future__ import annotations
@@ -49,8 +49,7 @@ class ContextColumn(Document):
 
     @classmethod
     def fit(cls, cells: pd.Series[Any], groups: Codes, rare_groups: int) -> Self:
-        """Fits the codec to the n parsed cells of one column of a parent table; see
-        `ContextCodec.fit`."""
+        """Fits the codec to the n parsed cells of one column, as `ContextCodec.fit` describes."""
         name = str(cells.name)
         numbers = as_numbers(cells)
         cells = cells.reset_index(drop=True)
@@ -74,7 +73,7 @@ class ContextColumn(Document):
 
     @property
     def n_codes(self) -> int:
-        """Number of codes: missing, all other values, and one for each frequent value."""
+        """Number of codes: missing cells, each frequent value, and all other values."""
         return 2 + len(self.frequent)
 
     @property
@@ -133,8 +132,7 @@ class ContextCodec:
         return cls(tuple(columns))
 
     def encode(self, context: pd.DataFrame) -> Tensor:
-        """Returns the codes of all C columns, then their values, for n rows. Shape: (n, 2 C),
-        float32."""
+        """Returns the codes of all C columns, then their values, as float32. Shape: (n, 2 C)."""
         encoded = [column.encode(context[column.name]) for column in self.columns]
         parts = [codes for codes, _ in encoded] + [values for _, values in encoded]
         if not parts:

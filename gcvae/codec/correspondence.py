@@ -30,8 +30,8 @@ class CoarseColumn:
     and one bin for all others; and a bin for missing cells.
 
     Attributes:
-        codes: Bin of each sampled row of n rows, from 0 to n_codes - 1; 0 is missing. Shape: (n /
-            step,).
+        codes: Bin of each sampled row, from 0 (missing) to n_codes - 1, in a table of n rows.
+            Shape: (ceil(n / step),).
         n_codes: Number of bins.
         step: Distance between sampled rows; 1 if every row is used.
     """
@@ -63,8 +63,7 @@ class CoarseColumn:
 
 
 def coarse_columns(table: TypedTable, columns: Sequence[Column]) -> list[CoarseColumn]:
-    """Returns the columns of a parsed table, or a sample of very many columns, grouped into
-    bins."""
+    """Groups the columns of a parsed table into bins; very many columns are sampled."""
     step = -(-len(columns) // _MOST_COLUMNS)
     return [CoarseColumn.of(table[column.name], column) for column in columns[::step]]
 

@@ -1,7 +1,7 @@
 """Stores all rows of an encoded table compactly, in memory or in memory-mapped files, for training.
 
-Codes take as few bytes as the largest number of codes allows; only columns with values have some.
-Storage is by row, so that a minibatch of random rows touches few pages.
+Codes have the smallest integer type that holds every code. Values are stored only for columns that
+have some. Storage is by row, so that a minibatch of random rows touches few pages.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ZEROS = bytes(1 << 20)
 
 @dataclass(frozen=True)
 class EncodedRows:
-    """n encoded rows of the D modelled columns, without unobserved cells, stored compactly.
+    """n encoded rows of the D modelled columns, stored compactly; all cells are observed.
 
     Shape: codes (n, D), values (n, D_v), log_units (n,).
 
@@ -38,8 +38,8 @@ class EncodedRows:
         codes: Integer codes of the cells, in the smallest type that holds every code.
         values: Values in float64, only for the D_v columns that have values.
         with_values: Indices of the columns that have values. Shape: (D_v,).
-        log_units: Number to subtract from a row's encoded log density to get that of the row in the
-            table's units; always on the CPU.
+        log_units: For each row, log p(encoded row) - log p(row in the table's units); always on the
+            CPU.
         code_counts: Number of rows with each code, for each column. Shape: (K_j,) if column j has
             K_j codes.
         context: Codes, then values of C columns of the parent table, for a conditional model; None
@@ -80,8 +80,7 @@ class EncodedRows:
         return EncodedTable(codes, values, observed, context=context)
 
     def to(self, device: torch.device) -> EncodedRows:
-        """Returns the rows on a device, unless they would take more than half of its free GPU
-        memory."""
+        """Returns the rows on a device; unchanged if they need over half of a GPU's free memory."""
         if device.type == "cuda" and self.n_bytes > torch.cuda.mem_get_info(device)[0] // 2:
             return self
         moved = (rows.to(device) for rows in (self.codes, self.values, self.with_values))
@@ -142,8 +141,9 @@ def _has_values(codec: ColumnCodec) -> bool:
 
 
 def _matrix(shape: tuple[int, int], dtype: np.dtype[Any], path: Path | None) -> npt.NDArray[Any]:
-    """Returns an uninitialised matrix, in memory or mapped from a new file at `path`, whose space
-    is allocated at once: a disk that is full when a mapped page is written ends the process."""
+    """Returns an uninitialised matrix, in memory or, if `path` is given, mapped from a new file.
+    Its space is allocated at once: a write to a mapped page on a full disk would end the
+    process."""
     n_bytes = shape[0] * shape[1] * dtype.itemsize
     if path is None or not n_bytes:
         return np.empty(shape, dtype=dtype)

@@ -20,8 +20,8 @@ class DependentCells(Protocol):
         ...
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Samples a cell of one column that satisfies the constraint for each of N rows; returns
-        the cells with the log probability of the constraint.
+        """Samples for each of N rows a cell of one column that satisfies the constraint; returns
+        the cells with the log probability of satisfying it.
 
         Args:
             column: Distribution of the column given the earlier columns.
@@ -47,8 +47,8 @@ class EncodedTable:
             for exact numbers. None if all numbers are exact. Shape: (n, D, 2), float64.
         dependent: Constraints on unobserved cells, by index of the column; each depends on columns
             generated before that column.
-        determined: Mask of the observed cells that follow from known ones; numbers among them count
-            by their probability, not by its density. None if there are none.
+        determined: Mask of the observed cells that follow from known cells; a number among them
+            contributes a probability, not a density, to the likelihood. None if there are none.
         context: Codes, then values of C columns of the parent table, for a conditional model; None
             for any other model. Shape: (n, 2 C).
     """
@@ -85,7 +85,7 @@ class EncodedTable:
         return replace(self._mapped(lambda part: part[rows]), dependent=dependent)
 
     def first(self, n: int) -> EncodedTable:
-        """Returns the first n rows, without constraints and context, of a table without
+        """Returns the first n rows, without constraints and context; the table must not have
         intervals."""
         assert self.intervals is None, "drawn rows stand for themselves"
         return EncodedTable(self.codes[:n], self.values[:n], self.observed[:n])
@@ -117,7 +117,7 @@ class EncodedTable:
         return self._mapped(lambda part: part.to(device))
 
     def _mapped(self, change: Callable[[Tensor], Tensor]) -> EncodedTable:
-        """Applies a function to each tensor."""
+        """Returns a copy of the table in which a function has been applied to each tensor."""
         changed: dict[str, Any] = {}
         for name in (each.name for each in fields(self)):
             part = getattr(self, name)

@@ -1,9 +1,10 @@
 """Entities: groups of rows with the same recurring key, such as the orders of one customer.
 
 A recurring key is an identifier that determines other columns: customer_id -> city, birth date. The
-model learns p(a, x) of single rows without the key, where a are the determined columns. Generated
-rows are sorted by a and cut into runs, as long as the groups of the table. The rows of a run become
-an entity: they get one key, and the determined cells of a random row among them.
+model learns p(a, x) of single rows without the key, where a are the determined columns and x the
+others. Generated rows are sorted by a and cut into runs, whose sizes are distributed as those of
+the table's groups. The rows of a run become an entity: they get one key, and the determined cells
+of a random row among them.
 
     generated, sorted by a     a1 x1   a2 x2 | a3 x3 | a4 x4   a5 x5   a6 x6
     entities                   a2 x1   a2 x2 | a3 x3 | a4 x4   a4 x5   a4 x6
@@ -41,8 +42,8 @@ _MOST_SIZES, _LEAST_OF_SIZE = 256, 5
 """Maximum number of group sizes that are stored, and minimum number of groups for each."""
 
 Grouping = Literal["none", "equal", "near"]
-"""Which generated rows become an entity: none, those with equal determined cells, or neighbours,
-which then get the determined cells of one of them."""
+"""Which generated rows become an entity: "none"; "equal", rows with equal determined cells; or
+"near", neighbours in the sorted rows, all of which get the determined cells of one of them."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,8 @@ class Entities(Document):
     Attributes:
         key: Name of the key column.
         determined: Names of the columns that the key determines.
-        sizes: Numbers of rows with the same key, each for an equal share of the keys, ascending.
+        sizes: Group sizes (numbers of rows with the same key), ascending; each stands for an equal
+            share of the keys.
     """
 
     key: str
@@ -61,8 +63,7 @@ class Entities(Document):
 
     @classmethod
     def fit(cls, table: TypedTable, schema: TableSchema) -> Self | None:
-        """Returns the recurring key that determines most columns by the schema's rules; None
-        if there is none."""
+        """Returns the recurring key that determines most columns by the rules; None without one."""
         found: dict[str, list[str]] = {}
         for rule in schema.rules or ():
             if rule.keep != "off" and is_of_entity(rule, schema) and not schema[rule.column].drop:
@@ -90,9 +91,10 @@ class Entities(Document):
 
         Args:
             table: Generated rows.
-            columns: Indices of the encoded columns that the key determines, coarse ones first.
-            n_bound: Number of the first of these columns in which all rows of an entity have to
-                agree before they get the cells of one of them.
+            columns: Indices of the encoded columns that the key determines, in the order of
+                sorting.
+            n_bound: Number of columns, the first of these, that with the grouping "near" must have
+                equal cells in all rows of an entity; the others then get the cells of one row.
             grouping: Which rows become an entity.
             origin: Strings that seed the random numbers.
 
@@ -124,8 +126,8 @@ class Entities(Document):
         return replace(table, codes=moved[0], values=moved[1]), numbers
 
     def filled(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Returns rows in which a missing determined cell is that of another row with the same key;
-        missing if there is none."""
+        """Fills each missing cell of a determined column with the cell of another row with the same
+        key, if there is one, and returns the rows."""
         names = [name for name in self.determined if name in rows]
         if self.key not in rows or not names:
             return rows
@@ -138,7 +140,7 @@ def random_groups(sizes: Sequence[int], n: int, *origin: str) -> Numbers:
     """Divides n rows at random into groups of these sizes.
 
     Args:
-        sizes: Numbers of rows, each for an equal share of the groups.
+        sizes: Group sizes in rows, each of which stands for an equal share of the groups.
         origin: Strings that seed the random numbers.
 
     Returns:
@@ -151,8 +153,8 @@ def random_groups(sizes: Sequence[int], n: int, *origin: str) -> Numbers:
 
 
 def _ends(sizes: Sequence[int], limits: Codes, generator: np.random.Generator) -> Codes:
-    """Returns the end of each run of rows, with random sizes; no run contains a limit, except as
-    its end."""
+    """Cuts rows into consecutive runs of random sizes and returns the end of each run. Runs end at
+    each of `limits`, ascending row numbers, of which the last is the number of rows."""
     drawn = generator.choice(sizes, size=int(limits[-1]))
     ends, at = list[int](), 0
     for limit in limits.tolist():
@@ -163,8 +165,8 @@ def _ends(sizes: Sequence[int], limits: Codes, generator: np.random.Generator) -
 
 
 def mean_sizes(sizes: Codes) -> tuple[int, ...]:
-    """Summarises the numbers of rows of C keys by a few means, each of an equal share of the keys,
-    ascending. Shape: (C,)."""
+    """Summarises the group sizes of C keys by at most 256 numbers, ascending: the mean sizes of
+    parts of the keys, sorted by size, with about equally many keys each. Shape: (C,)."""
     n_parts = max(min(_MOST_SIZES, len(sizes) // _LEAST_OF_SIZE), 1)
     parts = np.array_split(np.sort(sizes), n_parts)
     return tuple(max(round(float(part.mean())), 1) for part in parts)

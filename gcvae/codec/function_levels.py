@@ -68,8 +68,9 @@ class FunctionLevels:
         return cls(need_own_codes, determined)
 
     def nested_classes(self, levels: Codes, n_levels: int) -> list[Codes]:
-        """Returns increasingly fine classes of K levels: levels of a class determine the same cells
-        in the first 0, 1, 2, ... of the columns that depend on them. Shape: (K,) each.
+        """Returns increasingly fine divisions of K levels into classes: in division i = 0, 1, 2,
+        ..., the levels of a class determine the same cells in the first i columns of `determined`.
+        Each gives the class number of every level. Shape: (K,) each.
 
         Args:
             levels: Index of the level in each of n rows, -1 for missing. Shape: (n,).
@@ -85,8 +86,8 @@ class FunctionLevels:
 
 
 def _most_frequent(levels: Codes, cells: Codes, n_levels: int) -> Codes:
-    """Returns the most frequent cell of each level as its code plus one; 0 for a level without
-    cells. Shape: (K,)."""
+    """Returns, for each of K levels, the code of its most frequent cell in the other column, plus
+    one; 0 for a level without cells. Shape: (K,)."""
     known = (levels >= 0) & (cells >= 0)
     pairs, counts = np.unique(
         np.column_stack([levels[known], cells[known]]), axis=0, return_counts=True

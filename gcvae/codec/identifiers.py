@@ -2,8 +2,9 @@
 original.
 
 Row i gets key number k of template t (a key format). Both are functions of the seed and of i, so
-they do not depend on how the generation of a sample is divided. If keys recur in the table, the
-rows of a block are divided at random into groups of its sizes, and i is the number of the group.
+they do not depend on how a sample is divided into blocks for generation. If keys recur in the
+table, the rows of a block are divided at random into groups of sizes as in the table, and all rows
+of a group use the i of one row.
 """
 
 from __future__ import annotations
@@ -48,10 +49,11 @@ class IdentifierCodec(ColumnPart):
 
     Attributes:
         are_numbers: Whether the keys are whole numbers.
-        templates: Key formats; the key is missing in the rows out of CYCLE_ROWS that have none.
-        parts: Parts of the keys that other columns determine; templates lack them.
-        sizes: Numbers of rows with the same key, each for an equal share of the keys; (1,) if each
-            row that is decoded has its own key.
+        templates: Key formats, each with its number of rows out of CYCLE_ROWS; in the remaining
+            ones, the key is missing.
+        parts: Parts of the keys that other columns determine; the templates do not contain them.
+        sizes: Numbers of rows with the same key, each of which stands for an equal share of the
+            keys; (1,) if each row that is decoded has its own key.
     """
 
     are_numbers: bool
@@ -71,11 +73,13 @@ class IdentifierCodec(ColumnPart):
         """Learns the key formats of a column.
 
         Args:
-            chunks: Cells in chunks of rows, without parts; a collection, because it is iterated
-                several times.
+            chunks: Cells in chunks of rows, without `parts`. They are iterated several times, so
+                that a generator does not suffice.
             parts: Parts of the keys that other columns determine.
-            sizes: Numbers of rows with the same key, each for an equal share of the keys.
-            used: Cells that are not generated, in chunks, likewise; None for those of `chunks`.
+            sizes: Numbers of rows with the same key, each of which stands for an equal share of the
+                keys.
+            used: Cells that must not be generated, like `chunks`; None if these are the cells of
+                `chunks`.
         """
         are_numbers = any(pd.api.types.is_integer_dtype(chunk.dtype) for chunk in chunks)
         found = _learned(chunks, chunks if used is None else used, column, are_numbers)
@@ -89,16 +93,16 @@ class IdentifierCodec(ColumnPart):
         return cls(column, are_numbers, tuple(templates), parts, sizes)
 
     def completed(self, keys: pd.Series[Any], rows: pd.DataFrame) -> pd.Series[Any]:
-        """Returns n keys from `decode` with the parts that other columns of the rows determine.
-        Shape: (n,)."""
+        """Inserts the parts that other columns of the n rows determine into keys from `decode`, and
+        returns the keys. Shape: (n,)."""
         if not self.parts:
             return keys
         texts = with_parts(keys.to_numpy(dtype=object), self.parts, rows)
         return pd.Series(texts, keys.index, dtype=keys.dtype)
 
     def decode(self, rows: Numbers, seed: int) -> pd.Series[Any]:
-        """Returns the keys of the n synthetic rows with these numbers, without parts; a key that
-        does not recur does not depend on the rest of the sample. Shape: (n,)."""
+        """Returns keys, without `parts`, for the n synthetic rows with these numbers. Unless keys
+        recur, a row's key does not depend on the other rows. Shape: (n,)."""
         if self.sizes != (1,) and len(rows):
             first = str(rows[0])
             rows = rows[random_groups(self.sizes, len(rows), self._origin(seed, -2), first)]
@@ -119,8 +123,8 @@ class IdentifierCodec(ColumnPart):
         return self._typed(texts)
 
     def note(self, rows: int) -> str | None:
-        """Returns a warning if a sample of this many rows, or groups of rows, needs keys with more
-        characters than the table's; else None."""
+        """Returns a warning if a sample of this many rows (for the key of entities: this many
+        entities) needs keys with more characters than the table's; else None."""
         rows = math.ceil(rows / np.mean(self.sizes))
         fresh = min(template.room * CYCLE_ROWS // template.rows for template in self.templates)
         if rows <= fresh:

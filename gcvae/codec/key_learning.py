@@ -6,7 +6,7 @@
 The form of SO-2025-000017 is aa-0-0: runs of digits of any width are equivalent, and so are runs of
 letters of one width. Runs with a few values that many rows share (SO, 2025) become literals, with
 one template for each combination. If most keys have different forms, as UUIDs do, keys are grouped
-by length. Every literal in a template is shared by many rows.
+by length. Every literal in a template is shared by many rows, so that it identifies none.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _MOST_FORMS = 12
 _LEAST_COVERED = 0.7  # share of the rows that have one of the forms
 _MOST_VALUES = 100  # maximum number of shared values that become literals
 _VALUES_COVER = 0.95  # share of the rows that have one of a few values or characters
-_MUCH_ROOM = 20  # keys per row that the digits seen must allow, or any digit is used
+_MUCH_ROOM = 20  # keys per row that the digits in the table must permit, or all digits are used
 _PREFIX, _WIDTH = "synthetic-", 8  # prefix of keys without a form
 _HEXADECIMAL = "0123456789abcdef", "0123456789ABCDEF"
 _TOKENS = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
@@ -64,16 +64,16 @@ def learn_templates(
     largest: int | None,
     forms: Sequence[Callable[[str], str]] = (),
 ) -> list[KeyTemplate]:
-    """Returns key templates, whose `rows` are those in a sample of a column's keys. If the keys
-    have no common format, the template is a prefix and a number.
+    """Returns the key templates of a column, each with its number of rows in a sample as `rows`. If
+    the keys have no common format, the template is a prefix and a number.
 
     Args:
         chunks: Function that returns an iterator over the column's keys, in chunks of rows.
-        used: Function that does so for the keys that must not be generated.
+        used: Function like `chunks` for the keys that must not be generated.
         shunned: Strings that must not be generated because they mean "missing".
         largest: Largest key allowed if all keys are whole numbers; None for other keys.
-        forms: Functions that map keys of the same format to the same string, the finest first; a
-            key has the finest one that enough keys share. If empty, formats are inferred.
+        forms: Functions that map a key to its format, the most specific function first; a key gets
+            the first format that enough keys share. If empty, formats are inferred.
     """
     n_rows = sum(map(len, chunks()))
     sample = _sample(chunks, n_rows)
@@ -120,8 +120,13 @@ def _sample(chunks: Chunks, n_rows: int) -> list[str]:
 
 @dataclass(frozen=True)
 class _Group:
-    """Keys with the same template: the characters at each position, (first position, end) of the
-    run of digits that varies from key to key (or None), and the number of rows in the sample."""
+    """Keys with the same template.
+
+    Attributes:
+        alphabets: Characters that may occur at each position.
+        number: (First position, end) of the run of digits that varies from key to key, or None.
+        n_rows: Number of rows in the sample.
+    """
 
     alphabets: Alphabets
     number: tuple[int, int] | None
@@ -129,7 +134,8 @@ class _Group:
 
 
 def _groups(sample: list[str], *, are_numbers: bool) -> list[_Group]:
-    """Groups texts by form. Running text has no form; whole numbers always have one."""
+    """Groups a sample of keys by form, the largest group first. If they have no common form, as in
+    running text, the only group has a prefix and a number of eight digits."""
     least = max(LEAST_SHARED_ROWS, ceil(len(sample) * LEAST_SHARED_SHARE))
     spaced = [text for text in sample if re.search(r"\s", text)]
     is_prose = 2 * sum(not re.search(r"\d", text) for text in spaced) > len(sample)
@@ -149,9 +155,9 @@ def _groups(sample: list[str], *, are_numbers: bool) -> list[_Group]:
 
 
 def _of_forms(texts: list[str], forms: Sequence[Callable[[str], str]]) -> list[_Group]:
-    """Groups texts by the first form, of those that functions return, that enough rows have, or, if
-    these cover too few texts, by the most frequent ones of the last function, by classes of
-    characters."""
+    """Groups texts by format: each text gets the first of the formats that the functions `forms`
+    return for it that enough rows have. If too few texts have one, the most frequent formats of the
+    last function are the groups, with letters and digits generalised to their character classes."""
     least = max(LEAST_SHARED_ROWS, ceil(len(texts) * LEAST_SHARED_SHARE))
     kept, rest = list[list[str]](), texts
     for form in forms:
@@ -175,7 +181,7 @@ def _by(key: Callable[[str], Any], texts: list[str]) -> list[list[str]]:
 
 
 def _by_length(texts: list[str], least: int) -> list[_Group]:
-    """Groups texts by length, for lengths that enough rows have, unless these are many."""
+    """Groups texts by length, without rare lengths. Returns [] if there are too many lengths."""
     kept = [own for own in _by(len, texts) if len(own) >= least]
     if len(kept) > _MOST_FORMS:
         return []
@@ -183,8 +189,8 @@ def _by_length(texts: list[str], least: int) -> list[_Group]:
 
 
 def _by_form(texts: list[str], least: int) -> list[_Group]:
-    """Groups texts by form, for forms with a number that enough rows have, unless these are many.
-    Keys of two forms differ whatever the width of their numbers."""
+    """Groups texts by form, such as aa-0 for SO-17 and DE-204; rare forms and those without a
+    number are left out. Returns [] if there are too many forms. Keys of two forms always differ."""
     found = defaultdict[str, list[list[str]]](list)
     for text in texts:
         tokens = _TOKENS.findall(text if len(text) <= _MOST_CHARACTERS else "")
@@ -195,7 +201,8 @@ def _by_form(texts: list[str], least: int) -> list[_Group]:
 
 
 def _of_form(rows: list[list[str]], least: int) -> list[_Group]:
-    """Groups keys of one form, given as lists of tokens, unless no run of digits varies."""
+    """Groups keys of one form, given as lists of tokens, by those tokens that have only a few
+    values; returns [] if no run of digits varies."""
     runs = [i for i, token in enumerate(rows[0]) if token[0].isalnum()]
     fixed = [i for i in runs if _are_few([tokens[i] for tokens in rows], least)]
     are_names = fixed == runs
@@ -226,23 +233,28 @@ def _of_form(rows: list[list[str]], least: int) -> list[_Group]:
 
 
 def _are_few(values: list[str], least: int) -> bool:
-    """Returns whether nearly all rows have one of a few values, each of which enough rows share."""
+    """Returns whether nearly all rows have one of a few values that at least `least` rows share."""
     shared = [n for n in Tally(values).values() if n >= least]
     return len(shared) <= _MOST_VALUES and sum(shared) >= max(_VALUES_COVER * len(values), 1)
 
 
 @cache
 def _class_of(character: str) -> frozenset[str]:
-    """Returns the characters of a letter's or digit's class, such as the ten digits: same Unicode
-    category, same block of 32 code points."""
+    """Returns all characters of the class of a letter or digit, such as the ten digits: those with
+    its Unicode category in its block of 32 code points."""
     first, kind = ord(character) & ~31, category(character)
     return frozenset(c for c in map(chr, range(first, first + 32)) if category(c) == kind)
 
 
 def _alphabets(texts: list[str], by_class: bool, number: int | None = None) -> Alphabets:
-    """Returns the characters that may occur at each position of equally long texts; with
-    `by_class`, classes of letters and digits, as the characters of few texts would identify them. A
-    number, from the position `number` on, begins with 0 only if one of the texts' does."""
+    """Returns the characters that may occur at each position of equally long texts.
+
+    Args:
+        by_class: Whether letters and digits are generalised to their classes, because the
+            characters of few texts would identify them.
+        number: Position of the first digit of a number, which is 0 only if some text has 0 there;
+            None if the texts contain no number.
+    """
     columns = [Tally(column) for column in zip(*texts, strict=True)]
     varying = {c for column in columns if len(column) > 1 for c in column if c.isalnum()}
     limit = next((digits for digits in _HEXADECIMAL if varying <= set(digits)), None)
@@ -271,9 +283,9 @@ def _alphabets(texts: list[str], by_class: bool, number: int | None = None) -> A
 class _Search:
     """Finds new keys of one pattern that are not among the `n_rows` original keys.
 
-    Each position has the characters that the originals have there. If these give too few new keys,
-    it has all ten digits. When the keys of one length are used up, longer ones follow, up to the
-    numeric value `largest`.
+    At each position, the characters of the originals are used or, if these give too few new keys,
+    all ten digits in the number. When the keys of one length are used up, longer ones follow, up to
+    the numeric value `largest`.
     """
 
     def __init__(self, group: _Group, n_rows: int, largest: int | None) -> None:
@@ -290,14 +302,15 @@ class _Search:
         self._form = re.compile(form if self._is_number else ".*", re.DOTALL)
 
     def widen(self, texts: Texts, lengths: Codes) -> None:
-        """Updates the length of the longest key in this search's format. Shape: (n,), (n,)."""
+        """Updates the length of the longest key in this format, given texts and their lengths."""
         for text in texts[lengths > self._longest]:
             if self._form.fullmatch(text):
                 self._longest = max(self._longest, len(text))
 
     def tiers(self, number: int) -> list[_UsedKeys]:
-        """Returns two empty recorders of used keys, for keys of usual length and for longer ones,
-        whose length differs by the template's `number` if keys contain no number."""
+        """Returns two recorders of used keys, both empty: for keys of the usual length, and for
+        longer ones. If keys contain no number, the greater length depends on the template's index
+        `number`, so that keys of different templates differ in length."""
         own, enough = self._alphabets, _MUCH_ROOM * self._n_rows
         usual = [own, self._longer(len(own))] if self._is_number else [own]
         usual = [found for each in usual if (found := _below(each, self._largest))] or [own]
@@ -314,15 +327,15 @@ class _Search:
         return self._is_number and self._longest == len(self._alphabets) + 1
 
     def template(self, tiers: list[_UsedKeys], step: int, rows: int) -> KeyTemplate:
-        """Returns the template of the keys not used in `tiers`, which `rows` rows have; beyond
-        them, keys grow by `step`."""
+        """Returns the template of the keys that `tiers` do not record as used, with its number of
+        rows. When both tiers are used up, keys grow by `step` characters at a time."""
         found = [KeyTier(**asdict(used.counter()), alphabets=used.alphabets) for used in tiers]
         if self._counts_on and found[0].room < self._n_rows:
             found = found[1:]
         return KeyTemplate(tuple(found), self._first, step, rows)
 
     def _longer(self, length: int) -> Alphabets:
-        """Returns the alphabets with more digits in the number, for keys of this length."""
+        """Returns the characters at each position if more digits extend keys to this length."""
         own, first, end = self._alphabets, self._first, self._end
         digits = "".join(sorted(_class_of(own[first][0]))) if self._is_number else DIGITS
         has_zero = length == len(own) and decimal(own[first][0]) == 0
@@ -334,7 +347,8 @@ class _Search:
 
 
 class _UsedKeys(UsedNumbers):
-    """Records which numbers the table's keys use, among all texts of given alphabets."""
+    """Records which keys of the table, represented by numbers, occur among all texts that given
+    alphabets (characters at each position) permit."""
 
     def __init__(self, alphabets: Alphabets, n_rows: int) -> None:
         self.alphabets = alphabets
@@ -342,7 +356,8 @@ class _UsedKeys(UsedNumbers):
         super().__init__(size_of(alphabets, self._places), n_rows)
 
     def add_keys(self, characters: Characters) -> None:
-        """Marks the numbers of those keys that match the alphabets. Shape: (n, length)."""
+        """Marks keys that match the alphabets as used. Keys are given by code points. Shape: (n,
+        length)."""
         numbers = np.zeros(len(characters), dtype=np.uint64)
         for place, alphabet in enumerate(self.alphabets):
             letters = characters_of([alphabet], len(alphabet))[0]
@@ -356,7 +371,8 @@ class _UsedKeys(UsedNumbers):
 
 
 def _below(alphabets: Alphabets, largest: int | None) -> Alphabets:
-    """Returns the alphabets of the whole numbers below the largest one; () if these are shorter."""
+    """Restricts alphabets (characters at each position) to whole numbers that are certainly below
+    `largest`; returns () if there are none of this length."""
     sign = alphabets[0] == "-"
     width = len(alphabets) - sign
     if largest is None or width < len(str(largest)):

@@ -32,8 +32,8 @@ _LEAST_SHARE = 0.98
 """Minimum share of rows whose key contains the part; suppressed levels cause exceptions."""
 _MOST_LEVELS, _ROWS_PER_LEVEL = 200, 5
 _LEAST_ROOM, _LEAST_COUNTERS = 2, 0.05
-"""Minimum number of keys without parts per row that are possible, and that occur; other keys could
-not be unique."""
+"""Minimum numbers, per row, of keys without parts that are possible, and that occur. With fewer,
+keys would not be unique without their parts."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class KeyPart(Document):
     """Part of a key that another column determines.
 
     Attributes:
-        token: Index of the token that contains the part.
+        token: Index of the token (run of letters, digits or other characters) that has the part.
         column: Name of the other column.
-        form: Format of a date by `strftime`; "" if `texts` contains the parts.
-        texts: Pairs of a level and its part.
+        form: Format of the part by `strftime` if the column has dates; "" if `texts` has the parts.
+        texts: Pairs of a level of the other column and its part.
         is_whole: Whether the part is the whole token, and not its beginning.
     """
 
@@ -55,8 +55,7 @@ class KeyPart(Document):
     is_whole: bool
 
     def of(self, cells: pd.Series) -> Texts:
-        """Returns the part for each of n cells of the other column; None where there is none.
-        Shape: (n,)."""
+        """Returns the part for each of n cells of the other column, or None. Shape: (n,)."""
         if self.form:
             found = cells.dt.strftime(self.form)
         else:
@@ -66,8 +65,8 @@ class KeyPart(Document):
 
 
 def without_parts(key: str, parts: Sequence[KeyPart]) -> str:
-    """Returns a key in which a letter or digit stands for each whole part, and from which other
-    parts are cut off. A key with another number of tokens is returned unchanged."""
+    """Returns a key in which "A" or "0" replaces each part that is a whole token, and other parts
+    are cut off. A key with too few tokens is returned unchanged."""
     tokens = _TOKENS.findall(key)
     for part in parts:
         if part.token >= len(tokens):
@@ -80,8 +79,8 @@ def without_parts(key: str, parts: Sequence[KeyPart]) -> str:
 
 
 def with_parts(keys: Texts, parts: Sequence[KeyPart], rows: pd.DataFrame) -> Texts:
-    """Returns n keys with the parts that the cells of their rows determine; a key of another form,
-    with too few tokens, has none. Shape: (n,) -> (n,)."""
+    """Inserts the parts that the cells of their rows determine into n keys, and returns the keys; a
+    part is omitted if the key has too few tokens. Shape: (n,) -> (n,)."""
     found = keys.copy()
     inserted = [(part, part.of(rows[part.column])) for part in parts]
     for i, key in enumerate(keys):
@@ -123,7 +122,7 @@ def learn_parts(table: TypedTable, key: Column, others: Sequence[Column]) -> tup
 
 
 def _room(counters: Collection[str]) -> int:
-    """Returns how many keys without parts there may be: 10 for each of their digits."""
+    """Returns how many keys without parts there can be: 10 ** (their number of digits)."""
     most = max(sum(map(str.isdecimal, text)) for text in counters)
     return int(10**most)
 
@@ -136,7 +135,8 @@ def _part(
     dates: Sequence[Column],
     coded: Sequence[Column],
 ) -> Iterator[KeyPart]:
-    """Yields the part of one token, given its text in each of n rows, if there is one."""
+    """Yields the part of the keys' token i, given its text in each of n rows, if another column
+    determines the part."""
     for form in _FORMS if kind == "digits" else ():
         for date in dates:
             texts = rows[date.name].dt.strftime(form).to_numpy(dtype=object)
@@ -160,7 +160,7 @@ def _part(
 
 
 def _length(part: KeyPart) -> int | None:
-    """Returns the number of characters of a part at the beginning of a token; None for all."""
+    """Returns the length of a part at the beginning of a token; None for a whole token."""
     return None if part.is_whole else len(pd.Timestamp("2024-01-01").strftime(part.form))
 
 

@@ -27,11 +27,11 @@ DIGITS = "0123456789"
 MOST_COUNTED = 1 << 62
 """Maximum number of values in a counter."""
 _SCATTER = 0x5CA77E12
-"""Key of the permutation before residues are taken."""
-_PARTS = 100  # parts of the range; the largest original is recorded only by part
+"""Seed of the permutation that is applied to numbers before their residues are computed."""
+_PARTS = 100  # parts of the range of numbers; only the part of the largest original is recorded
 _MOST_MODULUS, _LEAST_MODULUS = 1 << 24, 1 << 4
 _MOST_RESIDUES = 2048
-_RESIDUES_KEPT = 0.5  # share of the unused residues; storing all would disclose the used ones
+_RESIDUES_KEPT = 0.5  # share of unused residues that are stored; all would disclose the used ones
 Alphabets = tuple[str, ...]
 Characters = npt.NDArray[np.uint32]
 """Code points of equally long texts. Shape: (n, length)."""
@@ -45,7 +45,8 @@ class Counter(Document):
         low: Smallest number; 0 if there are residues.
         size: Number of consecutive numbers.
         modulus: Modulus of the residues.
-        residues: If not empty, only numbers whose permuted value has one of these residues.
+        residues: If not empty, the set contains only those of the consecutive numbers whose
+            permuted value has one of these residues.
     """
 
     low: int
@@ -71,8 +72,8 @@ class Counter(Document):
 
 
 class UsedNumbers:
-    """Records which numbers from 0 to `size` - 1 a table of `n_rows` rows uses, without storing
-    them."""
+    """Records which numbers from 0 to `size` - 1 a table of `n_rows` rows uses, by residues and an
+    upper bound instead of the numbers themselves."""
 
     def __init__(self, size: int, n_rows: int) -> None:
         self._size = size
@@ -118,7 +119,8 @@ class KeyTemplate(Document):
     """Format of keys, such as SO-2025-000017, from which synthetic keys are generated.
 
     Attributes:
-        tiers: When the keys of a tier are used up, those of the next one, which are longer, follow.
+        tiers: Sets of keys, each of one length, which are used one after the other; the later ones
+            are longer.
         at: Position whose characters are repeated to make keys longer when all tiers are used up.
         step: Number of characters by which keys then grow each time.
         rows: Number of rows out of `identifiers.CYCLE_ROWS` that have such a key.
@@ -156,7 +158,7 @@ class KeyTemplate(Document):
         return keys
 
     def _tiers(self) -> Iterator[KeyTier]:
-        """Yields the tiers, then ever longer ones."""
+        """Yields the stored tiers, then an infinite sequence of ever longer ones."""
         yield from self.tiers
         found = self.tiers[-1].alphabets
         while True:
@@ -174,8 +176,8 @@ class KeyTemplate(Document):
 
 
 def counted_positions(alphabets: Alphabets) -> tuple[int, ...]:
-    """Returns those positions of a key that represent a number: as many variable ones from the
-    right as give at most MOST_COUNTED strings."""
+    """Returns the positions of a key whose characters represent a number: from the right, as many
+    variable positions as give at most MOST_COUNTED strings."""
     found: tuple[int, ...] = ()
     for place in reversed(range(len(alphabets))):
         if size_of(alphabets, (place, *found)) > MOST_COUNTED:
@@ -199,7 +201,7 @@ def characters_of(texts: npt.NDArray[Any] | list[str], length: int) -> Character
 def _texts_of(
     alphabets: Alphabets, numbers: Numbers, rows: Numbers, origin: str
 ) -> npt.NDArray[Any]:
-    """Returns texts with the numbers at the counted positions, and pseudo-random characters
+    """Returns n texts with the given numbers at the counted positions, and pseudo-random characters
     elsewhere. Shape: (n,), (n,) -> (n,)."""
     written = np.empty((len(numbers), len(alphabets)), dtype=np.uint32)
     places = counted_positions(alphabets)

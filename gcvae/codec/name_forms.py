@@ -35,7 +35,7 @@ Case = Literal["title", "upper", "lower"]
 
 @dataclass(frozen=True)
 class NameRead:
-    """Form and case-folded first and last name of a parsed full name."""
+    """Form, such as "{last}, {first}", of a parsed full name, and its case-folded parts."""
 
     form: str
     first: str
@@ -70,14 +70,15 @@ def read_name(text: str, names: NameList) -> NameRead | None:
 
 
 def of_sex(forms: Forms, sex: SexNames) -> Forms:
-    """Returns the forms whose titles the names of a sex may have; all forms if there are none."""
+    """Returns the forms whose titles, such as Mrs, suit a sex; all forms if none do."""
     titles = [form.partition("{")[0].split() for form, _ in forms]
     own = zip(forms, titles, strict=True)
     return tuple(form for form, title in own if {*map(title_key, title)} <= sex.titles) or forms
 
 
 def _beside_unlisted(words: list[str], has_title: bool, names: NameList) -> Iterator[NameRead]:
-    """Yields readings of a name whose title or capitals say which part is an unlisted last name."""
+    """Yields the possible readings of a name whose last name is not listed. The name must have a
+    title, or a last name in capitals."""
     for i in range(1, len(words)):
         before, after = " ".join(words[:i]), " ".join(words[i:])
         comma = "," if before.endswith(",") else ""
@@ -141,8 +142,7 @@ def _last_first(last: str, first: str, names: NameList) -> Iterator[NameRead]:
 
 
 def names_in(text: str, listed: frozenset[str]) -> bool:
-    """Returns whether a case-folded string consists of listed names, joined by hyphens or
-    spaces."""
+    """Returns whether a case-folded string is made of listed names, joined by hyphens or spaces."""
     if text in listed:
         return True
     parts = _MARKS.split(text)
@@ -170,8 +170,8 @@ def forms_of(texts: Sequence[str], names: NameList) -> Forms:
 def formed(
     forms: Forms, parts: Mapping[str, Texts], u: Numbers
 ) -> Iterator[tuple[str, Mask, Texts]]:
-    """Yields each form with the mask of the rows that get it, in proportion to its number of rows,
-    and their texts.
+    """Assigns a form to each of n rows, in proportion to the forms' numbers of rows; yields each
+    form with the mask of its rows and their texts.
 
     Args:
         parts: Parts of the names in n rows. Shape: (n,) each.

@@ -80,7 +80,8 @@ class SexNames:
 
 
 def _folded(part: str) -> cached_property[frozenset[str]]:
-    """Returns an attribute: the case-folded names of all sexes in a list of `SexNames`."""
+    """Returns a cached property of `NameList`: the case-folded names of all sexes in the list
+    `part` of `SexNames`."""
     return cached_property(
         lambda names: frozenset(
             name.casefold() for sex in names.sexes for name in getattr(sex, part)
@@ -149,8 +150,9 @@ class NameList:
         return re.sub("[^a-z]", "", anyascii(found).lower()) or "x"
 
     def split(self, pairs: Numbers) -> Iterator[tuple[SexNames, Mask, Numbers, Numbers]]:
-        """Yields for each sex (its names, mask of its m pairs among n, indices of their first
-        names, indices of their last names). Shape: (n,) -> (n,), (m,), (m,)."""
+        """Divides n indices of name pairs by sex. Yields for each sex (its names, mask of its m
+        pairs, indices of their first names, indices of their last names). Shape: (n,) -> (n,),
+        (m,), (m,)."""
         start = 0
         for sex in self.sexes:
             are_own = (pairs >= start) & (pairs < start + sex.n_pairs)

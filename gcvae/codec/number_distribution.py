@@ -27,7 +27,7 @@ from gcvae.codec.atom_cells import AtomCells
 from gcvae.codec.repeated_numbers import LEAST_ROWS, RepeatedNumbers
 
 MOST_INTERVALS = 512
-"""Maximum number of quantile intervals; the halves of the outermost ones come in addition."""
+"""Maximum number of quantile intervals, before the outermost ones are halved repeatedly."""
 _LADDER = tuple(sorted({2**i for i in range(10)} | {3 * 2**i for i in range(8)}))
 """Numbers of intervals that are tried: 1, 2, 3, 4, 6, 8, ... 512."""
 LEAST_ROWS_PER_INTERVAL = 4
@@ -66,8 +66,8 @@ class KnotLimits:
     """Limits on the knots of a fitted CDF, so that they do not disclose single rows of the table.
 
     Attributes:
-        rows: Minimum number of rows between knots. Above 1, the outermost knots are moved, too. A
-            number needs as many rows, and at least LEAST_ROWS, to get a step in F.
+        rows: Minimum number of rows between knots, and of rows with a number for F to have a step
+            at it. Above 1, the outermost knots are also moved.
         low: Smallest number allowed for a knot.
         high: Largest number allowed for a knot.
     """
@@ -82,15 +82,15 @@ class KnotLimits:
         return counts >= max(LEAST_ROWS, self.rows)
 
     def ends(self, edges: Numbers, distinct: Numbers, counts: Codes, kept: Codes) -> Numbers:
-        """Returns the knots at the K selected edges, the outermost ones moved to the end of a
-        linearly falling density with the same mean as the numbers in the outermost interval. Shape:
-        (K,).
+        """Returns the knots at the K selected edges. If `rows` is above 1, an outermost knot
+        becomes the end of a linearly falling density that has the same mean as the numbers in the
+        outermost interval. Shape: (K,).
 
         Args:
             edges: Candidate knots half-way between neighbouring numbers, ascending. Shape: (k +
                 1,).
             distinct: The k distinct numbers, ascending. Shape: (k,).
-            counts: Number of rows with each. Shape: (k,).
+            counts: Number of rows with each number. Shape: (k,).
             kept: Indices of the selected edges. Shape: (K,).
         """
         knots = edges[kept]
@@ -116,8 +116,13 @@ class KnotLimits:
         return np.concatenate([[low], knots[1:-1], [high]])
 
     def thinned(self, below: Codes, kept: Codes) -> Codes:
-        """Returns the indices of those of the selected edges `kept` between which there are enough
-        rows, given the number of rows below each of all edges. Shape: (k + 1,), (K,) -> (L,)."""
+        """Leaves out selected edges between which there are too few rows, and returns the indices
+        of the others. Shape: (k + 1,), (K,) -> (L,).
+
+        Args:
+            below: Number of rows below each edge, also of those not selected.
+            kept: Indices of the selected edges.
+        """
         if self.rows < 2 or np.diff(below[kept]).min(initial=self.rows) >= self.rows:
             return kept
         places, last = [int(kept[0])], below[kept[-1]]
@@ -164,8 +169,8 @@ class NumberDistribution(Document):
 
         Args:
             half_step: Half of the rounding step; NaN without rounding.
-            atoms: The a frequent values, ascending; F excludes numbers that are rounded to them.
-                Shape: (a,).
+            atoms: Frequent values, ascending; F excludes numbers that are rounded to them. Shape:
+                (a,).
             limits: Limits of the knots.
         """
         is_cut = len(atoms) > 0 and half_step > 0
@@ -189,8 +194,8 @@ class NumberDistribution(Document):
         n_intervals: int,
         has_steps: bool,
     ) -> Self:
-        """Fits a smooth F, or one with steps at repeated numbers, each of which counts once in its
-        smooth part S."""
+        """Fits a smooth F or, if `has_steps`, one with steps at repeated numbers, each of which
+        counts as one row in the smooth part S."""
         if not has_steps:
             return cls._with_intervals(distinct, counts, n_intervals, limits)
         is_repeated = limits.are_repeated(counts)
@@ -216,7 +221,7 @@ class NumberDistribution(Document):
 
         Knots are edges half-way between neighbouring positions. The first and the last interval are
         halved repeatedly while they contain enough rows, because tails are far from linear. `rows`
-        are the numbers of rows that the limits count, if not `counts`.
+        has the numbers of rows for the limits, if these differ from `counts`; else None.
         """
         gaps = _gaps(distinct)
         if len(gaps):
@@ -252,8 +257,8 @@ class NumberDistribution(Document):
         rows: Codes | None,
         gaps: Codes,
     ) -> Self:
-        """Fits F as one curve for each cluster between gaps, which are given by the index of the
-        first position after each, weighted by its share of the rows."""
+        """Fits F as one curve for each cluster of numbers, weighted by the cluster's share of the
+        rows. `gaps` has the index of the first position after each gap between clusters."""
         middles = (distinct[gaps - 1] + distinct[gaps]) / 2.0
         ends = np.concatenate([[limits.low], middles, [limits.high]])
         n, below = int(counts.sum()), 0
@@ -353,8 +358,8 @@ class NumberDistribution(Document):
         return np.stack([self._knot_scores[at], self._knot_scores[at + 1]], axis=-1)
 
     def log_likelihood(self, positions: Numbers, half_step: float) -> float:
-        """Returns the sum of the log densities at n numbers, averaged over the rounding cell if
-        `half_step`, half of the rounding step, is not NaN. Shape: (n,)."""
+        """Returns the sum of the log densities at n numbers; if `half_step`, half of the rounding
+        step, is not NaN, of their mean densities in the rounding cells. Shape: (n,)."""
         if not half_step > 0.0:
             return float(self.log_slopes(self.scores_at(positions)).sum())
         low, high = (self.scores_at(positions + step) for step in (-half_step, half_step))
@@ -405,8 +410,8 @@ class NumberDistribution(Document):
 def _best_curve(
     distinct: Numbers, counts: Codes, half_step: float, limits: KnotLimits
 ) -> tuple[int, bool]:
-    """Returns (number of intervals, whether F has steps) with the best likelihood in five-fold
-    cross-validation."""
+    """Returns the pair (number of intervals, whether F has steps) that has the best likelihood in
+    five-fold cross-validation."""
     n = int(counts.sum())
     random = np.random.default_rng(0)
     rows = random.choice(n, min(n, _MOST_VALIDATION_ROWS), replace=False)
@@ -462,10 +467,11 @@ def _nearest(below: Codes, targets: Numbers) -> Codes:
 
 
 def _slopes(knots: Numbers, secants: Numbers) -> Numbers:
-    """Returns the slopes of F at the knots: weighted harmonic means of the adjacent secants; at
-    both ends that of the parabola through three knots, from a third to three times the secant's."""
+    """Returns the slopes of F at the knots: weighted harmonic means of the adjacent secants'
+    slopes; at both ends, the slope of the parabola through three knots, limited to between a third
+    and three times the secant's."""
     steps = np.diff(knots)
-    share = steps[1:] / (steps[1:] + steps[:-1])  # of the right interval in two neighbours
+    share = steps[1:] / (steps[1:] + steps[:-1])  # of the right one in two intervals
     inner = 3.0 / ((1.0 + share) / secants[:-1] + (2.0 - share) / secants[1:])
     first = secants[0] + (secants[0] - secants[1]) * (1.0 - share[0])
     last = secants[-1] + (secants[-1] - secants[-2]) * share[-1]

@@ -66,7 +66,7 @@ class People(Document):
 
     Attributes:
         locale: Locale of the names, such as "en_US".
-        counters: For each person in a row, the indices of the name pairs that the table lacks.
+        counters: For each person in a row, the indices of the name pairs that are not in the table.
         double: For each person in a row, whether names get two last names because too few pairs are
             unused.
     """
@@ -77,8 +77,9 @@ class People(Document):
 
     @classmethod
     def of(cls, table: TypedTable, columns: Sequence[Column], whole: TypedTable) -> Self | None:
-        """Learns a table's locale, and the names that it and the `whole` table, of which it is a
-        part, lack; returns None if no column is personal."""
+        """Learns the locale of a table's names, and the pairs of first and last name that do not
+        occur in the `whole` table, of which it is a part; None if no column's data are to be made
+        up."""
         persons = columns_of_persons(columns)
         if not persons:
             return None
@@ -194,8 +195,9 @@ def _drawn(listed: Texts, rows: Numbers, key: int) -> Texts:
 
 
 def _locale_of(table: TypedTable, persons: Sequence[ColumnsOf]) -> str:
-    """Returns the locale whose lists contain most of the table's names; without columns of names,
-    most words of its accounts, or else the one of the script of its addresses."""
+    """Returns the locale whose lists contain most of the table's names or, without columns of
+    names, most words of its account names; if none contains enough, the locale of the script of the
+    names, or of the addresses."""
     name_kinds = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME, PersonalKind.NAME
     texts = _texts_of(table, persons, name_kinds)
     if texts:
@@ -268,7 +270,7 @@ def _texts_of(
 
 
 def _used_pairs(table: TypedTable, columns: ColumnsOf, names: NameList) -> UsedNumbers:
-    """Returns the numbers of the name pairs that occur in one person's columns."""
+    """Returns the set of indices of the name pairs that occur in one person's columns."""
     used = UsedNumbers(names.n_pairs, len(table))
     apart = [columns[kind] for kind in (PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME)
              if kind in columns]  # fmt: skip

@@ -11,7 +11,7 @@ Sources by kind of personal data:
     IP addresses            ranges reserved for documentation or future use
     streets and addresses   Faker's, without those in the table, with other digits
 
-Phone, account, card and tax numbers are keys: `gcvae.codec.identifiers`.
+`gcvae.codec.identifiers` generates phone, account, card and tax numbers, as keys.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ class PersonalCodec(ColumnPart):
     @staticmethod
     @abstractmethod
     def learned(originals: Originals) -> tuple[Any, ...]:
-        """Learns the format of the column's cells: returns the values of the codec's own fields.
+        """Learns the format of the column's cells: returns the values of the fields that a subclass
+        adds.
 
         Raises:
             TableError: The column contains IP addresses in every reserved range, so that none is
@@ -372,7 +373,8 @@ def _without_digits(text: str) -> str:
 
 
 def _street_writer(texts: Sequence[str]) -> Any:
-    """Returns a function that adds a house number where most of the texts have theirs."""
+    """Returns a function that adds a house number before or after a street, or nothing, as is the
+    case in most of the texts."""
     before = Tally(m[1] for text in texts if (m := re.match(r"\d+(,?) ", text)))
     behind = Tally(m[1] for text in texts if (m := re.search(r"(,?) \d+\S{0,3}$", text)))
     runs = [len(run) for text in texts for run in _DIGITS.findall(text)[:1]]
@@ -406,8 +408,13 @@ def fit_personal(
     columns: Sequence[Column],
     whole: TypedTable,
 ) -> PersonalCodec:
-    """Learns to generate the cells of one of a table's columns; `people` generates names, and no
-    cell of the `whole` table, of which the table is a part, is generated."""
+    """Fits the codec that generates the cells of one of a table's personal columns.
+
+    Args:
+        people: Generator of names.
+        columns: All columns of the table, which determine whose data the column contains.
+        whole: Table with all rows, of which `table` is a part; none of its cells is generated.
+    """
     assert isinstance(column.personal, PersonalKind)
     persons = columns_of_persons(columns)
     person = next(i for i, own in enumerate(persons) if column.name in own.values())
@@ -434,15 +441,17 @@ def fit_personal(
 
 
 def is_written(column: Column) -> bool:
-    """Returns whether a `PersonalCodec` generates the column's cells. Phone numbers, for example,
-    are generated as keys, and dates of birth learned by the model."""
+    """Returns whether a `PersonalCodec` generates the column's cells. It does not for phone
+    numbers, for example, which are generated as keys, or for dates of birth, which the model
+    learns."""
     return column.is_made_up and column.personal in _CODECS
 
 
 def _texts_with_owners(
     table: TypedTable, name: str, of: Mapping[PersonalKind, str], people: People
 ) -> list[tuple[str, tuple[str, str] | None]]:
-    """Returns pairs of a text of the column and the (first name, last name) in its row, or None."""
+    """Returns pairs, for a sample of rows, of the column's text and the (first name, last name) in
+    the same row, or None if unknown."""
     apart = [of[k] for k in (PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME) if k in of]
     whole = of.get(PersonalKind.NAME)
     if name in (*apart, whole):

@@ -31,11 +31,10 @@ from gcvae.numerics.standing_apart import standing_apart
 from gcvae.schema.columns import Column
 
 HEAVY_SHARE = 0.005
-"""Minimum share of the rows that contain a number for it to be an atom, a frequent value with its
-own code."""
+"""Minimum share of rows with a number for it to be an atom (a frequent value with its own code)."""
 LEAST_HEAVY_ROWS = 5
-"""Minimum number of rows that contain a number for it to be an atom, a frequent value with its own
-code."""
+"""Minimum number of rows with a number for it to be an atom (a frequent value with its own
+code)."""
 LEAST_ROWS_PER_ATOM = 12
 """Minimum mean number of rows for each infrequent number, for all numbers of a column to be atoms
 (values with their own codes)."""
@@ -46,7 +45,7 @@ _LEAST_ERROR, _MOST_ERROR = 2.0**-48, 2.0**-37
 """Limits of the encoding error that is assumed, relative to the standard deviation."""
 _MOSTLY = 0.99
 _LEAST_SHARE = 1e-4
-"""Minimum tail probability of the normal scores by which networks read atoms."""
+"""Minimum tail probability of the normal scores of codes in the networks' input."""
 _NEAR = 1e-6
 """Tolerance at the ends of a rounding cell, relative to half of its width."""
 _WIDE = 1e150
@@ -56,14 +55,15 @@ _WIDE = 1e150
 @dataclass(frozen=True)
 class QuantileCodec(ColumnCodec):
     """Encodes a number as an integer code: one for missing (if the column has missing cells), one
-    for each atom in ascending order, and one for all other numbers, whose value is a normal score.
+    for each atom (frequent value), ascending, and one for all others, whose value is a normal
+    score.
 
     Attributes:
         line: Linear codec, which standardises numbers, rounds and clips.
         atoms: Standardised atoms, ascending.
         distribution: CDF F of all other numbers, standardised.
-        scores: Normal score of each code as input of the networks: for an atom, that under F or, if
-            all numbers are atoms, that of its mid-rank.
+        scores: Normal score of each code as input of the networks: for an atom, its score under F
+            or, if all numbers are atoms, the score of its mid-rank.
         is_discrete: Whether every number in training was an atom.
         numbers: Exact atoms; None if `line` restores them exactly from `atoms`.
         ends: Smallest and largest standardised number to which the last code decodes, so that the
@@ -92,8 +92,9 @@ class QuantileCodec(ColumnCodec):
         """Fits the codec to parsed cells.
 
         Args:
-            atom_rows: Numbers of at least this many rows are atoms, too; None for no such addition.
-            rare_rows: F does not disclose numbers that fewer rows than this share.
+            atom_rows: Number of rows from which on any number is an atom; None if only the usual
+                criteria make numbers atoms.
+            rare_rows: Minimum number of rows that must share a number for F to disclose it.
         """
         line = _line_of(series, column)
         present, positions = line.positions(series)
@@ -136,8 +137,7 @@ class QuantileCodec(ColumnCodec):
         return replace(codec, line=line)._with_numbers(numbers)
 
     def _with_numbers(self, numbers: pd.Series[Any]) -> Self:
-        """Returns the codec with the exact numbers of the atoms, if `line` does not restore
-        them."""
+        """Returns the codec with the exact atoms `numbers`, if `line` does not restore them."""
         back = self.line.cells_at(np.ones(len(numbers), dtype=bool), self.atoms)
         if back.dtype.kind not in "fM" or back.equals(numbers):
             return self
@@ -156,7 +156,7 @@ class QuantileCodec(ColumnCodec):
 
     @property
     def shaped_codes(self) -> range:
-        """Codes of the atoms if every number of the training table is one; otherwise empty."""
+        """Codes of the atoms if every number of the training table is an atom; otherwise empty."""
         n_atoms = len(self.atoms) if self.is_discrete else 0
         return range(self.has_missing, self.has_missing + n_atoms)
 
@@ -168,8 +168,7 @@ class QuantileCodec(ColumnCodec):
 
     @cached_property
     def places(self) -> Numbers:
-        """Normal score, under F, of the atom of each code but the last; -inf for missing. Shape: (K
-        - 1,)."""
+        """Normal score, under F, of the atom of each of K codes but the last; -inf for missing."""
         atoms = self.distribution.scores_at(self.atoms)
         return np.concatenate([np.full(int(self.has_missing), -np.inf), atoms])
 
@@ -213,8 +212,8 @@ class QuantileCodec(ColumnCodec):
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
         """Returns (lower ends, upper ends) of the intervals of normal scores that decode to a
-        number from low to high, for n rows; the same infinity if only atoms lie between. Shape:
-        (n,), (n,) -> (n,), (n,)."""
+        number from low to high, for n rows; if only atoms lie between them, both are infinite with
+        the same sign. Shape: (n,), (n,) -> (n,), (n,)."""
         lower, upper = self.line.edges(low, high)
         first, last = self.ends
         is_below, is_above = upper < first, lower > last
@@ -249,8 +248,8 @@ class QuantileCodec(ColumnCodec):
         return np.stack([self.distribution.scores_at(ends) for ends in cells.T], axis=-1)
 
     def bins(self, values: Numbers) -> Numbers:
-        """Returns, for each of n normal scores, those of the nearest knots or atoms on both sides;
-        infinite beyond the outermost ones. Shape: (n,) -> (n, 2)."""
+        """Returns, for each of n normal scores, the normal scores of the nearest knots or atoms
+        below and above; infinite beyond the outermost ones. Shape: (n,) -> (n, 2)."""
         low, high = self.distribution.bins(values).T
         edges = np.concatenate([[-np.inf], self.places, [np.inf]])
         at = np.searchsorted(edges, values, side="right").clip(1, len(edges) - 1)
@@ -305,7 +304,7 @@ def _line_of(series: pd.Series[Any], column: Column) -> RealCodec:
 
 def _with_distinct_numbers(line: RealCodec, series: pd.Series[Any]) -> RealCodec:
     """Returns the linear codec, changed if necessary so that different numbers have different
-    positions.
+    encoded values.
 
     The scale becomes smaller if the standard deviation is extremely large. If subtraction or
     division lose digits, the offset becomes zero and the scale a power of two.
@@ -322,7 +321,7 @@ def _with_distinct_numbers(line: RealCodec, series: pd.Series[Any]) -> RealCodec
 
 
 def _are_distinct(line: RealCodec, series: pd.Series[Any]) -> bool:
-    """Returns whether different numbers have different positions."""
+    """Returns whether different numbers have different encoded values."""
     present, positions = line.positions(series)
     return pd.Series(positions[present]).nunique() == series.nunique()
 
@@ -369,8 +368,8 @@ def _are_sentinels(found: Numbers, counts: Codes, is_light: Mask) -> Mask:
 
 
 def _rows_of_smooth_curve(distribution: NumberDistribution, positions: Numbers) -> Mask:
-    """Returns a mask of the rows that the smooth part of F describes: one for each repeated
-    number."""
+    """Returns a mask of the rows that the smooth part of F describes: one row for each repeated
+    number, and all rows with other numbers."""
     is_single = ~distribution.are_repeated(distribution.scores_at(positions))
     is_single[np.unique(positions, return_index=True)[1]] = True
     return is_single
@@ -378,15 +377,15 @@ def _rows_of_smooth_curve(distribution: NumberDistribution, positions: Numbers) 
 
 def _mid_ranks(counts: Codes, n_missing: int) -> Numbers:
     """Returns the normal score of each number's mid-rank in the column; missing cells rank
-    lowest."""
+    first."""
     middle = np.cumsum(counts) - 0.5 * counts + n_missing
     scores: Numbers = ndtri(middle / (counts.sum() + n_missing))
     return scores
 
 
 def _code_scores(atoms: Numbers, n_missing: int, n_rows: int) -> tuple[float, ...]:
-    """Returns the normal score of each code: for missing that of its mid-rank, and 0 for the last
-    code, whose cells have individual scores."""
+    """Returns the normal score of each code: for missing, of its mid-rank; for atoms, the given
+    one; 0 for the last code, whose numbers have individual scores."""
     missing = [0.5 * n_missing / n_rows] if n_missing else []
     farthest = -ndtri(_LEAST_SHARE)
     scores = np.concatenate([ndtri(missing), atoms]).clip(-farthest, farthest)

@@ -6,10 +6,10 @@ A separate code for a level of few rows would be overfitted. Such levels, and th
 MOST_OWN_CODES most frequent ones, share the code of a *group* of levels of similar frequency.
 Levels that determine another column share a code only if they determine the same value.
 
-Suppressed levels (`gcvae.profiling.withheld_levels`), which too few rows have to be disclosed, are
-not in the codec; other levels have replaced them in the table. The rate of replacement is known, so
-an unknown text gets the probability of all suppressed levels together. The cell is integrated out
-like a missing cell, and its probability counts.
+Suppressed levels (`gcvae.profiling.withheld_levels`) are not disclosed, because too few rows have
+them. The codec does not contain them; other levels have replaced them in the table. The rate of
+replacement is known, so an unknown text gets the probability of all suppressed levels together. Its
+cell is integrated out like a missing cell, but this probability enters the likelihood.
 
 # PAPER-DIFF: the paper gives every level a probability of its own at every z. Rare levels share
 # theirs in fixed parts: from a few rows a network would memorise the rows.
@@ -41,11 +41,10 @@ MOST_OWN_CODES = 400
 ROWS_PER_GROUP = 50
 MOST_GROUPS = 256
 OTHER = "(other)"
-"""Level that replaces suppressed levels (those of too few rows to be disclosed) if most rows of a
-column have suppressed levels."""
+"""Level that replaces suppressed levels (levels not disclosed because too few rows have them) if
+most rows of a column have suppressed levels."""
 HIDDEN = -1.0
-"""Encoded value of a cell whose level is suppressed because too few rows have it to be
-disclosed."""
+"""Encoded value of a cell whose level is suppressed (not disclosed: too few rows have it)."""
 _UNSEEN_ROWS = 0.5
 """Pseudo-count of a level that is in the schema but not in the table."""
 
@@ -63,8 +62,8 @@ class GroupedLevelCodec(ColumnCodec):
         codes: Code of each of the K levels of the schema, not counting missing. Shape: (K,).
         counts: Number of rows of each level, including those where it replaces a suppressed level;
             in the result of `without_counts`, shares of rows. Shape: (K,).
-        withheld: Number of rows in which each level replaces a suppressed one; or shares of rows.
-            Shape: (K,).
+        withheld: Number of rows in which each level replaces a suppressed one; or shares of rows,
+            as for `counts`. Shape: (K,).
     """
 
     codes: Codes
@@ -127,7 +126,8 @@ class GroupedLevelCodec(ColumnCodec):
         return CodeMembers(self.codes, self.counts)
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """An unknown level is encoded as a suppressed one, if the column has suppressed levels."""
+        """Encodes cells as `ColumnCodec.encode` does; an unknown level counts as a suppressed one
+        if the column has suppressed levels."""
         found, distinct = pd.factorize(series)
         places = {level: i for i, level in enumerate(self.levels)}
         unknown, missing = len(self.levels), len(self.levels) + 1
@@ -146,13 +146,14 @@ class GroupedLevelCodec(ColumnCodec):
         return placed_values(list(self.levels), places, self.nullable)
 
     def middles(self, codes: Codes, values: Numbers) -> Numbers:
-        """Returns the value with which each of n levels is encoded, given values that select them;
-        0 for missing. Shape: (n,), (n,) -> (n,)."""
+        """Returns the value with which each of n levels is encoded, given codes and values that
+        select the levels; 0 for missing. Shape: (n,), (n,) -> (n,)."""
         member = self.members.at(codes.astype(np.int64) - self.has_missing, values)
         return np.append(self.members.middles, 0.0)[member]
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """Returns -log(share of the level in its code) for n cells. Shape: (n,), (n,) -> (n,)."""
+        """Returns -log(share of the level in its code) for n cells; for a suppressed level,
+        -log(share of rows with suppressed levels). Shape: (n,), (n,) -> (n,)."""
         member = self.members.at(codes.astype(np.int64) - self.has_missing, values)
         known = np.append(self.members.shares * (1.0 - self._suppressed_share), 1.0)
         mass = self.withheld.sum() / max(self.counts.sum(), 1.0)
@@ -166,14 +167,14 @@ class GroupedLevelCodec(ColumnCodec):
         return np.where(are_other, 0.0, self.withheld / self.counts)
 
     def log_shares(self, chosen: Mask) -> Numbers:
-        """Returns the log of the total share of the chosen levels in the rows of each code. Shape:
-        (K,) -> (n_codes,)."""
+        """Returns the log of the chosen levels' total share in each code. Shape: (K,) ->
+        (n_codes,)."""
         log_shares = self.members.log_shares(chosen)
         return np.append(-np.inf, log_shares) if self.has_missing else log_shares
 
     def positions_among(self, chosen: Mask, codes: Codes, values: Numbers, u: Numbers) -> Numbers:
-        """For each of n codes, samples a value that selects one of the code's chosen levels, as in
-        `CodeMembers.positions_among`; cells whose code has no level keep their value. Shape:
+        """Samples, for each of n codes, a value that selects one of the code's chosen levels (see
+        `CodeMembers.positions_among`); cells whose code has no level keep their value. Shape:
         (n,)."""
         has_level = codes >= self.has_missing
         found = values.copy()

@@ -25,8 +25,7 @@ class Drawn:
 
     @classmethod
     def to_fill(cls, noise: Tensor) -> Drawn:
-        """Returns N cells to be overwritten by `put`; `noise` determines N and the dtype of the
-        values."""
+        """Returns N cells for `put` to overwrite; `noise` determines N and the values' dtype."""
         log_prob, codes = (
             torch.zeros(len(noise), dtype=dtype) for dtype in (torch.float64, torch.int32)
         )

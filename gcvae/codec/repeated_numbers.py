@@ -1,15 +1,15 @@
 """Steps of a CDF at repeated numbers, such as flight numbers or ratios of small integers.
 
 There are too many such numbers, and each is too rare, for separate codes, and no smooth curve fits
-their jumps. F consists of a smooth curve S with an additional step in the rounding cell [v - h, v +
-h] of each repeated number v:
+their jumps. The CDF F consists of a smooth curve S with an additional step of height w_v in the
+rounding cell [v - h, v + h] of each repeated number v:
 
     F(x) = H(S(x)),      H(s) = (1 - w) s + sum_v w_v clip((s - s_v) / (t_v - s_v), 0, 1),
     s_v = S(v - h),  t_v = S(v + h),  w = sum_v w_v
 
-H is linear between the ends of cells, so F has an inverse and a slope if S has. w_v covers all but
-one of the rows with v; S covers the remaining row, as for unseen numbers (a discount of one, as in
-Pitman and Yor's process).
+H is linear between the ends of cells, so F has an inverse and a slope if S has. The step w_v is the
+share of all but one of the rows with v; S covers the remaining row, as for unseen numbers (a
+discount of one, as in Pitman and Yor's process).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RepeatedNumbers(Document):
 
     @cached_property
     def _left(self) -> float:
-        """Mass 1 - w that S keeps."""
+        """Share of the rows that the smooth curve S describes, 1 minus the height of all steps."""
         return 1.0 - float(self.shares.sum())
 
     @cached_property
@@ -53,12 +53,12 @@ class RepeatedNumbers(Document):
 
     @cached_property
     def _slopes(self) -> Numbers:
-        """Slope of H in the cell of each number. Shape: (k,)."""
+        """Slope dF / dS in the rounding cell of each number. Shape: (k,)."""
         return self._left + self.shares / (self.ends - self.starts)
 
     @cached_property
     def _raised(self) -> Numbers:
-        """H at the lower end of each number's cell. Shape: (k,)."""
+        """F at the lower end of each number's rounding cell. Shape: (k,)."""
         return self._left * self.starts + self._below[:-1]
 
     def raised(self, scores: Numbers) -> Numbers:
@@ -92,8 +92,8 @@ class RepeatedNumbers(Document):
         return self._cells(ndtr(scores))[1]
 
     def _cells(self, u: Numbers) -> tuple[Codes, Mask]:
-        """Returns (index of the last cell that begins at or below each height of F, whether it is
-        in it)."""
+        """Returns, for heights u of F, (index of the last cell that begins at u or below, whether
+        it contains u)."""
         n_begun = np.searchsorted(self._raised, u, side="right")
         at = np.maximum(n_begun - 1, 0)
         top = self._raised[at] + self._slopes[at] * (self.ends[at] - self.starts[at])
@@ -101,6 +101,6 @@ class RepeatedNumbers(Document):
 
 
 def _scores(u: Numbers, rest: Numbers) -> Numbers:
-    """Returns the normal scores of heights u = 1 - rest, computed from the nearer tail."""
+    """Returns the normal scores of CDF heights u = 1 - rest, computed from the nearer tail."""
     scores: Numbers = np.where(u < 0.5, ndtri(np.maximum(u, 0.0)), -ndtri(np.maximum(rest, 0.0)))
     return scores

@@ -32,8 +32,8 @@ _PRIOR = 4.0
 """Pseudo-count with which the shares of the column enter those of each size. Values from 0.5 to 30
 were within 0.001 nats of the best one for unseen numbers in three of four tables."""
 _FEW, _MANY = 4.0, 1000.0
-"""Multiples of the encoding error: decoding restores decimals whose unit exceeds the first one, and
-does not confuse numbers with decimals whose unit exceeds the second."""
+"""Multiples of the encoding error. Decoding restores decimals whose unit exceeds the first
+multiple, and does not confuse numbers with decimals whose unit exceeds the second one."""
 _STEPS = (0, 1, -1, 2, -2, 3, -3)
 """Offsets from the nearest rounded number, in units of its last decimal, in the order in which they
 are tried."""
@@ -46,7 +46,7 @@ class Rounding(Document):
     Attributes:
         sizes: The S sizes (exponents of ten) of the fitted numbers, ascending. Shape: (S,).
         shares: Probability that a number of each size is rounded to 0, 1, ..., C - 1 decimals; with
-            the remaining probability it only has the column's decimals. Shape: (S, C).
+            the remaining probability it is only rounded to the column's decimals. Shape: (S, C).
         lost: Error of encoding and decoding a number that `restored` removes; 0 if rounding to the
             column's decimals removes it.
     """
@@ -109,8 +109,8 @@ class Rounding(Document):
         return found
 
     def restored(self, numbers: Numbers) -> Numbers:
-        """Replaces each of n numbers within the encoding error of one with fewer decimals by that.
-        Shape: (n,) -> (n,)."""
+        """Replaces each of n numbers by the number with the fewest decimals that differs by at most
+        the encoding error, if there is one. Shape: (n,) -> (n,)."""
         found, is_open = numbers.copy(), np.ones(len(numbers), dtype=bool)
         for decimals in self._decimals if self.lost else ():
             near = rounded_to(numbers, decimals)
@@ -157,8 +157,8 @@ def _shortest_decimals(numbers: Numbers, most: int) -> Codes:
 
 
 def _rounded_shares(shares: Numbers, sizes: Numbers, *, is_limit: bool) -> Numbers:
-    """Computes the shares p from s, as defined in the module, by size and decimals. Shape: (S, C +
-    1).
+    """Computes the shares of numbers that were rounded to each number of decimals (p in the
+    module's formulas) from the shares that have these decimals (s), by size. Shape: (S, C + 1).
 
     A last decimal that is the number's first nonzero digit is never a zero, so the formula for
     trailing zeros does not apply to it; nor to the last column, unless no number has more decimals

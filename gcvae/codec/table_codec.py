@@ -111,8 +111,7 @@ def _is_rounded(codec: ColumnCodec) -> bool:
 def _rounded(
     codec: ContinuousCodec | QuantileCodec, values: Tensor, u: Tensor, region: Region | None
 ) -> Tensor:
-    """Rounds the values of one column to the decimals that u selects, within a region that is the
-    same for all rows."""
+    """Rounds one column's values to decimals that u selects, within the same region in all rows."""
 
     def are_allowed(found: Numbers) -> Any:
         if region is None:
@@ -128,8 +127,7 @@ class TableCodec:
 
     Attributes:
         columns: Codecs of the modelled columns, in the order of the tensors' columns.
-        copies: By name of a column that is not modelled because it equals another, the other's
-            name.
+        copies: For each column that is not modelled because it equals another, the other's name.
         reduction: Transformation of the table's columns to those that are encoded, such as
             residuals of rules and parts of numbers.
         entities: Recurring key that groups rows, such as a customer number; None without one.
@@ -235,7 +233,7 @@ class TableCodec:
         exact: Collection[str] = (),
     ) -> EncodedTable:
         """Completes generated rows by the random parts of encoded values that the model does not
-        output: which of the levels of a code, and to how many decimals a number is rounded.
+        output: which of a code's levels a cell has, and to how many decimals a number is rounded.
 
         Args:
             table: Generated rows, on the CPU.
@@ -262,9 +260,9 @@ class TableCodec:
         return self.log_units_of_cells(table).sum(-1)
 
     def log_units_of_cells(self, table: EncodedTable) -> Tensor:
-        """Returns log(dx / dv) of each number x with encoded value v, and -log(share of the level)
-        for levels that share a code, for n rows and D columns; 0 for intervals and for unobserved
-        cells, except those with suppressed levels. Shape: (n, D)."""
+        """Returns the terms that `log_units` adds up, for n rows and D columns: log(dx / dv) of a
+        number x with encoded value v, and -log(share of the level) for levels that share a code; 0
+        for intervals, and for unobserved cells unless their level is suppressed. Shape: (n, D)."""
         codes, values = table.codes.numpy(), table.values.numpy()
         log_units = torch.zeros(table.codes.shape, dtype=torch.float64)
         for j, codec in enumerate(self.columns):
@@ -307,14 +305,13 @@ class TableCodec:
         return replace(table, observed=table.observed & ~self.hidden_cells(table))
 
     def hidden_cells(self, table: EncodedTable) -> Tensor:
-        """Returns a mask of the cells whose level is suppressed, for n rows and D columns. Shape:
-        (n, D)."""
+        """Returns a mask of cells with suppressed levels, for D encoded columns. Shape: (n, D)."""
         are_grouped = torch.tensor([isinstance(c, GroupedLevelCodec) for c in self.columns])
         return (table.values == HIDDEN) & are_grouped.to(torch.bool)
 
     def reduced(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Transforms parsed rows to the columns that are encoded; missing cells count as unknown,
-        and are filled where another column is an exact copy."""
+        and are filled if another column is an exact copy."""
         own: dict[str, pd.Series[Any]] = {name: frame[name] for name in frame.columns}
         for copy, source in self.copies.items():
             own[source] = own[source].where(own[source].notna(), own[copy])
@@ -357,7 +354,7 @@ class TableCodec:
         values: Tensor,
         known: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        """Returns, decoded, the columns on which one part of a column depends: a rule or step sizes
+        """Returns the decoded columns on which one part of a column depends. A rule or step sizes
         replace the column by parts, which depend on the rule's other columns and on earlier parts.
         Shape: codes (n, D), values (n, D) for D encoded columns -> n rows.
 
@@ -386,8 +383,8 @@ class TableCodec:
         return differing
 
     def without_missing_level(self, table: EncodedTable) -> EncodedTable:
-        """Returns the rows with missing cells, and the residuals computed from them, marked as
-        unobserved."""
+        """Marks missing cells, and residuals computed from them, as unobserved; returns the
+        rows."""
         has_missing = torch.tensor([codec.has_missing for codec in self.columns], dtype=torch.bool)
         observed = table.observed & ~((table.codes == 0) & has_missing)
         for name, parents in self.reduction.parents.items():
@@ -478,8 +475,9 @@ class TableCodec:
 
     @cached_property
     def _entity_columns(self) -> tuple[list[int], int]:
-        """Encoded columns that the key of entities determines, coarse ones first; and the number
-        of the first of them that occur in functional dependencies with other columns."""
+        """Indices of the encoded columns that the key of entities determines, coarse ones (levels,
+        few codes) first; and the number of bound ones, which precede all others. Bound columns
+        occur in functional dependencies with columns that the key does not determine."""
         assert self.entities is not None, "asked where there are entities"
         determined = set(self.entities.determined)
         functions = [

@@ -29,8 +29,8 @@ LEAST_ROWS_OF_COPIES = 10
 """Minimum number of rows with a value other than the most frequent one for two equal columns to
 count as copies; in fewer rows they may agree by chance."""
 _UNIQUE_SHARE, _LEAST_KEYS = 0.9, 20
-"""Minimum number of distinct keys per row for repeated ones to be errors of the table; minimum
-number of keys for their numbers of rows to be kept."""
+"""Minimum number of distinct keys per row for repeated keys to be taken for errors of the table;
+minimum number of keys for group sizes to be learned."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class ConstantCodec(ColumnPart):
 
 
 def find_copies(table: TypedTable, columns: Sequence[Column]) -> dict[str, str]:
-    """Returns, by name of a column that equals an earlier one in every row, the earlier one's name,
-    for columns with the same kind, limits and levels."""
+    """Returns, for each column that equals an earlier one in every row, the earlier column's name,
+    by the column's name. Only columns with the same kind, limits and levels can be copies."""
     copies: dict[str, str] = {}
     seen: dict[Column, list[str]] = {}
     for column in columns:
@@ -128,8 +128,8 @@ def fit_unmodelled(
 
 
 def _sizes(table: TypedTable, column: Column) -> tuple[int, ...]:
-    """Returns the numbers of rows with the same key, each for an equal share of the keys; (1,) if
-    there are few keys, or few recur, or equal cells do not mean the same entity."""
+    """Returns the numbers of rows with the same key, each of which stands for an equal share of the
+    keys; (1,) if there are few keys, or few recur, or equal cells do not mean the same entity."""
     sizes = group_sizes(value_codes(table, column.name)) if column.is_key else np.ones(1, int)
     recurs = _LEAST_KEYS <= len(sizes) < _UNIQUE_SHARE * sizes.sum()
     return mean_sizes(sizes) if recurs else (1,)

@@ -72,8 +72,7 @@ class Column:
         decimals: Maximum number of decimals of a number, or of a date's seconds; None for no limit.
             Synthetic keys of an identifier are whole numbers if 0, and strings if None.
         padded: Whether every number is written with exactly `decimals` decimals.
-        notation: How digits are written if not as plain decimals, such as with exponents; else
-            None.
+        notation: How digits are written, such as with exponents; None for plain decimals.
         number_format: Separators, signs and units of numbers; None if numbers have only a decimal
             point.
         levels: Possible values (categories) of an ordinal, categorical or boolean column, in order
@@ -88,8 +87,8 @@ class Column:
         steps: Spacings of numbers or dates in descending order, such as 1 and 0.05 or "1 week" and
             "1 day". All cells are multiples of the last one, plus an ending. Empty if there are
             none, None if they have not been searched for.
-        endings: Remainders that all cells leave beyond multiples of the steps: ".99", "09:00",
-            "month end".
+        endings: Common remainders of the cells after subtraction of a multiple of a step: ".99",
+            "09:00", "month end"; None if there are none.
         personal: Kind of personal data in the cells, which the model never generates; False if the
             user states that they are not personal; None if unspecified.
     """
@@ -128,8 +127,7 @@ class Column:
 
     @property
     def duration_unit(self) -> str | None:
-        """Unit in which durations are counted: s, ms, us or ns; None if the column has no
-        durations."""
+        """Unit in which durations are counted: s, ms, us or ns; None without durations."""
         if self.number_format is not None and self.number_format.duration:
             return "s"
         found = (self.parquet_type or "").partition("duration[")[2]
@@ -143,14 +141,14 @@ class Column:
 
     @property
     def is_made_up(self) -> bool:
-        """Whether the cells are personal data, so that generated rows contain made-up cells instead
-        of learned ones."""
+        """Whether generated rows contain made-up instead of learned cells, because the cells are
+        personal data other than dates of birth."""
         return isinstance(self.personal, PersonalKind) and self.personal.is_made_up
 
     @property
     def is_key(self) -> bool:
-        """Whether equal cells mean the same entity, such as a customer: the column is an
-        identifier, and not one of names, addresses or phone numbers, which several may share."""
+        """Whether equal cells mean the same entity, such as a customer: the column is an identifier
+        without personal data that several people may share, such as names or addresses."""
         is_shared = isinstance(self.personal, PersonalKind) and not self.personal.is_number
         return self.kind.outcomes is Outcomes.KEYS and not is_shared and not self.drop
 
@@ -180,8 +178,8 @@ class Column:
         return (False, True) if is_pair else self.levels or ()
 
     def word(self, truth: bool) -> str:
-        """Returns how the column writes the truth value `truth`: its level for a boolean and for
-        levels 0 and 1, else "False" or "True"."""
+        """Returns the column's text for a truth value: the corresponding level if the column is
+        boolean or has the levels 0 and 1; else "False" or "True"."""
         levels = self.levels or ()
         is_pair = self.kind.outcomes is Outcomes.TRUTH_VALUES and len(levels) == 2
         return str(levels[truth] if is_pair or levels == (0, 1) else truth)
@@ -212,8 +210,8 @@ class Column:
         return document
 
     def for_other_rows(self) -> dict[str, Any]:
-        """Returns the column as a partial JSON document, without the members that follow from the
-        rows of one table; an order of texts stays."""
+        """Returns the column as a partial JSON document without the members that depend on the rows
+        of one table. Ordinal columns keep levels that are texts, whose order rows do not show."""
         if self.kind.outcomes is Outcomes.ONE_VALUE:
             return {"name": self.name}
         is_open = self.kind.outcomes is not Outcomes.ORDERED_LEVELS or not any(
@@ -362,7 +360,8 @@ class TableSchema:
 
 
 def with_draws(schema: TableSchema) -> TableSchema:
-    """Returns the schema of completed rows, whose first column may number the draws."""
+    """Returns the schema of rows that `impute` completes: unless the schema has a column "draw",
+    one is added before the others, with the number of each row's draw."""
     if DRAW_COLUMN in schema:
         return schema
     return replace(schema, columns=(Column(DRAW_COLUMN, ColumnKind.INTEGER), *schema.columns))

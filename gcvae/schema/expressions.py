@@ -60,7 +60,7 @@ _INSTEAD: dict[type[ast.AST], str] = {
     ast.IsNot: _COMPARED,
     ast.Attribute: "; a name with a full stop stands in backticks",
 }
-"""Hints to what stands for nodes that are not allowed."""
+"""For syntax nodes that are not allowed, a hint at the permitted expression."""
 MOST_CHARACTERS = 20_000
 """Maximum length of an expression; longer ones are refused."""
 
@@ -79,7 +79,7 @@ def parse_expression(text: str) -> ast.expr:
         )
         raise ValueError(f"{message}: {text[:40]} …")
     meant: dict[str, str | Percentage] = {}
-    # Ends of texts that are shorter than their Python code, once per character.
+    # End of each part whose Python code is longer, once per additional character.
     longer: list[int] = []
 
     def as_python(match: re.Match[str]) -> str:

@@ -16,8 +16,8 @@ class InferredSchema:
 
     Attributes:
         warnings: Remarks on the table's data quality, as sentences.
-        rules: One JSON object for each rule of the schema: its formula in words, the numbers of
-            rows to which it applies and that satisfy it, and the first rows that violate it.
+        rules: One JSON object for each rule of the schema: its formula in words, the number of rows
+            to which it applies, the number that satisfy it, and the first rows that violate it.
     """
 
     schema: TableSchema

@@ -88,7 +88,7 @@ class ColumnKind(StrEnum):
 
     @property
     def is_number(self) -> bool:
-        """Whether every value is a number; False for ordinal columns, whose levels may be
+        """Whether every value is a number; False for ordinal columns, even if levels are
         numbers."""
         return self.is_real and self.may_be_numbers
 
@@ -99,8 +99,9 @@ class ColumnKind(StrEnum):
 
     @property
     def is_strict(self) -> bool:
-        """Whether cells must have a certain syntax, as numbers and dates: any other string is an
-        error, unless it marks missing cells. In columns of other kinds, any string is a value."""
+        """Whether cells must have a certain syntax, such as that of numbers or dates: any other
+        string is an error, unless it marks missing cells. In columns of other kinds, any string is
+        a value."""
         return self.is_real or self.outcomes is Outcomes.TRUTH_VALUES
 
     @property

@@ -45,8 +45,7 @@ class Column(Protocol):
 
 
 class Columns(Protocol):
-    """Interface of a table schema that the checks of rules use: column names, and columns by
-    name."""
+    """Interface of a table schema that the checks of rules use: column names and columns."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -205,8 +204,7 @@ def _needs_no_order(rule: Rule) -> bool:
 
 
 def parents_of(rules: Sequence[Rule]) -> dict[str, set[str]]:
-    """Returns, for each column that rules compute or limit, the columns on which these rules base
-    it.
+    """Returns, for each column that rules compute or limit, the columns from which they do so.
 
     Rules on missing cells or on combinations, and conditions, are left out, because they do not
     make one column depend on the others.
@@ -219,7 +217,8 @@ def parents_of(rules: Sequence[Rule]) -> dict[str, set[str]]:
 
 
 def depends_on(names: Collection[str], column: str, parents: Mapping[str, Collection[str]]) -> bool:
-    """Returns whether one of the named columns is `column`, or is computed from it.
+    """Returns whether one of the named columns is `column`, or is computed from it directly or
+    indirectly.
 
     Args:
         parents: For each computed column, the columns from which it is computed.
@@ -239,7 +238,8 @@ def is_of_entity(rule: Rule, schema: Columns) -> bool:
 
 
 def is_of_pair(rule: Rule, schema: Columns) -> bool:
-    """Returns whether a rule is a condition on the levels, or the missing cells, of two columns."""
+    """Returns whether a rule is a `Condition` on two columns, each of which has levels or occurs
+    only within `is_missing`."""
     form = rule.form
     if not isinstance(form, Condition) or len(form.columns) != 2:
         return False
@@ -247,7 +247,8 @@ def is_of_pair(rule: Rule, schema: Columns) -> bool:
 
 
 def _misfits(rule: Rule, schema: Columns) -> list[tuple[str, str]]:
-    """Returns (message, description of valid input) for each column that a rule cannot use."""
+    """Returns (message, description of valid input) for each column that a rule cannot use, and for
+    a condition that cannot be soft."""
     found = []
     is_condition = isinstance(rule.form, Combination | Condition)
     is_of_key = is_of_entity(rule, schema)

@@ -18,8 +18,9 @@ Rows that violate a hard rule of one of two more forms are rejected:
     combinations(city, country)                      only combinations that the table has
     a + b <= c or d == 'x'                           any other expression that is true or false
 
-The latter can be soft if the decoder can satisfy it: if it is on the levels, or the missing cells,
-of two columns, such as `is_missing(left) == (status == 'active')` or `origin != destination`.
+A rule of the last form can be soft if it concerns only the levels, or the missing cells, of two
+columns, because the decoder can then satisfy it. Examples are `is_missing(left) == (status ==
+'active')` and `origin != destination`.
 
 `rule_documents` reads rules from JSON documents. This module loads without pandas.
 """
@@ -128,8 +129,8 @@ class _OfColumns:
 
 @dataclass(frozen=True)
 class Combination(_OfColumns):
-    """A rule that permits only those combinations of values of some columns that occur in the
-    table."""
+    """A rule that permits only those combinations of its columns' values that the table
+    contains."""
 
 
 @dataclass(frozen=True)
@@ -323,8 +324,8 @@ def implied_formulas(rules: Iterable[Rule]) -> list[Rule]:
     """Returns the formulas and inequalities that hard conditions (rules of other forms that every
     row must satisfy) contain as terms joined by "and".
 
-    These are the first two terms of "net < gross and gross == net + tax and net != 5". The model
-    satisfies them by construction; rows that violate the other terms are rejected.
+    For "net < gross and gross == net + tax and net != 5" they are the first two terms. The model
+    satisfies these by construction; rows that violate the other terms are rejected.
     """
     trees: list[ast.expr] = []
     for rule in rules:
@@ -361,7 +362,8 @@ def _without_tolerance(text: str) -> tuple[str, float, bool]:
 
 
 def _dependency(tree: ast.expr, is_parted: bool) -> Dependency:
-    """Converts the tree of determines(a, b; y); raises a ValueError if it is malformed."""
+    """Converts the tree of determines(a, b; y); raises a ValueError if it is malformed or,
+    according to `is_parted`, has no semicolon."""
     match tree:
         case ast.Call(func=ast.Name(id="determines"), args=[_, *_, _] as arguments) if is_parted:
             if all(isinstance(argument, ast.Name) for argument in arguments):
@@ -410,8 +412,8 @@ def _missing_column(tree: ast.AST) -> str | None:
 
 
 def _formula(tree: ast.expr) -> Formula | None:
-    """Converts the tree of y == f(x), y <= f(x), y >= f(x) or y == c, with y on either side;
-    returns None for any other tree."""
+    """Converts the tree of y == f(x), y <= f(x) or y >= f(x), with y on either side, or of one of
+    these with exempt values, as in y == f(x) or y == 0; returns None for any other tree."""
     if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.Or):
         first, *others = tree.values
         form = _formula(first)
@@ -452,7 +454,7 @@ def _value_of(tree: ast.expr, name: str) -> float | str | None:
 
 
 def sum_text(terms: Sequence[tuple[float, str]], constant: float = 0) -> str:
-    """Returns the expression of a sum, given pairs of a factor and a term.
+    """Returns the expression of a sum, given pairs (factor, term) and a constant.
 
     >>> sum_text([(1, "net"), (-1, "off"), (1 / 60, "seconds")], 2.5)
     'net - off + seconds / 60 + 2.5'
@@ -463,8 +465,8 @@ def sum_text(terms: Sequence[tuple[float, str]], constant: float = 0) -> str:
 
 
 def term_text(factor: float, name: str) -> str:
-    """Returns a term with its factor and the sign before it; the number alone if the name is
-    empty."""
+    """Returns the text of a term in a sum: its sign, its factor and its name, such as " - 2 * net";
+    without the name if this is ""."""
     sign, size = " - " if factor < 0 else " + ", abs(factor)
     number, inverse = (f"{x:.12g}" for x in (size, 1 / size if size else 0.0))
     if not name:

@@ -2,8 +2,9 @@
 
     "steps": [1, 0.01], "endings": [".99"]          "steps": ["1 week", "1 day", "5 minutes"]
 
-Steps are in descending order. All cells are multiples of the last step (plus an ending). The model
-learns the remainder after each earlier step as a separate column: cents, weekday, time of day.
+Steps are spacings of the column's values, in descending order. All cells are multiples of the last
+step (plus an ending, a common remainder). The model learns the remainder after each earlier step as
+a separate column: cents, weekday, time of day.
 """
 
 from __future__ import annotations
@@ -94,8 +95,7 @@ def _is_step(step: object) -> bool:
 
 
 def _length(step: Step) -> float:
-    """Returns the length of a step for comparisons: a number, or microseconds; a month counts as 30
-    days."""
+    """Returns a step's length for comparisons: a number, or microseconds; a month has 30 days."""
     if step == MONTH:
         return 30.0 * DURATIONS["day"]
     return float(step if isinstance(step, int | float) else duration(step) or 0)

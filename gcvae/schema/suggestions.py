@@ -15,7 +15,7 @@ from gcvae.errors import Problem
 NO_SUCH_COLUMN = "there is no such column"
 MOST_LISTED = 12
 _MOST_COMPARED = 5_000
-_LEAST_LIKENESS = 0.6  # at which aeg is similar to age
+_LEAST_LIKENESS = 0.6  # minimum similarity; that of aeg and age is 2/3
 _MOST_CHARACTERS = 100
 _MOST_SUGGESTIONS = 5
 """Maximum number of names in one error that get a suggestion, since each name is compared with all

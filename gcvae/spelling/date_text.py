@@ -5,7 +5,8 @@ zeros. Fractions of a second (`%f`) are written with the column's number of deci
 end in an offset from UTC, such as `%Y-%m-%d %H:%M:%S+02:00`: it reads times with any offset, stores
 them in UTC, and writes all of them with its own offset.
 
-Years of two digits (`%y`) stand for 1969 to 2068; `%1940y` stands for those from 1940 to 2039.
+Years of two digits (`%y`) are read as years from 1969 to 2068; `%1940y` reads them as years from
+1940 to 2039.
 """
 
 from __future__ import annotations
@@ -37,8 +38,14 @@ _BARE = [str(n) for n in range(100)]
 
 
 class _Token(NamedTuple):
-    """One token of a format: what is read, what is written (without leading zeros if the token has
-    none), the index of each time's text among the words, and the words."""
+    """A token of date formats, such as %d.
+
+    Attributes:
+        pattern: Regular expression of the texts that are read.
+        shape: Regular expression of the texts that are written, with leading zeros.
+        number: Function from times to integers: each time's index in `words`.
+        words: Texts that are written; empty if the integers themselves are written.
+    """
 
     pattern: str
     shape: str
@@ -103,7 +110,7 @@ _DAYS = (
     ),
     *("%b %Y", "%B %Y", "%b-%Y", "%B-%Y", "%b-%y", "%d%b%Y", "%Y%m%d", "%Y-%m"),
 )
-# Most are never compiled: a text that begins with a digit fits none that begins with a word.
+# Most are never compiled: a text that begins with a digit fits no format that begins with a word.
 _DAYS_FROM_WORDS = [day for day in _DAYS if day.startswith(("%a", "%A", "%b", "%B"))]
 _DAYS_FROM_NUMBERS = [day for day in _DAYS if day not in _DAYS_FROM_WORDS]
 _CLOCKS = [
@@ -120,7 +127,7 @@ _OFFSET_OF_TEXT = rf"^(?P<time>.*:[0-9]{{2}}.*?)(?P<offset>{_OFFSET})$"
 _CLOCK_ENDS = ("%M", "%S", "%p")
 _FRACTION = r"(:[0-9]{2})\.[0-9]{1,9}$"
 _AMBIGUOUS = {"%m": "%d", "%d": "%m", "%-m": "%-d", "%-d": "%-m"}
-# Times of day get strptime's default date. %-H:%M is not listed: 3:04 may be a ratio.
+# Times of day are on strptime's default date, 1900-01-01. %-H:%M is absent: 3:04 may be a ratio.
 _TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%-H:%M:%S", "%I:%M %p", "%-I:%M %p", "%I:%M:%S %p",
           "%-I:%M:%S %p")  # fmt: skip
 DAY_OF_TIMES = np.datetime64("1900-01-01", "us")
@@ -128,7 +135,7 @@ MOST_DIGITS = 6
 """Maximum number of decimals of a second; times are stored in microseconds."""
 _FINER = rf"(:[0-9]{{2}}\.[0-9]{{{MOST_DIGITS}}})[0-9]+"
 LAST_SHORT_YEAR = 2049
-"""Last year that two digits are inferred to stand for, if they may be of the century before."""
+"""Latest year inferred for a two-digit year that may also belong to the previous century."""
 FIRST_YEAR, LAST_YEAR = 1900, 2099  # plausible years of eight-digit dates, beside 99991231
 
 Dates = npt.NDArray[np.datetime64]
@@ -178,8 +185,8 @@ def is_time_of_day(date_format: str) -> bool:
 
 
 def typed_format(times: Dates, *, has_zone: bool = False) -> tuple[str, int | None]:
-    """Returns (ISO 8601 format that represents times exactly, number of decimals of its seconds or
-    None).
+    """Returns (ISO 8601 format that represents times exactly, number of decimals of its seconds or,
+    for a format without decimals, None).
 
     Args:
         times: Times without NaT. If all are on 1900-01-01, but not all at midnight, they are times
@@ -203,8 +210,7 @@ def infer_format(texts: pa.Array) -> tuple[str, int] | None:
     seconds); None if there is no such format.
 
     If strings differ in their offset from UTC, the format contains the most frequent one; if only
-    some have decimals of a second, it contains decimals. Those beyond microseconds are not
-    restored.
+    some have decimals of a second, it contains decimals. Digits beyond microseconds are lost.
 
     >>> infer_format(pa.array(["2024-02-29", "2023-12-01"]))
     ('%Y-%m-%d', 0)
@@ -219,10 +225,11 @@ def infer_format(texts: pa.Array) -> tuple[str, int] | None:
 
 
 def _with_century(texts: pa.Array, date_format: str) -> str:
-    """Returns the format with the first of the 100 years for which two digits stand.
+    """Returns the format with, for example, `%1940y` for `%y`, if `%y` reads some texts as dates
+    after LAST_SHORT_YEAR; otherwise, or if all 100 two-digit years occur, the format unchanged.
 
-    If `%y` reads dates after LAST_SHORT_YEAR, it is the year after the most unused ones, counted
-    circularly, in the latest century in which no date is after LAST_SHORT_YEAR.
+    The first year, here 1940, follows the longest run of two-digit years that do not occur, where
+    00 follows 99. It is in the latest century for which no date is after LAST_SHORT_YEAR.
     """
     if "%y" not in date_format:
         return date_format
@@ -313,15 +320,16 @@ def _pattern(date_format: str) -> str:
 
 
 def _group(token: str) -> str:
-    """Returns the group of a token, which its letter names, or y1940 for %1940y; a percent sign for
-    %%."""
+    """Returns a format's token as a group of a regular expression, named by its letter, or y1940
+    for %1940y; a percent sign for %%."""
     letter = token[-1]
     name = letter + re.sub("[^0-9]", "", token)
     return f"(?P<{name}>{_TOKENS[letter].pattern})" if letter in _TOKENS else "%"
 
 
 def _times_of(found: Any) -> Dates:
-    """Returns the times that matched token groups represent, NaT where a date does not exist."""
+    """Returns the time for each text, given its groups, one for each token, as Arrow's
+    `extract_regex` returns them; NaT where the text does not match or the date does not exist."""
     fields = {field.name: pc.struct_field(found, field.name) for field in found.type}
 
     def number(letter: str, default: int = 0) -> npt.NDArray[np.int64]:
@@ -390,8 +398,8 @@ def _distance(offset: str) -> np.timedelta64:
 def _iso_times(texts: pa.Array, date_format: str) -> Dates | None:
     """Returns the times of texts in an ISO 8601 format that Arrow can read; None for other texts.
 
-    Arrow's parser is ten times as fast as the general one, and accepts only texts that writing the
-    times restores.
+    Arrow's parser is ten times as fast as the general one. It accepts only texts that are restored
+    when their times are written.
     """
     if date_format not in _ISO_LENGTHS or not len(texts):
         return None
@@ -415,8 +423,7 @@ _ISO_LENGTHS = {
     "%Y-%m-%d %H:%M:%S": (19, " "),
     "%Y-%m-%dT%H:%M:%S": (19, "T"),
 }
-"""For each ISO 8601 format that Arrow reads: length of its texts, and separator of date and
-time."""
+"""For each ISO 8601 format that Arrow reads: length of its texts, separator of date and time."""
 
 
 def write_dates(times: Dates, date_format: str, digits: int | None = None) -> pa.Array:
@@ -430,14 +437,14 @@ def write_dates(times: Dates, date_format: str, digits: int | None = None) -> pa
 
 
 def are_read(texts: pa.Array, date_format: str) -> Mask:
-    """Returns a mask of those of n strings that are dates in the format, even without its leading
+    """Returns a mask of the n strings that are dates in the format, even if they lack its leading
     zeros. Shape: (n,)."""
     return ~np.isnat(read_dates(texts, date_format))
 
 
 def second_digits(texts: pa.Array, date_format: str) -> int:
-    """Returns the maximum number of decimals of a second, at most MOST_DIGITS; 0 if the format has
-    none."""
+    """Returns the maximum number of decimals of a second in the strings, at most MOST_DIGITS; 0 if
+    the format has no decimals."""
     if "%f" not in date_format:
         return 0
     times = _without_offsets(texts)[0] if has_offset(date_format) else texts
@@ -456,8 +463,7 @@ def _without_finer_digits(texts: pa.Array) -> pa.Array:
 
 
 def resolution(date_format: str, digits: int | None) -> np.timedelta64:
-    """Returns the smallest time step of the format, whose `%f` writes `digits` decimals (None for
-    6)."""
+    """Returns the smallest time step of the format; `%f` writes `digits` decimals, or 6 if None."""
     tokens = set(_TOKEN.findall(date_format))
     if "%f" in tokens:
         return np.timedelta64(10 ** max(MOST_DIGITS - (6 if digits is None else digits), 0), "us")

@@ -17,8 +17,8 @@ from gcvae.spelling.number_text import Texts
 from gcvae.spelling.written_numbers import mask_of
 
 DURATIONS = ("0 days 00:00:00", "00:00:00", "0:00:00")
-"""Formats of duration columns, each identified by its text for zero: as pandas writes durations, or
-with hours beyond 24 of two digits, or of one."""
+"""Formats of duration columns, each identified by its text for zero: the format of pandas, and
+clocks whose hours, which may exceed 24, have at least two digits or at least one."""
 _CLOCK = r":[0-5][0-9]:[0-5][0-9](?:\.(?P<digits>[0-9]{1,9}))?"
 _SHAPE = rf"^(?:-?[0-9]+ days?,? \+?[0-9]{{1,2}}|-?[0-9]+){_CLOCK}$"
 _BEYOND_A_DAY = r"day|^-|^(?:[0-9]{3,}|2[4-9]|[3-9][0-9]):"
@@ -30,7 +30,7 @@ def are_durations(texts: Texts) -> Mask:
 
 
 def find_duration(texts: Texts) -> str | None:
-    """Returns how zero is written in the format of these durations, such as "0 days 00:00:00"; None
+    """Returns the format of these durations as its text for zero, such as "0 days 00:00:00"; None
     if all strings may be times of day, such as 12:30:00."""
     if not pc.any(pc.match_substring_regex(texts, _BEYOND_A_DAY)).as_py():
         return None
@@ -61,7 +61,7 @@ def duration_numerals(texts: Texts) -> Texts:
 
 
 def duration_texts(numerals: Texts, zero: str) -> Texts:
-    """Writes seconds, given as decimal strings, in the format of durations that writes zero as
+    """Writes seconds, given as decimal strings, as durations in the format whose text for zero is
     `zero`.
 
     >>> duration_texts(pa.array(["91800", "-0.5"]), "0 days 00:00:00").to_pylist()

@@ -44,7 +44,7 @@ _MOST_SIDES = 1_000  # maximum number of distinct texts around digits; more are 
 _LOOKED_AT_TEXTS = 1 << 12  # texts that are checked first
 _Sides = dict[tuple[str, str], float]
 _RATIOS_AND_MEASURES = PER_CENT | MEASURES
-_CODE_DIGITS = 6  # length of digit groups in every cell of a code
+_CODE_DIGITS = 6  # minimum number of digits, the same in every cell, of a code such as 555 123
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class InferredFormat:
 
     Attributes:
         fits: Mask of the distinct cells that are numbers in this format. Shape: (U,).
-        looks: Mask of the distinct cells that are numbers in any format. Shape: (U,).
+        looks: Mask of the distinct cells that are numbers in any possible format. Shape: (U,).
         other: A second format that fits equally well, if the cells are ambiguous; else None.
     """
 
@@ -67,7 +67,7 @@ def find_format(
     texts: Texts, counts: Codes, given: Mapping[str, Any] | None = None
 ) -> InferredFormat | None:
     """Infers the number format (separators, signs, units) of a column with U distinct cells;
-    returns None if the cells are words, or codes made of digits.
+    returns None if the cells are words, codes made of digits, or too rarely numbers.
 
     Args:
         texts: Distinct cells without surrounding spaces. Shape: (U,).
@@ -107,8 +107,8 @@ def find_format(
 
 
 def _are_no_numbers(texts: Texts, counts: Codes) -> bool:
-    """Returns True if too many of the first texts have no known unit to be numbers; False is
-    inconclusive."""
+    """Returns True if so many of the first texts are no numbers, or have an unknown unit, that the
+    column does not consist of numbers; False is inconclusive."""
     may_be = counts.sum()
     for start in range(0, max(len(texts) // 8, _LOOKED_AT_TEXTS), _LOOKED_AT_TEXTS):
         split = Split.of(texts.slice(start, _LOOKED_AT_TEXTS))
@@ -122,7 +122,8 @@ def _are_no_numbers(texts: Texts, counts: Codes) -> bool:
 
 
 def may_be_grouped(texts: Texts) -> bool:
-    """Returns whether the points in all numbers may be separators of thousands, as in 1.234, 950.
+    """Returns whether the points in all numbers may be separators of thousands, as in 1.234 and
+    950.
 
     >>> may_be_grouped(pa.array(["1.234", "950"])), may_be_grouped(pa.array(["1.234", "0.500"]))
     (True, False)
@@ -161,8 +162,9 @@ class _Evidence:
         return max(units, key=units.__getitem__, default=frozenset())
 
     def _has_unit(self, side: Side | None) -> bool:
-        """Returns whether a cell has the column's unit. A currency may be absent. A percent sign
-        or a measure may not: 12 % and 0.12 could differ by a factor of 100."""
+        """Returns whether a cell has the column's unit. A currency may be absent. A percent sign or
+        a measure may not, unless the user stated it: 12 % and 0.12 could differ by a factor of
+        100."""
         if side is None:
             return False
         is_said = bool({"prefix", "suffix"} & set(self.members))
@@ -170,7 +172,8 @@ class _Evidence:
         return side.unit == self.unit or (may_be_absent and side.unit <= self.unit)
 
     def reads(self, number_format: NumberFormat) -> Mask:
-        """Returns a mask of the distinct cells that are numbers in a format with no other unit."""
+        """Returns a mask of the distinct cells that are numbers in a format and have the column's
+        unit, which some cells may lack (see `_has_unit`)."""
         return self._of_sides([self._has_unit(side) for side in self._sides], number_format)
 
     def looks(self, number_format: NumberFormat) -> Mask:
@@ -187,13 +190,14 @@ class _Evidence:
         return chosen & self._are_bodies[number_format]
 
     def has_whole(self, n_digits: str) -> bool:
-        """Returns whether some cell consists of so many digits, such as "4,", and nothing else."""
+        """Returns whether some cell consists of digits alone, as many as `n_digits`, a range of a
+        regular expression, permits: "4," for four or more."""
         pattern = f"^[0-9]{{{n_digits}}}$"
         return bool(pc.any(pc.match_substring_regex(self.split.bodies, pattern)).as_py())
 
     def are_codes(self, found: NumberFormat, fits: Mask) -> bool:
         """Returns whether the cells that the format reads are codes instead of numbers, such as
-        footnotes (1), grades 2-, phones 555 123 456, parts 012m."""
+        footnotes (1), grades 2-, phone numbers 555 123 456, part numbers 012m."""
         if self.unit & MEASURES:
             starts = mask_of(pc.match_substring_regex(self.split.bodies, "^0[0-9]"))
             return bool((starts & fits).any())
@@ -211,8 +215,7 @@ class _Evidence:
         return not has_decimals and limits["min"] == limits["max"] >= _CODE_DIGITS
 
     def as_most_are(self, found: NumberFormat, fits: Mask) -> NumberFormat:
-        """Returns the format with the prefix, suffix, sign and grouping of most cells that it
-        reads."""
+        """Returns the format with the prefix, suffix, sign and grouping of most cells in `fits`."""
         sides = self._weights(fits)
         found = replace(found, **self._affixes(sides))
         if found.thousands:
@@ -222,7 +225,8 @@ class _Evidence:
         return found
 
     def _weights(self, fits: Mask) -> _Sides:
-        """Returns the number of rows with each text around the digits of the chosen cells."""
+        """Returns the number of rows with each pair (text before, text after the digits) in chosen
+        cells."""
         weights = np.bincount(self.split.codes[fits], self.counts[fits], minlength=len(self._sides))
         return {s: w for s, w in zip(self.split.sides, weights.tolist(), strict=True) if w}
 
@@ -240,8 +244,8 @@ class _Evidence:
         }
 
     def _grouping(self, found: NumberFormat, fits: Mask) -> dict[str, Any]:
-        """Returns the most frequent separator of thousands, and the digits from which on it is
-        written."""
+        """Returns two fields of the format: the most frequent separator of thousands, and the
+        number of digits from which on numbers contain it."""
         bodies, counts = self.split.bodies.filter(pa.array(fits)), self.counts[fits]
         if "thousands" not in self.members:
             signs = {
@@ -267,7 +271,8 @@ def _without_signs(text: str) -> str:
 
 
 def _most_frequent_negative(sides: _Sides, found: NumberFormat) -> str | None:
-    """Returns how most negative cells with the unit are written; None for a leading hyphen."""
+    """Returns the text for minus one, such as "($1)", in the form of most negative cells with the
+    column's unit; None for a leading hyphen."""
     own = (symbol_of(found.prefix), symbol_of(found.suffix))
     read = {pair: side_of(*pair) for pair in sides}
     negative = [p for p, s in read.items() if s and s.is_negative and (s.prefix, s.suffix) == own]
@@ -304,8 +309,8 @@ def _chosen(
     """Returns (the preferred one of formats that fit equally well, an alternative or None).
 
     A separator is ambiguous only if three digits always follow it. A point is then decimal, except
-    for currencies, which have no thousandths. A comma separates thousands, unless a cell of 1000 or
-    more has none.
+    for currencies, which have no thousandths. A comma separates thousands, unless some cell of 1000
+    or more is written without it.
     """
     plain = [c for c in tied if not c.thousands and c.decimal in evidence.separators]
     grouped = [c for c in tied if plain and c.thousands == plain[0].decimal]

@@ -1,5 +1,5 @@
-"""How numbers are written in text, as members of a schema: digits (`Notation`), separators, signs
-and units (`NumberFormat`)."""
+"""Schema members that describe how numbers are written in text: digits (`Notation`); separators,
+signs and units (`NumberFormat`)."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Notation:
-    """How the digits of a column's numbers are written, if not as the shortest plain decimals,
-    which the defaults describe.
+    """How the digits of a column's numbers are written. The defaults describe the shortest plain
+    decimals.
 
     Attributes:
         point: Whether whole numbers end in ".0", as in Python.
         exponents: Format specification of Python with which numbers below 1e-4 and from 1e16 on are
-            written: "" for Python's own, ".2E" for two decimals as in spreadsheets; None for no
+            written: "" for Python's default, ".2E" for two decimals as in spreadsheets; None for no
             exponents.
         format: Format specification with which every number is written, such as ".17g" or ".6e";
-            else None.
+            None if there is none.
     """
 
     point: bool = False

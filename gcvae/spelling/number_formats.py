@@ -70,8 +70,11 @@ def completed_format(members: Mapping[str, Any]) -> NumberFormat:
 
 
 def _negative_unit(negative: str) -> frozenset[str]:
-    """Returns the unit in the text that stands for minus one, or raises ValueError if it does
-    not."""
+    """Returns the unit in a text for minus one, such as "-$1".
+
+    Raises:
+        ValueError: The text does not represent minus one.
+    """
     left, one, right = negative.partition("1")
     side = side_of(left, right)
     if not one or side is None or not side.is_negative or "1" in right:
@@ -146,7 +149,7 @@ def numerals_of(split: Split, number_format: NumberFormat) -> Texts:
     have the format.
 
     Args:
-        split: The strings, split into digits and what stands before and after them.
+        split: The strings, split into digits and the texts before and after them.
     """
     unit = _unit(number_format)
     sides = [side_of(*side) for side in split.sides]
@@ -158,8 +161,7 @@ def numerals_of(split: Split, number_format: NumberFormat) -> Texts:
 
 
 def digits_of(bodies: Texts, number_format: NumberFormat) -> Texts:
-    """Rewrites digits without sign and unit with a decimal point and without separators of
-    thousands."""
+    """Rewrites numbers without sign and unit as plain decimals, such as "1.234,5" as "1234.5"."""
     if number_format.thousands:
         for sign in equivalent_signs(number_format.thousands):
             bodies = pc.replace_substring(bodies, sign, "")
@@ -169,7 +171,7 @@ def digits_of(bodies: Texts, number_format: NumberFormat) -> Texts:
 
 
 def are_bodies(bodies: Texts, number_format: NumberFormat) -> Texts:
-    """Returns an Arrow array of booleans: whether digits without sign and unit match the format."""
+    """Returns an Arrow array: whether each number, without sign and unit, has the format."""
     return pc.match_substring_regex(bodies, _body_pattern(number_format))
 
 

@@ -74,8 +74,7 @@ def _are_numbers(texts: Texts) -> Mask:
 
 
 def are_whole(texts: Texts) -> Mask:
-    """Returns a mask of those of n strings that are whole numbers of at most 64 bits. Shape:
-    (n,)."""
+    """Returns a mask of the n strings that are whole numbers of at most 64 bits. Shape: (n,)."""
     return np.concatenate([_are_whole(chunk) for chunk in chunks(texts)])
 
 
@@ -228,8 +227,8 @@ def _shortest(values: Numbers, point: bool) -> Texts:
 
 
 def _with_exponents(texts: Texts, values: Numbers, exponents: str | None) -> Texts:
-    """Rewrites with an exponent the numbers that the notation demands, and whole ones beyond 64
-    bits."""
+    """Returns texts in which numbers have an exponent if the notation demands it, or if they are
+    whole and beyond 64 bits."""
     sizes = np.abs(values)
     chosen = sizes > LARGEST_WHOLE
     if chosen.any():

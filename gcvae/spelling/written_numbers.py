@@ -1,4 +1,4 @@
-"""Splits formatted numbers into digits, and the signs and units around them."""
+"""Splits formatted numbers into their digits and the signs and units around them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Side(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether the number has no unit, or one that is known."""
+        """Whether all units of the number, if any, are known: currencies, percent, measures."""
         is_measure = not self.prefix and self.suffix in MEASURES
         return is_measure or all(map(is_known, self.unit))
 
@@ -74,7 +74,8 @@ class Side(NamedTuple):
 
 
 def side_of(left: str, right: str) -> Side | None:
-    """Parses what stands before and after the digits of a number; None if its signs are invalid."""
+    """Parses the texts before and after the digits of a number; returns None if their signs are
+    invalid, as in "-1-"."""
     before, behind = ("".join(c for c in text if c in SIGNS) for text in (left, right))
     if before + behind not in ("", "+", *_MINUSES, "()") or behind in ("+", "()", "("):
         return None
@@ -97,12 +98,12 @@ def is_known(symbol: str) -> bool:
 
 @dataclass(frozen=True)
 class Split:
-    """U strings, split into the digits of a number and what stands before and after them.
+    """U strings, split into the digits of a number and the texts before and after them.
 
     Attributes:
         bodies: Digits with their separators; null for a string that is no number. Shape: (U,).
         codes: Index in `sides` for each string; -1 for one that is no number. Shape: (U,).
-        sides: Distinct pairs (before, after), in order of appearance.
+        sides: Distinct pairs (text before, text after), in order of appearance.
     """
 
     bodies: Texts
@@ -127,8 +128,8 @@ class Split:
         return cls(bodies, codes, kept)
 
     def signs(self, allowed: Iterable[bool]) -> Texts:
-        """Returns the sign, "-" or "", of each number; null where its side is invalid or not
-        `allowed`. Shape: (U,)."""
+        """Returns the sign of each number, "-" or ""; null if its pair in `sides` has invalid
+        signs, or is excluded by `allowed`, a truth value for each pair. Shape: (U,)."""
         read = [side_of(*side) for side in self.sides]
         signs = [
             None if side is None or not is_allowed else "-" * side.is_negative
