@@ -27,7 +27,7 @@ _LONGEST_NAME = 24
 _DOTS_PER_INCH = 150
 _UNDEFINED, _INK, _FAINT = "#f2c14e", "#262626", "#6b7680"
 _WEAKEST_MARKED = 0.1
-"""Cells below minus this share of the limit are marked as negative."""
+"""Share of the limit of the colours; cells below minus this share are marked as negative."""
 
 
 class Caption(NamedTuple):
@@ -62,8 +62,8 @@ CAPTIONS = {
 
 
 class Scale(NamedTuple):
-    """Colour scale of the pairs of columns in the mask `pairs`, from `least` to `limit`; `low` and
-    `high` are the meanings of both ends. Shape: pairs (D, D)."""
+    """Colour scale of the pairs of columns in the mask `pairs`, from the value `least` to the value
+    `limit`, whose meanings are `low` and `high`. Shape: pairs (D, D)."""
 
     pairs: NDArray[np.bool_]
     colours: str

@@ -48,7 +48,7 @@ class DependencyMap:
     tau: Matrix
     """Kendall's tau, -1 to 1."""
     unsigned: Matrix
-    """Measure without sign, named by `measure`, which does not depend on the order of levels."""
+    """Measure without sign (see `measure`), which does not depend on the order of levels."""
     measure: str
     """Name of the measure in `unsigned`, for users."""
     notes: tuple[str, ...]
@@ -84,8 +84,8 @@ class DependencyMap:
 
     @property
     def strength(self) -> Matrix:
-        """Value of each pair in the picture: an unsigned measure for pairs with a column of
-        unordered levels, Kendall's tau for all others."""
+        """Value of each pair in the picture: the measure without sign for pairs with a column of
+        unordered levels, Kendall's tau for all others. Shape: (D, D)."""
         return np.where(self.is_unsigned, self.unsigned, self.tau)
 
     @property
@@ -231,6 +231,8 @@ def map_of_copula(
     tau_ij(z) = (2/pi) arcsin R_ij(z), with R(z) the copula's correlation matrix given z.
 
     Args:
+        columns: Names of the D columns of the model.
+        kind: Kind of the map, `local` or `expected`.
         z: S latent vectors of K dimensions. Shape: (S, K).
         weight: Weight of each z; the sum is one. Shape: (S,).
         notes: Explanations for users of the map.

@@ -3,8 +3,8 @@
     mass_k = 2^(l_k / log 2) (sum_m w_m N(s_k; mu_m, sigma_m^2) + epsilon)
 
 mass_k is the unnormalised probability of code k and l_k its logit. Logits are converted to bits,
-because exp2 takes half the time of exp. The second factor applies only to atoms (frequent numbers)
-whose probability a mixture density at their normal score s_k modulates.
+because exp2 takes half the time of exp. The second factor, a mixture density at the normal score
+s_k, applies only to atoms (frequent numbers) of columns with many atoms.
 """
 
 from __future__ import annotations
@@ -41,16 +41,17 @@ class ColumnWeights:
         number: Index of the column.
         layers: Layers of the network for this column.
         n_codes: Number of codes K; a column with a single code has no logits.
-        point_code: The code of numbers without a code of their own; -1 for a column of levels.
-        place: Index among the columns of numbers; None for a column of levels.
+        point_code: The code that all numbers share that are not frequent values; -1 for levels.
+        place: Position in the list of columns of numbers; None for a column of levels.
         n_mixture: 3 M, for M mixture components; 0 for a column of levels.
         of_context: Weights of the hidden vector of z. Shape: (w, d_context).
         of_hidden: Weights of the column's hidden vector. Shape: (w, d_column).
         bias: Biases. Shape: (w,).
-        additions: What each code adds to the inputs of later columns.
-        marginals: Converts outputs to distributions.
-        network: Has the linear terms and change points.
-        densities: Mixture densities at the atoms; None if no mixture modulates their probability.
+        additions: Terms that each code adds to the inputs of later columns.
+        marginals: Output layers of the decoder, which convert outputs to distributions.
+        network: Autoregressive network, which has the linear terms and change points.
+        densities: Mixture densities at the atoms; None if they do not affect probabilities of
+            codes.
         steps: Functional dependencies whose last column this is.
     """
 
@@ -96,7 +97,7 @@ class ColumnWeights:
 
         Args:
             context: Hidden vectors of z. Shape: (n, d_context).
-            total: Sums of the contributions of z and the earlier columns. Shape: (n, d_sum).
+            total: Sums of the terms of z and of the earlier columns. Shape: (n, d_sum).
             lines: Linear terms of the earlier columns. Shape: (n, n_lines).
 
         Shape: (n, w).
@@ -133,8 +134,9 @@ class ColumnWeights:
         return outputs[:, start : start + self.network.steps.n_bins(self.number)]
 
     def masses(self, outputs: Tensor, codes: Tensor) -> Tensor:
-        """Returns unnormalised code probabilities, with functional dependencies enforced. Shape:
-        outputs (n, w), codes of all columns, of which earlier ones are used, (D, n) -> (n, K)."""
+        """Returns unnormalised code probabilities, with functional dependencies enforced. `codes`
+        are those of all columns; only earlier columns are used. Shape: outputs (n, w), codes (D, n)
+        -> (n, K)."""
         masses = _powers_of_two(outputs[:, : self.n_codes])
         if self.densities is not None:
             atoms = self.densities.atoms
@@ -165,7 +167,8 @@ class ColumnWeights:
 
     def log_code(self, outputs: Tensor, codes: Tensor) -> Tensor:
         """Returns the log probability of this column's code in m rows, at n / m samples of z for
-        each. Shape: outputs (n, w), codes of all columns (D, m) -> (n,)."""
+        each, with functional dependencies enforced. Shape: outputs (n, w), codes of all columns (D,
+        m) -> (n,)."""
         own = codes[self.number].clamp(0, self.n_codes - 1)
         if self.steps:
             log_prob = self._log_code_of_steps(outputs, codes, own)
@@ -176,7 +179,8 @@ class ColumnWeights:
         return _rows_of(log_prob, own).masked_fill(codes[self.number] < 0, -torch.inf).flatten()
 
     def _log_code(self, outputs: Tensor, own: Tensor) -> Tensor:
-        """Returns `log_code` without functional dependencies. Shape: own (n,) -> (n,)."""
+        """Returns `log_code` without functional dependencies. Shape: the column's codes `own` (n,)
+        -> (n,)."""
         bits = outputs[:, : self.n_codes]
         masses, found = bits.exp2(), _at(bits, own)
         if self.densities is not None:
@@ -227,6 +231,6 @@ def _at(table: Tensor, codes: Tensor) -> Tensor:
 
 
 def _rows_of(found: Tensor, own: Tensor) -> Tensor:
-    """Reshapes (n, ...) to (n / m, m, ...), for m rows of `own`."""
+    """Reshapes (n, ...) to (n / m, m, ...), with m the length of `own`."""
     by_time: Tensor = found.unflatten(0, (-1, len(own)))
     return by_time

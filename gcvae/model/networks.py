@@ -21,29 +21,29 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "si
 class ColumnShape:
     """Properties of a table column that determine the sizes of the networks' layers.
 
-    A cell's code is one of `n_codes`: a level, missing, an atom (a frequent number), or the point
-    code, which all other numbers share.
+    A cell's integer code is one of `n_codes`. It stands for a level, missing or an atom (a frequent
+    number), or is the point code, which all other numbers share.
     """
 
     name: str
     n_codes: int
     point_code: int | None
-    """The code of cells that also have a real value; None for a column of levels."""
+    """The code of cells that also have a real value, the last one; None for a column of levels."""
     code_scores: tuple[float, ...] | None = None
     """Normal score of the number for which each code stands, an input of the networks; None for
     levels, and for numbers that are not encoded as normal scores."""
     shaped_codes: range = range(0)
     """Codes of the atoms if all numbers of the column are atoms, else empty."""
     parents: tuple[int, ...] = ()
-    """Indices of columns that come before this one in the chain rule, because decoding its cells
-    needs theirs."""
+    """Indices of columns that come before this one in the chain rule, because its cells cannot be
+    decoded without theirs."""
     other_places: tuple[float, ...] | None = None
-    """Number for which each code except the point code stands; None if all lie below the values."""
+    """Number of each code except the point code; None if all are below all numbers."""
 
     @property
     def places(self) -> tuple[float, ...]:
-        """Number that each code but the last one stands for, -inf below all numbers (missing);
-        empty for a column of levels."""
+        """Number for which each code but the last one stands, -inf for codes below all numbers
+        (missing); empty for a column of levels."""
         if self.point_code is None:
             return ()
         lowest = (-math.inf,) * self.point_code
@@ -51,14 +51,15 @@ class ColumnShape:
 
 
 def set_constants(module: nn.Module, **tensors: Tensor) -> None:
-    """Registers constant tensors of a module, which move with it and are not saved."""
+    """Registers tensors as buffers of a module: they move with it to a device, but are not
+    saved."""
     for name, tensor in tensors.items():
         module.register_buffer(name, tensor, persistent=False)
 
 
 class EmptyLinear(nn.Module):
-    """Linear layer with zero inputs or outputs; nn.Linear warns when it initialises an empty
-    matrix."""
+    """Linear layer with zero inputs or outputs, for which `nn.Linear` would warn that a matrix is
+    empty."""
 
     def __init__(self, d_in: int, d_out: int) -> None:
         super().__init__()
@@ -79,7 +80,8 @@ class Dropout:
     """Samples the dropout masks of a training step.
 
     Attributes:
-        columns: Mean share of dropped input cells; each row samples its rate from 0 to twice this.
+        columns: Mean share of dropped input cells; the rate of each row is uniform between 0 and
+            twice this share.
         hidden: Share of dropped hidden units.
         generator: Random generator of the step.
     """
@@ -94,10 +96,11 @@ class Dropout:
         return (self._uniform(tuple(shape)) > rate).float()
 
     def kept_units(self, h: Tensor) -> Tensor:
-        """Returns hidden units, of which some are zero and others scaled up to keep the mean."""
+        """Returns hidden units with a random share set to zero and the others scaled up to keep the
+        mean."""
         if self.hidden == 0.0:
             return h
-        # A byte for each unit: the generator makes eight at once.
+        # Each unit needs one random byte; the generator returns eight at once.
         n_dropped = round(256 * self.hidden)
         bits = torch.empty(-(-h.numel() // 8), dtype=torch.int64, device=h.device)
         bits.random_(-(2**63), None, generator=self.generator)
@@ -138,7 +141,7 @@ class MixedInput(nn.Module):
             offsets=torch.tensor(starts, dtype=torch.long),
         )
         n_levels = sum(columns[j].n_codes for j in one_hot)
-        # Initialisation bound of a linear layer with as many inputs as a row has non-zero ones.
+        # Initialisation bound of a linear layer whose inputs are those that are not zero in a row.
         self.bound = math.sqrt(3.0 / max(1, len(one_hot) + len(real)))
         self.levels = nn.Embedding(n_levels, d_out)
         self.numbers = linear(len(real), d_out)
@@ -187,6 +190,7 @@ class Encoder(nn.Module):
         return self.eta(y), self.log_tau(y).clamp(*LOG_TAU_RANGE)
 
     def spread(self, factor: float) -> None:
-        """Multiplies the weights of the posterior means by `factor`, to spread initial means."""
+        """Multiplies the weights of the layer of posterior means by `factor`, to spread the initial
+        means."""
         with torch.no_grad():
             self.eta.weight.mul_(factor)
