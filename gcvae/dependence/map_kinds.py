@@ -53,8 +53,7 @@ _HEAD_NOTE = (
 
 
 def rows_of_a_map(n_columns: int) -> int:
-    """Returns the number of real or generated rows from which a map of `n_columns` columns is
-    computed."""
+    """Returns the number of rows from which a map of `n_columns` columns is computed."""
     return int(np.clip(_CELLS / max(n_columns, 1), _FEWEST_ROWS, _MOST_ROWS))
 
 
@@ -94,7 +93,7 @@ class DependencyMaps:
     sample: Callable[[int, int], pd.DataFrame]
 
     def of_kind(self, kind: str, seed: int) -> DependencyMap:
-        """Computes the map of any kind except `local`.
+        """Computes a map of the given kind, which may be any except `local`.
 
         Raises:
             HardRuleError: Too few generated rows satisfy the hard rules.
@@ -142,8 +141,7 @@ class DependencyMaps:
         """Computes the local map at one latent vector: tau of the columns given z.
 
         Raises:
-            InputError: z has the wrong number of dimensions, or a component that is not from -100
-                to 100.
+            InputError: z has the wrong number of dimensions, or a component outside -100 to 100.
         """
         d_latent = self.model.model.prior.d_latent
         if len(z) != d_latent or not all(abs(z_k) <= _FARTHEST for z_k in z):

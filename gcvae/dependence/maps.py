@@ -131,6 +131,7 @@ class DependencyMap:
         """Draws the map as a heat map and saves the picture.
 
         Args:
+            target: Path or binary file to which the picture is written.
             format: `png` or `svg`. Default: the path's extension, else `png`.
             order: Column indices in the order to draw, such as the `order` of another map. Default:
                 dependent columns next to each other.
@@ -182,8 +183,8 @@ def ranks(frame: pd.DataFrame, rows: EncodedTable, codec: TableCodec) -> Tensor:
     """Returns the rank of each cell in its column, from 0; equal cells share a rank.
 
     Numbers and dates are ranked by size, levels by their integer codes, and missing cells lowest.
-    `frame` has cells of the columns' dtypes, `rows` the same rows, encoded. Shape: (n, D), for n
-    rows and D modelled columns.
+    `frame` contains table cells, `rows` the same rows encoded. Shape: (n, D), for n rows and D
+    modelled columns.
     """
     places = {column.name: j for j, column in enumerate(codec.columns)}
     columns = []

@@ -1,5 +1,4 @@
-"""Learned manifold: the decoder's marginals p(x_j | z) on a grid of two-dimensional latent vectors
-z."""
+"""Learned manifold: the decoder's marginals p(x_j | z) on a grid of latent vectors z."""
 
 from __future__ import annotations
 

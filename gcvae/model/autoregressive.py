@@ -40,8 +40,8 @@ _N_PLACES = 2
 _N_BUMPS = 12
 _BUMP_RANGE = 2.6
 _FARTHEST = 8.0
-"""Limit of the absolute normal score of a cell. Only generated rows exceed it, and the linear terms
-would amplify such scores from column to column."""
+"""Limit to which absolute normal scores are clipped. Only generated rows exceed it, and the linear
+terms would amplify such scores from column to column."""
 _MOST_COLUMNS_TO_MULTIPLY = 64
 
 
@@ -54,8 +54,8 @@ class CellFeatures(nn.Module):
         code_scores: Normal score of the number that each code stands for; 0 for levels. The codes
             of all columns are concatenated.
         on_axis: 1 for columns in which codes stand for numbers, else 0. Shape: (D,).
-        point_codes: The code that all numbers share that are not frequent values; -1 for columns of
-            levels. Shape: (D,).
+        point_codes: The code shared by all numbers that are not frequent values; -1 for levels.
+            Shape: (D,).
     """
 
     offsets: Tensor
@@ -82,9 +82,8 @@ class CellFeatures(nn.Module):
         self.width = _D_EMBEDDING + _N_PLACES + _N_BUMPS
 
     def forward(self, codes: Tensor, values: Tensor, columns: slice = slice(None)) -> Tensor:
-        """Returns the features of the cells of n rows, in D_part of the columns (default: all).
-        Only cells with the point code use `values`. Shape: codes and values (n, D_part) -> (D_part,
-        n, d)."""
+        """Returns the features of the cells of n rows, in D_part columns (default: all). Only cells
+        with the point code use `values`. Shape: codes and values (n, D_part) -> (D_part, n, d)."""
         place = codes.long().clamp(min=0) + self.offsets[columns]
         score = torch.where(
             codes == self.point_codes[columns], values.float(), self.code_scores[place]
@@ -99,18 +98,16 @@ class CellFeatures(nn.Module):
 
 
 def _batched(d: int, d_in: int, d_out: int, gain: float) -> nn.Parameter:
-    """Returns a randomly initialised weight matrix for each of d columns. Shape: (d, d_in,
-    d_out)."""
+    """Returns random weight matrices of d columns. Shape: (d, d_in, d_out)."""
     return nn.Parameter(torch.randn(d, d_in, d_out) * (gain / math.sqrt(max(d_in, 1))))
 
 
 def column_order(columns: Sequence[ColumnShape]) -> list[int]:
-    """Returns column indices in the initial order of the chain rule, without functional
-    dependencies.
+    """Returns column indices in the order of the chain rule without functional dependencies.
 
-    Columns of which every cell has one of a few codes, such as levels, come first, by increasing
-    number of codes. Other columns of numbers come last, because the density of a number given a
-    level is learned from fewer rows than the probability of a level given a number.
+    Columns without a density (levels, or numbers that are all frequent values) come first, by
+    increasing number of codes. Columns with a density come last, because the density of a number
+    given a level is learned from fewer rows than the probability of a level given a number.
     """
 
     def key(j: int) -> tuple[bool, int]:
@@ -188,12 +185,14 @@ class AutoregressiveNetwork(nn.Module):
     def forward(
         self, context: Tensor, rows: EncodedTable, dropout: Dropout | None = None
     ) -> MarginalOutputs:
-        """Returns the network's contribution to the outputs of every column, computed in parallel.
+        """Returns the network's outputs r_j for every column, computed in parallel.
 
         Args:
             context: Hidden vectors of z. Shape: (..., n, d_context).
             rows: The n complete rows.
             dropout: Dropout of a training step; None outside of training.
+
+        Shape: batch (..., n).
         """
         x = self.features(rows.codes, rows.values)
         if dropout is not None:
@@ -253,8 +252,7 @@ class AutoregressiveNetwork(nn.Module):
         return len(self.real) + self.steps.n_offsets
 
     def layers(self, j: int) -> ColumnLayers:
-        """Returns the layers of column j, to compute its hidden vector without the other
-        columns."""
+        """Returns the layers for computing column j without the other columns."""
         narrow, inner, outer = (
             part[j].T.contiguous() for part in (self.narrow, self.inner, self.outer)
         )
@@ -267,8 +265,7 @@ class AutoregressiveNetwork(nn.Module):
         return [step for step in self.functions if isinstance(step, FunctionStep)]
 
     def kept_cells(self, log_beta: Sequence[Tensor], codes: Tensor) -> dict[int, Tensor]:
-        """Returns the log probabilities of cells' codes in the columns that functional dependencies
-        constrain.
+        """Returns log probabilities of codes in the columns that functional dependencies constrain.
 
         A dependency constrains the last of its columns in `order`. The result is a dict from the
         index of the column to the log probability of its code in each row. Shape: (..., n) each.
@@ -300,17 +297,17 @@ class AutoregressiveNetwork(nn.Module):
         return found[0] if found else (None, 0)
 
     def code_additions(self, j: int) -> tuple[Tensor, Tensor]:
-        """Returns the terms that each of the K codes of column j adds to the running sum and to the
-        linear terms of later columns; those of the point code are computed at a normal score of 0.
-        Shape: (K, d_sum), (K, n_lines)."""
+        """Returns the terms that each of the K codes of column j adds to the inputs of later
+        columns: to the running sum, and to the linear terms. The point code counts as a normal
+        score of 0. Shape: (K, d_sum), (K, n_lines)."""
         codes = torch.arange(self.features.n_codes[j], device=self.start.device)
         return self._added_by(codes, torch.zeros_like(codes, dtype=torch.float64), j)
 
     def added_by(
         self, codes: Tensor, values: Tensor, j: int, of_codes: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Returns the terms that N cells of column j add to the running sum and to the linear terms
-        of later columns.
+        """Returns the terms that N cells of column j add to the running sum and to the linear
+        terms, which are the inputs of later columns.
 
         Numbers are computed in batches filled to a multiple of `LANES`, so that a cell's terms do
         not depend on the other cells, to the last bit.
@@ -342,8 +339,9 @@ class AutoregressiveNetwork(nn.Module):
 
 @dataclass(frozen=True)
 class ColumnLayers:
-    """Layers from the running sum to the hidden vector of one column, as contiguous tensors. Shape:
-    biases (d_out,), matrices (d_out, d_in)."""
+    """Layers that compute the hidden vector of one column from the running sum, the sum of the
+    terms of z and of the earlier columns. The tensors are contiguous. Shape: biases (d_out,),
+    matrices (d_out, d_in)."""
 
     start: Tensor
     narrow: Tensor
@@ -353,7 +351,8 @@ class ColumnLayers:
     outer: Tensor
 
     def __call__(self, total: Tensor) -> Tensor:
-        """Returns the column's hidden vector of each row. Shape: (N, d_sum) -> (N, d_column)."""
+        """Returns the column's hidden vector of each row. Shape: running sums (N, d_sum) -> (N,
+        d_column)."""
         silu = nn.functional.silu
         h = affine(silu(total + self.start, inplace=True), self.narrow, self.narrow_bias)
         inner = affine_silu(silu(h), self.inner, self.inner_bias)

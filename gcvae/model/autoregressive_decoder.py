@@ -69,8 +69,8 @@ class AutoregressiveDecoder(Decoder):
 
 @dataclass(frozen=True)
 class AutoregressiveConditional(Conditional):
-    """Distribution p(x|z) = prod_j p_j(x_j | x_<j, z) at given z. Its likelihoods are exact and
-    need no jitter.
+    """Distribution p(x|z) = prod_j p_j(x_j | x_<j, z) at given z. Likelihoods are exact, without
+    jitter.
 
     Attributes:
         marginals: Output layers of the copula head.
@@ -125,8 +125,7 @@ class AutoregressiveConditional(Conditional):
         return self._log_cells(rows).sum(-1)
 
     def log_prefixes(self, rows: EncodedTable) -> Tensor:
-        """As `Conditional.log_prefixes`, for complete rows; raises ValueError for others, like
-        `log_prob`."""
+        """As `Conditional.log_prefixes`, for complete rows; raises ValueError for others."""
         return self._log_cells(rows)[..., self.network.order].double().cumsum(-1)
 
     def _log_cells(self, rows: EncodedTable) -> Tensor:

@@ -2,7 +2,7 @@
 
 A jitter is a uniform random number that selects a point in the interval of probabilities that a
 level occupies (continuous extension), so that the copula's density applies to levels; the exact
-likelihood integrates over the interval. The paper trains with one jitter per cell; scores are
+likelihood integrates over the interval. The paper trains with one jitter per cell. Scores are
 exact.
 """
 
@@ -33,8 +33,8 @@ class Draw:
         log_prob: log p(x|z). Shape: (n,).
         kl: KL[q(z|x) || p(z)], or an estimate of it. Shape: (n,).
         conditional: Distribution p(x|z) at the samples.
-        head_log_prob: log p(x|z) of the first `n_head_rows` rows under the copula head; None if it
-            was not requested.
+        head_log_prob: log p(x|z) of the first `n_head_rows` rows under the copula head; None if not
+            requested.
     """
 
     z: Tensor
@@ -106,7 +106,7 @@ class BoundEstimate:
 
     Attributes:
         log_means: Entry j is the bound for the first j + 1 columns in `order`. Shape: (n, D).
-        variance: Variance of the mean weight, divided by the squared mean weight; NaN for a single
+        variance: Variance of the mean weight, divided by the squared mean weight; NaN for one
             sample. Shape: (n,).
         order: Column indices in the decoder's order.
     """
@@ -159,8 +159,7 @@ class BoundEstimate:
         return type(self)(log_means, variance, self.order)
 
     def mixed(self, other: BoundEstimate, share: Tensor) -> Self:
-        """Returns an estimate whose mean importance weights average those of two independent
-        estimates.
+        """Returns an estimate that averages the mean importance weights of two estimates.
 
         Args:
             other: Estimate for the same rows, from independent samples.
@@ -222,8 +221,7 @@ def iwae_bounds(
     Rows with and without unobserved cells are computed in separate batches, because an
     autoregressive decoder samples unobserved cells at each z. The bound of a row under an
     autoregressive decoder does not depend on other rows, to the last bit if the networks' widths
-    are multiples of 16. `likelihoods` is the result of the decoder's `row_likelihoods`, None to
-    compute it here.
+    are multiples of 16. `likelihoods` is the result of the decoder's `row_likelihoods`, or None.
     """
     likelihoods = likelihoods or model.decoder.row_likelihoods()
     is_whole = rows.observed.all(1) & ~rows.are_intervals.any(1)

@@ -41,11 +41,9 @@ class ChangePoints:
 
     Attributes:
         column: Index of the column.
-        points: Normal scores of the change points between the B bins, ascending. If every number of
-            the column has an integer code: the first code of each bin but the first. Shape: (B -
-            1,).
-        parent: Index of the column whose categories determine the ratios; it is generated before
-            this column.
+        points: Normal scores of the change points between the B bins, ascending. If all numbers of
+            the column have codes: the first code of each bin but the first. Shape: (B - 1,).
+        parent: Index of the column whose categories determine the ratios; it is generated earlier.
         log_ratio: log P(bin | category) - log P(bin) for each of the parent's K_parent categories.
             Shape: (K_parent, B).
     """
@@ -96,11 +94,10 @@ class ChangePointLayer(nn.Module):
         points: Change points of the D_steps columns with a density, padded. Shape: (D_steps, width
             - 1).
         log_ratio: Log ratios, padded. Shape: (columns with change points, K, width).
-        numbers: Position of each column with a density in the list of columns of numbers. Shape:
-            (D_steps,).
-        number_columns: Index of each such column among all columns. Shape: (D_steps,).
-        code_bins: Bin of each code of each column whose numbers all have codes; `width` for codes
-            that are not numbers.
+        numbers: Position of each such column in the list of columns of numbers. Shape: (D_steps,).
+        number_columns: Index of each such column in the table. Shape: (D_steps,).
+        code_bins: Bin of each code of each column whose numbers all have codes; `width` if the code
+            is no number.
     """
 
     points: Tensor
@@ -112,8 +109,7 @@ class ChangePointLayer(nn.Module):
     def __init__(
         self, found: Sequence[ChangePoints], columns: Sequence[ColumnShape], d_column: int
     ) -> None:
-        """Sets the log ratios; the learned weights are zero. `d_column` is the width of hidden
-        vectors."""
+        """Sets the log ratios; learned weights are zero. Hidden vectors have width `d_column`."""
         super().__init__()
         # Columns with a density come first, columns whose numbers all have codes last.
         self.found = sorted(found, key=lambda each: _is_coded(columns[each.column]))
@@ -152,7 +148,7 @@ class ChangePointLayer(nn.Module):
 
     @property
     def n_offsets(self) -> int:
-        """Number of offsets of a row."""
+        """Number of offsets (fixed logits of bins) of a row."""
         return len(self.found) * self.width
 
     def has_numbers(self, j: int) -> bool:
@@ -186,8 +182,7 @@ class ChangePointLayer(nn.Module):
         return self.log_ratio[torch.arange(len(parents), device=codes.device), given]
 
     def bin_offsets(self, j: int, offsets: Tensor) -> Tensor:
-        """Selects the offsets of the B bins of column j. Shape: offsets (N, n_offsets) -> (N,
-        B)."""
+        """Selects the offsets of the B bins of column j. Shape: (N, n_offsets) -> (N, B)."""
         start = self._rows[j] * self.width
         return offsets[:, start : start + self.n_bins(j)]
 
@@ -209,8 +204,7 @@ class ChangePointLayer(nn.Module):
         of the column group; groups without change points between codes are omitted.
 
         Args:
-            groups: Column indices of each group, and its numbers (D_group, K_group) of columns and
-                codes.
+            groups: Column indices of each group, and its shape (D_group, K_group).
             codes: Codes of the rows. Shape: (n, D).
 
         Shape: (n, D_group, K_group) each.
@@ -245,16 +239,15 @@ class ChangePointLayer(nn.Module):
         return found.squeeze(-1)
 
     def marginal(self, base: Marginal, j: int, logits: Tensor) -> PiecewiseMarginal:
-        """Returns N densities of column j: `base` with steps at the change points. Shape: logits
-        (N, B)."""
+        """Returns N densities of column j: `base` with steps at change points. Shape: logits (N,
+        B)."""
         return PiecewiseMarginal(base, logits, self.points[self._rows[j], : self.n_bins(j) - 1])
 
 
 @dataclass(frozen=True)
 class PiecewiseMarginal:
-    """N densities with steps at change points, with the interface of `Marginal`: p(v) = g(v)
-    exp(l_b) / Z, with g a mixture density, l_b the logit of the bin b that contains v, and Z the
-    normaliser.
+    """N densities with steps and the interface of `Marginal`: p(v) = g(v) exp(l_b) / Z, with g a
+    mixture density, l_b the logit of the bin b that contains v, Z the normaliser.
 
     Attributes:
         base: The N mixture densities g.

@@ -32,8 +32,8 @@ class CodeGroup(nn.Module):
 
     Attributes:
         columns: Indices of the columns in the table. Shape: (D_group,).
-        last_codes: Last code of each column; in columns of numbers the point code, which all
-            numbers share that are not frequent values. Shape: (D_group,).
+        last_codes: Last code of each column; in columns of numbers the point code, shared by all
+            numbers that are not frequent values. Shape: (D_group,).
         is_real: Whether the column contains numbers. Shape: (D_group,).
         padding: Terms added to logits: 0 for codes, -1e30 for padding. Shape: (D_group, K_group).
         places: Number that each code stands for: -inf below all numbers (missing), inf for last
@@ -78,7 +78,7 @@ class CodeGroup(nn.Module):
         return torch.log_softmax(logits + self.padding, dim=-1)
 
     def log_prob(self, log_beta: Tensor, codes: Tensor) -> Tensor:
-        """Returns the log probability of each cell's code; -inf for code -1, an unknown level.
+        """Returns the log probability of each cell's code; -inf for code -1, an unknown value.
         Shape: log_beta (..., D_group, K_group), codes (..., D_group) -> (..., D_group)."""
         code = codes[..., None].long().clamp(min=0)
         shape = broadcast_shape(code.shape[:-1], log_beta.shape[:-1])
@@ -86,8 +86,8 @@ class CodeGroup(nn.Module):
         return torch.where(codes >= 0, log_beta.gather(-1, code).squeeze(-1), -torch.inf)
 
     def log_point(self, log_beta: Tensor) -> Tensor:
-        """Returns the log probability of each column's last code. Shape: (..., D_group, K_group) ->
-        (..., D_group)."""
+        """Returns the log probability of each column's last code, in columns of numbers the point
+        code. Shape: (..., D_group, K_group) -> (..., D_group)."""
         at = self.last_codes[:, None].expand(*log_beta.shape[:-1], 1)
         return log_beta.gather(-1, at).squeeze(-1)
 
@@ -95,8 +95,8 @@ class CodeGroup(nn.Module):
         """Returns (log P(code), log P(codes below the cell), log P(codes above the cell)).
 
         The last two exclude the point code, because its numbers lie on both sides of a frequent
-        number. Each is computed directly, without subtraction from one. Code -1, an unknown level,
-        has probability zero.
+        number. Each is computed directly, without subtraction from one. Code -1, a value that the
+        model does not contain, has probability zero.
 
         Shape: log_beta (..., D_group, K_group), codes and values (n, D_group) -> three of (...,
         D_group).
@@ -119,8 +119,8 @@ class CodeGroup(nn.Module):
         )
 
     def codes_at(self, log_beta: Tensor, u: Tensor, cdf: Callable[[Tensor], Tensor]) -> Triple:
-        """Inverts each column's CDF F: returns (code, probability of the codes below it without the
-        point code, its probability).
+        """Inverts each column's CDF F; returns (code, probability of smaller codes except the point
+        code, probability of the code).
 
         With x_k the number of code k, bisection finds the first k with F(x_k) > u. The code is k if
         u is within the jump of F at x_k, and the point code if u is below the jump.
@@ -128,8 +128,7 @@ class CodeGroup(nn.Module):
         Args:
             log_beta: Log code probabilities. Shape: (..., D_group, K_group).
             u: Probabilities to invert. Shape: (..., D_group).
-            cdf: CDF of the numbers with the point code; its results for columns of levels are
-                ignored.
+            cdf: CDF of the numbers with the point code; ignored for columns of levels.
 
         Shape: three of (..., D_group).
         """
@@ -141,7 +140,7 @@ class CodeGroup(nn.Module):
         upper, places = others.cumsum(-1), self.places.expand_as(beta)
 
         def jump(code: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            """Returns (probability of the codes below, F(x_k-), F(x_k))."""
+            """Returns (P(smaller codes except the point code), F(x_k-), F(x_k)) for a code k."""
             mass, total, place = (_at(t, code) for t in (others, upper, places))
             start = total - mass + point * cdf(place)
             return total - mass, start, start + mass

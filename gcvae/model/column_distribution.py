@@ -24,8 +24,7 @@ class ColumnDistribution:
 
     Attributes:
         log_beta: Log probability of each code. Shape: (N, K).
-        point_code: The code that all numbers share that are not frequent values; -1 for a column of
-            levels.
+        point_code: The code shared by all numbers that are not frequent values; -1 for levels.
         marginal: Density of the numbers after `transform`; None for a column of levels.
         transform: Monotone transform of the numbers; None for the identity.
     """
@@ -63,8 +62,8 @@ class ColumnDistribution:
         return codes.int(), values
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """Samples a cell in a region of allowed cells for each of N rows, with the region's log
-        probability.
+        """Samples an allowed cell for each of N rows, with the log probability of all allowed
+        cells.
 
         Args:
             region: Weights of the codes, and allowed intervals and points of numbers, for each row

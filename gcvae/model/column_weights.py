@@ -4,7 +4,7 @@
 
 mass_k is the unnormalised probability of code k and l_k its logit. Logits are converted to bits,
 because exp2 takes half the time of exp. The second factor, a mixture density at the normal score
-s_k, applies only to atoms (frequent numbers) of columns with many atoms.
+s_k, applies only in columns that contain many atoms (frequent numbers) and no other numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _LOG2_E = 1.0 / _LN_2
 
 
 class ColumnWeights:
-    """Weights of one column's outputs, summed over the marginals and the autoregressive network.
+    """Weights that compute the outputs of one column: those of its marginal and of the
+    autoregressive network, added up.
 
     The w outputs are K logits in bits, 3 M parameters of mixture components, B logits of bins
     between change points, and padding.
@@ -41,7 +42,7 @@ class ColumnWeights:
         number: Index of the column.
         layers: Layers of the network for this column.
         n_codes: Number of codes K; a column with a single code has no logits.
-        point_code: The code that all numbers share that are not frequent values; -1 for levels.
+        point_code: The code shared by all numbers that are not frequent values; -1 for levels.
         place: Position in the list of columns of numbers; None for a column of levels.
         n_mixture: 3 M, for M mixture components; 0 for a column of levels.
         of_context: Weights of the hidden vector of z. Shape: (w, d_context).
@@ -50,8 +51,7 @@ class ColumnWeights:
         additions: Terms that each code adds to the inputs of later columns.
         marginals: Output layers of the decoder, which convert outputs to distributions.
         network: Autoregressive network, which has the linear terms and change points.
-        densities: Mixture densities at the atoms; None if they do not affect probabilities of
-            codes.
+        densities: Mixture densities at the atoms; None if code probabilities ignore them.
         steps: Functional dependencies whose last column this is.
     """
 
@@ -120,8 +120,8 @@ class ColumnWeights:
         return outputs[:, self.n_logits : self.n_logits + self.n_mixture]
 
     def marginal(self, outputs: Tensor) -> Marginal | PiecewiseMarginal:
-        """Returns the density of the column's numbers given its outputs. Shape: (n, w) -> n
-        densities."""
+        """Returns densities of the column's numbers given its outputs. Shape: (n, w) -> batch
+        (n,)."""
         base = self.marginals.numbers_of(self._mixture(outputs))
         change_points = self.network.steps
         if not change_points.has_numbers(self.number):
@@ -135,8 +135,8 @@ class ColumnWeights:
 
     def masses(self, outputs: Tensor, codes: Tensor) -> Tensor:
         """Returns unnormalised code probabilities, with functional dependencies enforced. `codes`
-        are those of all columns; only earlier columns are used. Shape: outputs (n, w), codes (D, n)
-        -> (n, K)."""
+        are those of all columns; only earlier ones are used. Shape: outputs (n, w), codes (D, n) ->
+        (n, K)."""
         masses = _powers_of_two(outputs[:, : self.n_codes])
         if self.densities is not None:
             atoms = self.densities.atoms
@@ -179,8 +179,7 @@ class ColumnWeights:
         return _rows_of(log_prob, own).masked_fill(codes[self.number] < 0, -torch.inf).flatten()
 
     def _log_code(self, outputs: Tensor, own: Tensor) -> Tensor:
-        """Returns `log_code` without functional dependencies. Shape: the column's codes `own` (n,)
-        -> (n,)."""
+        """Returns `log_code` without functional dependencies. Shape: codes `own` (n,) -> (n,)."""
         bits = outputs[:, : self.n_codes]
         masses, found = bits.exp2(), _at(bits, own)
         if self.densities is not None:
@@ -204,7 +203,7 @@ class ColumnWeights:
 
 
 def columns_in_order(network: AutoregressiveNetwork, marginals: Marginals) -> list[ColumnWeights]:
-    """Returns the weights of each column, in the order of the chain rule."""
+    """Returns a `ColumnWeights` for each column, in the order of the chain rule."""
     with torch.no_grad():
         return [ColumnWeights(network, marginals, j) for j in network.order]
 

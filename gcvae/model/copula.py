@@ -32,8 +32,7 @@ _NODES_PER_CHUNK = 64
 
 
 class QuadratureWarning(UserWarning):
-    """Warns that a likelihood is less accurate, because the copula needs too many quadrature
-    nodes."""
+    """Warns that a likelihood is inaccurate, because the copula needs too many nodes."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +213,7 @@ def _psi(b: Tensor) -> Tensor:
 
 
 def _sums_before(terms: Tensor) -> Tensor:
-    """Returns the sum of the terms before each one. Shape: (..., D) -> (..., D)."""
+    """Returns the sum of the terms before each term. Shape: (..., D) -> (..., D)."""
     sums: Tensor = torch.nn.functional.pad(terms.cumsum(-1)[..., :-1], (1, 0))
     return sums
 
@@ -235,8 +234,7 @@ def _scaled_ends(
 
 
 def _common_grid(b: Tensor, t: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns nodes of the factor f for all integrals of `log_prefixes`, and the log of their
-    spacing.
+    """Returns nodes of f for all integrals of `log_prefixes`, and the log of their spacing.
 
     Given the points among the first j columns, f is N(t_j / P_j, 1 / P_j); `square` contains the
     terms b_g^2 of points, whose cumulative sum plus one is P. Shape: (..., D) each -> (...,
@@ -263,7 +261,7 @@ def _trapezoid(slope: Tensor) -> tuple[Tensor, float]:
 
 
 def _n_nodes(wanted: Tensor) -> int:
-    """Returns the largest wanted number of nodes, clipped to the limits; warns if it exceeds the
+    """Returns the largest wanted number of nodes, clipped to the limits; warns above the
     maximum."""
     most = float(wanted.detach().amax()) if wanted.numel() else 0.0
     if most > _MAXIMUM_NODES:

@@ -30,13 +30,12 @@ class CopulaColumn:
     """Distribution of one column under a Gaussian copula given the factor f, for N rows.
 
     Its normal score is q = (b f + e) / psi with e ~ N(0, 1); given f the columns are independent.
-    The inverse of the column's CDF maps Phi(q) to one of K codes and, with the point code, to a
-    number.
+    The inverse of the column's CDF maps Phi(q) to one of K codes or to a number.
 
     Attributes:
         alone: Marginal distribution of the column.
-        places: Number that each code stands for; inf for levels and for the point code, which all
-            numbers share that are not frequent values. Shape: (K,).
+        places: Number that each code stands for; inf for levels and for the point code, shared by
+            all numbers that are not frequent values. Shape: (K,).
         pull: The products b f. Shape: (N,).
         scale: The standard deviations psi. Shape: (N,).
     """
@@ -88,9 +87,9 @@ class CopulaColumn:
 
     @cached_property
     def _tails(self) -> Tails:
-        """Log probabilities of all smaller codes and of all larger codes, for each code; the
-        point code is excluded. Each is summed directly, without subtraction from one. Shape: (N,
-        K) each."""
+        """Log probabilities of all smaller codes and of all larger codes, for each code, without
+        the point code. Each is summed directly, without subtraction from one. Shape: (N, K)
+        each."""
         beta, nothing = self._log_others.exp(), torch.zeros_like(self._log_others[:, :1])
         below = torch.cat([nothing, beta.cumsum(-1)[:, :-1]], dim=-1)
         above = torch.cat([beta.flip(-1).cumsum(-1).flip(-1)[:, 1:], nothing], dim=-1)

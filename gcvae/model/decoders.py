@@ -92,8 +92,8 @@ class Conditional(ABC):
     @abstractmethod
     def walk(self, factor: Tensor) -> ColumnWalk:
         """Returns an object that scores or generates N rows column by column, given z and the
-        factor f of the copula or principal direction. Shape: factor (N, F), F = 1 if there is a
-        factor, else 0."""
+        factor f of the copula or principal direction. Shape: factor (N, F), F = 1, or 0 without a
+        factor."""
 
     @abstractmethod
     def correlation(self) -> Tensor:
@@ -123,7 +123,7 @@ class Decoder(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> Conditional:
-        """Returns p(x|z) for each z. Autoregressive decoders apply `dropout` in training steps;
+        """Returns p(x|z) for each z. `dropout` is for training steps of autoregressive decoders,
         None elsewhere. Shape: z (..., K)."""
 
     def row_draws(self) -> Draws:
@@ -191,11 +191,11 @@ class CopulaConditional(Conditional):
         return torch.where(impossible.any(-1), -torch.inf, log_prob)
 
     def _cells(self, rows: EncodedTable) -> tuple[CellProbabilities, Tensor, Tensor, Tensor]:
-        """Returns the probabilities of the cells, two masks and log probabilities.
+        """Returns (probabilities of the cells, impossible, present, log probabilities).
 
-        The first mask selects observed cells of probability zero, which the copula leaves out; the
-        second selects all other observed cells, which the log probabilities belong to (0
-        elsewhere).
+        `impossible` marks observed cells of probability zero, which the copula leaves out;
+        `present` marks the other observed cells. The log probabilities are 0 except for present
+        cells.
         """
         cells = self.marginals.cells(self.parameters, rows)
         impossible = torch.isneginf(cells.log_prob) & rows.observed
@@ -286,8 +286,8 @@ class CopulaDecoder(Decoder):
 
 
 def loadings_head(d_in: int, d_out: int) -> nn.Linear | EmptyLinear:
-    """Returns the linear layer of the loadings, with Glorot weights, because the gradient vanishes
-    at zero loadings."""
+    """Returns the linear layer of the loadings, with Glorot weights: at zero the gradient
+    vanishes."""
     head = linear(d_in, d_out)
     if d_out:
         nn.init.xavier_uniform_(head.weight)
@@ -361,14 +361,12 @@ class GenerativeModel(nn.Module):
         return self.decoder.order
 
     def conditional(self, z: Tensor, dropout: Dropout | None = None) -> Conditional:
-        """Returns p(x|z) for each z; `dropout` is that of a training step, None elsewhere. Shape: z
-        (..., K)."""
+        """Returns p(x|z) for each z; `dropout` is that of a training step. Shape: z (..., K)."""
         conditional: Conditional = self.decoder(z, dropout)
         return conditional
 
     def walk(self, latent: Tensor) -> ColumnWalk:
-        """As `Conditional.walk`, with z and the F factors concatenated in `latent`. Shape: (N, K +
-        F)."""
+        """As `Conditional.walk`; `latent` concatenates z and F factors. Shape: (N, K + F)."""
         d_latent = latent.shape[-1] - self.decoder.n_factors
         return self.conditional(latent[:, :d_latent]).walk(latent[:, d_latent:].double())
 

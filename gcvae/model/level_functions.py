@@ -9,9 +9,9 @@ satisfy it (C) or violate it (B) are then chosen in proportion to the model's pr
     p'(k) = p(C or B) (1 - e) p(k) / p(C)  for k in C,      p(C or B) e p(k) / p(B)  for k in B
 
 Some dependencies, called *relations*, allow several codes of y for each code of the parent: those
-that occur together in the table. Others are conditions on the *classes* of the cells of two
-columns, of which some columns have only two, missing and present: for example, y is missing where
-its parent is missing, or has a certain level.
+that occur together in the table. Others are conditions on two columns that may divide the cells of
+a column into just two *classes*, missing and present: for example, y is missing where its parent is
+missing, or has a certain level.
 
 A dependency that every row of the table satisfies has a small e for scores, but e = 0 in generated
 rows. Missing cells, and rows whose parents' codes occur with too many different y, are not
@@ -63,8 +63,8 @@ class LevelFunction:
         is_exact: Whether every row of the table satisfies it, so that generated rows do too.
         has_missing: Whether code 0 of y stands for missing; missing cells are not constrained.
         blanks: For a condition such as "y is missing where its parent is missing": the number of
-            rows by class of the parent's cell and class of y. The classes of a column are its codes
-            or, if only missing cells matter, 0 for missing and 1 for all other codes; `pairs` then
+            rows by class of the parent and class of y. The classes of a column are its codes or, if
+            only missing cells matter, 0 for missing and 1 for all other codes; `pairs` then
             contains classes. None for other dependencies. Shape: (number of classes of the parent,
             of y).
     """
@@ -157,9 +157,9 @@ class LevelFunction:
         )
 
     def classes(self, codes: Tensor, at: Sequence[int]) -> Tensor:
-        """Returns the classes that `pairs` contains instead of codes; without classes the codes.
-        `at` are the positions in `columns` of the columns of the codes. Shape: (n, len(at)) -> the
-        same."""
+        """Converts codes to the classes that `pairs` contains; returns them unchanged if it
+        contains codes. `at` are the positions in `columns` of the columns of the codes. Shape: (n,
+        len(at))."""
         if self.blanks is None:
             return codes
         return torch.minimum(codes, codes.new_tensor([self.blanks.shape[i] - 1 for i in at]))
@@ -176,8 +176,7 @@ class LevelFunction:
         return np.concatenate([self.pairs[self.pairs[:, at] == 0], each])
 
     def shares(self, at: int, given: Codes) -> Numbers:
-        """Returns the share of exceptions for each of m combinations of codes of the columns
-        generated first.
+        """Returns exception shares for m combinations of codes of the columns generated first.
 
         Args:
             at: Position in `columns` of the column that is generated last.

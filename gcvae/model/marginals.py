@@ -28,7 +28,7 @@ from gcvae.numerics.normal import normal_cdf, normal_score_of_tails
 _LEAST_SHAPE = 1e-5
 """Added to a mixture's density at the atoms, so that each has a positive probability."""
 _MINIMUM_LOG_WIDTH = -4.0
-"""Lower limit of log sigma of a mixture over atoms, in units of normal scores."""
+"""Lower limit of log sigma of a mixture over atoms; sigma is in units of normal scores."""
 _LEAST_ATOMS_TO_SHAPE = 12
 """Minimum number of atoms for which the mixture contributes to their logits."""
 
@@ -91,8 +91,7 @@ class MarginalParameters:
     numbers: Marginal
 
     def zeros(self, n_columns: int, n_rows: Sequence[int] = ()) -> Tensor:
-        """Returns zeros of shape (..., n_columns), with (...) the batch shape of z, broadcast with
-        `n_rows`."""
+        """Returns zeros for `n_columns` columns. Shape: (*shape_of(n_rows), n_columns)."""
         return self.numbers.outputs.new_zeros((*self.shape_of(n_rows), n_columns))
 
     def shape_of(self, n_rows: Sequence[int]) -> torch.Size:
@@ -181,8 +180,8 @@ class AtomShapes(nn.Module):
         return logits.index_add(-2, self.rows, self._shapes(mixture[..., self.real, :]))
 
     def densities(self, row: int, column: ColumnShape) -> AtomDensities | None:
-        """Returns the densities at the atoms of the column at position `row` in the group; None if
-        no mixture contributes to its logits."""
+        """Returns an object that computes the mixture density at the atoms of the column at
+        position `row` in the group; None if no mixture contributes to the column's logits."""
         at = (self.rows == row).nonzero()[:, 0]
         if not len(at):
             return None
@@ -243,11 +242,10 @@ class Marginals(nn.Module):
     the interval [F(x_k-), F(x_k)] of probabilities, and any other number x to the point F(x).
 
     Attributes:
-        point_codes: The code that all numbers share that are not frequent values; -1 for columns of
-            levels. Shape: (D,).
+        point_codes: The code shared by all numbers that are not frequent values; -1 for levels.
+            Shape: (D,).
         real_columns: Indices of the columns of numbers. Shape: (D_real,).
-        has_one_code: True for columns of numbers whose only code is the point code. Shape:
-            (D_real,).
+        has_one_code: Whether the point code is the only code. Shape: (D_real,).
         places: Number that each code stands for, concatenated for all columns of numbers.
         place_starts: Index in `places` of each column's first code. Shape: (D_real,).
 
@@ -270,8 +268,7 @@ class Marginals(nn.Module):
         n_components: int = 1,
         means_in_unit: bool = False,
     ) -> None:
-        """Initialises the layers. With `means_in_unit`, means are in (0, 1), the sigmoid of an
-        output."""
+        """Initialises the layers. With `means_in_unit`, means are sigmoids, in (0, 1)."""
         super().__init__()
         self.columns = tuple(columns)
         self.n_components, self.means_in_unit = n_components, means_in_unit
@@ -494,8 +491,7 @@ def _spread_components(bias: Tensor, n_columns: int, n_components: int) -> None:
 
 
 def _placed(whole: Triple, columns: Tensor, part: Triple) -> Triple:
-    """Returns three tensors (..., D) in which the columns with indices `columns` are replaced by
-    `part`."""
+    """Returns three tensors (..., D) in which `part` replaces the given columns."""
     first, second, third = (w.index_copy(-1, columns, p) for w, p in zip(whole, part, strict=True))
     return first, second, third
 

@@ -58,13 +58,12 @@ class MonotoneTransforms(nn.Module):
         self.register_buffer("heights", knots.repeat(n_columns, 1))
 
     def column(self, place: int) -> MonotoneTransform:
-        """Returns the transform of the column at position `place` in the list of columns of
-        numbers."""
+        """Returns the transform at position `place` in the list of columns of numbers."""
         return MonotoneTransform(self.knots, self.heights[place])
 
     def forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns S(v) and log S'(v) for numbers v of all columns. Shape: (..., D_real) -> two of
-        the same."""
+        """Returns S(v) and log S'(v) for all columns. Shape: (..., D_real) -> two of (...,
+        D_real)."""
         if bool((self.heights == self.knots).all()):  # before calibration, and with no column
             return values, torch.zeros_like(values)
         columns = values.movedim(-1, 0).flatten(1)

@@ -38,7 +38,7 @@ class ColumnShape:
     """Indices of columns that come before this one in the chain rule, because its cells cannot be
     decoded without theirs."""
     other_places: tuple[float, ...] | None = None
-    """Number of each code except the point code; None if all are below all numbers."""
+    """Number of each code except the point code; None if all lie below the column's values."""
 
     @property
     def places(self) -> tuple[float, ...]:
@@ -51,15 +51,13 @@ class ColumnShape:
 
 
 def set_constants(module: nn.Module, **tensors: Tensor) -> None:
-    """Registers tensors as buffers of a module: they move with it to a device, but are not
-    saved."""
+    """Registers tensors as buffers of a module, which move with it and are not saved."""
     for name, tensor in tensors.items():
         module.register_buffer(name, tensor, persistent=False)
 
 
 class EmptyLinear(nn.Module):
-    """Linear layer with zero inputs or outputs, for which `nn.Linear` would warn that a matrix is
-    empty."""
+    """Linear layer with zero inputs or outputs; `nn.Linear` warns about empty matrices."""
 
     def __init__(self, d_in: int, d_out: int) -> None:
         super().__init__()
@@ -80,8 +78,8 @@ class Dropout:
     """Samples the dropout masks of a training step.
 
     Attributes:
-        columns: Mean share of dropped input cells; the rate of each row is uniform between 0 and
-            twice this share.
+        columns: Mean share of dropped input cells; the rate of a row is uniform from 0 to twice
+            this.
         hidden: Share of dropped hidden units.
         generator: Random generator of the step.
     """
@@ -96,8 +94,7 @@ class Dropout:
         return (self._uniform(tuple(shape)) > rate).float()
 
     def kept_units(self, h: Tensor) -> Tensor:
-        """Returns hidden units with a random share set to zero and the others scaled up to keep the
-        mean."""
+        """Returns hidden units, some of them zero and the others scaled up to keep the mean."""
         if self.hidden == 0.0:
             return h
         # Each unit needs one random byte; the generator returns eight at once.
@@ -141,7 +138,7 @@ class MixedInput(nn.Module):
             offsets=torch.tensor(starts, dtype=torch.long),
         )
         n_levels = sum(columns[j].n_codes for j in one_hot)
-        # Initialisation bound of a linear layer whose inputs are those that are not zero in a row.
+        # Initialisation bound of a linear layer with as many inputs as a row has non-zero ones.
         self.bound = math.sqrt(3.0 / max(1, len(one_hot) + len(real)))
         self.levels = nn.Embedding(n_levels, d_out)
         self.numbers = linear(len(real), d_out)
@@ -190,7 +187,6 @@ class Encoder(nn.Module):
         return self.eta(y), self.log_tau(y).clamp(*LOG_TAU_RANGE)
 
     def spread(self, factor: float) -> None:
-        """Multiplies the weights of the layer of posterior means by `factor`, to spread the initial
-        means."""
+        """Multiplies the weights of the posterior means by `factor`, to spread initial means."""
         with torch.no_grad():
             self.eta.weight.mul_(factor)

@@ -143,14 +143,12 @@ class Marginal:
         return log_terms.logsumexp(-1), mean + sigma * torch.where(is_upper, -t, t)
 
     def within(self, lower: Tensor, upper: Tensor, log_slope: Tensor) -> Within:
-        """Returns the N densities, each restricted to m intervals and points; a point counts by its
-        density.
+        """Returns the N densities restricted to m intervals or points; points count by density.
 
         Args:
             lower: Lower ends. Shape: (N, m) or (1, m).
             upper: Upper ends; equal to `lower` for a point. Shape: as lower.
-            log_slope: Log of a factor by which the density of a point is multiplied. Shape: as
-                lower.
+            log_slope: Log of a factor on the density of points. Shape: as lower.
         """
         log_weight, mean, log_sigma = (t[:, None] for t in self.components_in(torch.float64))
         low, high = ((s[..., None] - mean) * torch.exp(-log_sigma) for s in (lower, upper))
@@ -197,8 +195,7 @@ class Within:
         lower: Lower ends. Shape: (N, m) or (1, m).
         upper: Upper ends; equal to `lower` for a point. Shape: (N, m) or (1, m).
         log_piece: Log of each component's share of each interval or point. Shape: (N, m M).
-        n_pieces: Number of consecutive intervals here into which each interval of the caller is
-            split.
+        n_pieces: Number of consecutive intervals into which an interval of the caller is divided.
     """
 
     marginal: Marginal
@@ -225,8 +222,7 @@ class Within:
 
 
 def end_at(ends: Tensor, at: Tensor) -> Tensor:
-    """Returns the entry of each row of `ends` at the index in `at`. Shape: ends (N, m) or (1, m),
-    at (N,) -> (N,)."""
+    """Returns the entry of each row at its index. Shape: ends (N, m) or (1, m), at (N,) -> (N,)."""
     return ends.expand(len(at), -1).gather(-1, at[:, None])[:, 0]
 
 

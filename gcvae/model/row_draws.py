@@ -2,8 +2,7 @@
 
 A code is sampled by inversion of unnormalised probabilities (masses, see `ColumnWeights`): the
 first code whose cumulative mass reaches u times the total, with u uniform noise. Numbers are
-sampled only in rows with the point code. The terms that codes add to the running sum are looked up
-in a table.
+sampled only in rows with the point code. Terms of the running sum are looked up by code.
 """
 
 from __future__ import annotations

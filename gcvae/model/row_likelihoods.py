@@ -130,7 +130,8 @@ class RowLikelihoods:
         cells: Cells,
         noise: Tensor,
     ) -> None:
-        """Samples the unobserved cells of a column under their constraints. Shape: noise (N,)."""
+        """Samples the unobserved cells of a column, under the constraints of `rows.dependent`.
+        Shape: noise (N,)."""
         j = weights.number
         times = cells.codes.shape[1] // len(rows)
         blank = filled((~rows.observed[:, j]).repeat(times).nonzero()[:, 0])

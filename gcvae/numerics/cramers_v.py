@@ -58,7 +58,7 @@ def cramers_v(groups: Sequence[Codes]) -> Numbers:
 
 
 def _first_rows(groups: Sequence[Codes]) -> list[Codes]:
-    """Returns the groups of the rows that are counted, renumbered without gaps."""
+    """Returns the groups of as many rows as the budget allows, renumbered without gaps."""
     n_rows = int(_COUNT_BUDGET / max(len(groups), 1) ** 2)
     return [np.unique(column[:n_rows], return_inverse=True)[1] for column in groups]
 

@@ -58,8 +58,7 @@ class RowGenerators:
     def joined(
         self, shape: tuple[int, ...], draw: Callable[[tuple[int, ...], torch.Generator], Tensor]
     ) -> Tensor:
-        """Returns samples of the given shape: `draw` makes the samples of each row with the row's
-        generator."""
+        """Returns samples of the given shape, made by `draw` with each row's generator."""
         first, *others = shape
         own = (first // len(self.of_rows), *others)
         return torch.cat([draw(own, generator) for generator in self.of_rows])

@@ -29,8 +29,8 @@ class OuterRows:
         low: Minimum.
         high: Maximum.
         low_size: The inner range, that of all but the outermost rows, or the distance from the
-            minimum to the inner range if this is larger; None if enough rows share the minimum to
-            disclose it.
+            minimum to the inner range if this is larger; None if so many rows share the minimum
+            that it is disclosed.
         high_size: The same for the maximum.
     """
 
@@ -101,7 +101,7 @@ def _below(end: Any, size: Decimal, unit: Decimal) -> Decimal:
 
 
 def plainest(low: float, high: float, slack: float = 1e-12) -> float:
-    """Returns the number between low and high with the fewest digits, the lowest of several.
+    """Returns the number between low and high with the fewest digits; of several, the lowest.
 
     The number may exceed an end by the relative `slack`, because of rounding errors.
 

@@ -13,7 +13,7 @@ from gcvae.arrays import Codes, Numbers
 
 _LEAST_OTHERS = 10
 LEAST_SHARE = 0.01
-"""Minimum share of the rows with a number that is considered to stand apart."""
+"""Minimum share of the rows that must have a number for it to stand apart."""
 
 
 def standing_apart(values: Numbers, least_share: float = LEAST_SHARE) -> Numbers:
@@ -36,8 +36,8 @@ def near_numbers(
     least_share: float = LEAST_SHARE,
     least_others: int = _LEAST_OTHERS,
 ) -> slice:
-    """Returns the slice of a column's ascending distinct numbers without those that
-    `standing_apart` returns.
+    """Returns the slice of a column's ascending distinct numbers without those that stand apart, as
+    `standing_apart` defines it.
 
     Args:
         found: The distinct numbers. Shape: (U,).
