@@ -34,9 +34,9 @@ def with_written_columns(
     """Converts a dependency map of the model's columns, computed from a copula, to a map of the
     table's columns. A column that a rule computes is modelled by its residual instead.
 
-    Pairs with a column that is encoded as a residual are estimated from generated rows, at S latent
-    vectors z with weights that add up to one; the other entries are copied. Without residuals the
-    map is returned unchanged. Shape: z (S, K), weight (S,).
+    Pairs with a column that is modelled by its residual are estimated from rows generated at S
+    latent vectors z with weights that add up to one; the other entries are copied. Without
+    residuals the map is returned unchanged. Shape: z (S, K), weight (S,).
     """
     codec = model.codec
     if not len(codec.reduction):
@@ -66,7 +66,8 @@ def with_written_columns(
 def _concordance(
     model: ConstrainedModel, z: Tensor, weight: Tensor, rows_per_z: int, generator: torch.Generator
 ) -> Matrix:
-    """Returns tau-b over pairs of generated rows with the same z, weighted by the weight of z."""
+    """Returns tau-b over pairs of generated rows with the same z, weighted by the weight of z.
+    Shape: (D, D)."""
     drawn, _ = model.draw_at(z.repeat_interleave(rows_per_z, 0), generator)
     cells = ranks(model.codec.decode(drawn), drawn, model.codec).numpy().astype(np.int64)
     grouped = cells.reshape(len(z), rows_per_z, -1)

@@ -1,8 +1,8 @@
 """Draws dependency maps as heat maps, whose cell (i, j) shows the dependence of columns i and j.
 
-Colours of signed values range from blue (-limit) over white (0) to red (limit), those of unsigned
-values from white (0) to black (limit). The limit is 1; in maps of differences it is the largest
-absolute value.
+Colours of signed values range from blue (-1) over white (0) to red (1), those of unsigned values
+from white (0) to black (1). In maps of differences, the limits are plus and minus the largest
+absolute value, and unsigned values range from green over white to purple.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST_NAME = 24
 _DOTS_PER_INCH = 150
 _UNDEFINED, _INK, _FAINT = "#f2c14e", "#262626", "#6b7680"
 _WEAKEST_MARKED = 0.1
-"""Cells below minus this share of the limit are marked as negative."""
+"""Share of the limit of the colours; cells below minus this share are marked as negative."""
 
 
 class Caption(NamedTuple):
@@ -62,8 +62,9 @@ CAPTIONS = {
 
 
 class Scale(NamedTuple):
-    """Colour scale of the pairs of columns in the mask `pairs`, from `least` to `limit`; `low` and
-    `high` are the meanings of both ends. Shape: pairs (D, D)."""
+    """Colour scale of the pairs of columns in the mask `pairs`: a matplotlib colour map, `colours`,
+    from the value `least` to the value `limit`, whose meanings are `low` and `high`. Shape: pairs
+    (D, D)."""
 
     pairs: NDArray[np.bool_]
     colours: str
@@ -88,6 +89,7 @@ def draw_heat_map(
     80 columns mark negative cells. The size of the picture depends on the number of columns.
 
     Args:
+        target: Path or binary file to which the picture is written.
         format: `png` or `svg`.
         columns: Names of the D columns, in the order in which they are drawn.
         values: Dependence of each pair of columns, NaN if undefined. Shape: (D, D).

@@ -53,18 +53,17 @@ _HEAD_NOTE = (
 
 
 def rows_of_a_map(n_columns: int) -> int:
-    """Returns the number of real or generated rows from which a map of `n_columns` columns is
-    computed."""
+    """Returns the number of rows from which a map of `n_columns` columns is computed."""
     return int(np.clip(_CELLS / max(n_columns, 1), _FEWEST_ROWS, _MOST_ROWS))
 
 
 def check_place(kind: str, has_row: bool, has_z: bool) -> None:
-    """Checks the kind of a map, and that the user specified a row or a latent vector z exactly for
-    a local map.
+    """Checks that the kind of a map exists, and that a row or a latent vector z is specified for a
+    local map and for no other kind.
 
     Raises:
-        SettingError: The kind is unknown, the user did not specify exactly one of row and z for a
-            local map, or specified either for another kind.
+        SettingError: The kind is unknown, not exactly one of row and z is specified for a local
+            map, or either is specified for another kind.
     """
     if kind not in KINDS:
         message = f"unknown kind of map {kind!r}"
@@ -94,7 +93,7 @@ class DependencyMaps:
     sample: Callable[[int, int], pd.DataFrame]
 
     def of_kind(self, kind: str, seed: int) -> DependencyMap:
-        """Computes the map of any kind except `local`.
+        """Computes a map of the given kind, which may be any except `local`.
 
         Raises:
             HardRuleError: Too few generated rows satisfy the hard rules.
@@ -142,7 +141,7 @@ class DependencyMaps:
         """Computes the local map at one latent vector: tau of the columns given z.
 
         Raises:
-            InputError: z has the wrong number of dimensions, or a component beyond -100 to 100.
+            InputError: z has the wrong number of dimensions, or a component outside -100 to 100.
         """
         d_latent = self.model.model.prior.d_latent
         if len(z) != d_latent or not all(abs(z_k) <= _FARTHEST for z_k in z):
@@ -195,8 +194,8 @@ class DependencyMaps:
 def map_of_data(
     codec: TableCodec, table: TypedTable, rows: TrainingRows, seed: int
 ) -> DependencyMap:
-    """Computes the dependency map of the training table, given its cells and encoded rows, from a
-    random sample of its rows."""
+    """Computes the dependency map of the training table from a random sample of its rows, given as
+    cells (`table`) and encoded (`rows`)."""
     n = rows_of_a_map(len(codec.columns))
     order = torch.randperm(len(rows), generator=generator_for(seed, "data map"))[:n]
     names = [column.name for column in codec.modelled]

@@ -48,7 +48,7 @@ class DependencyMap:
     tau: Matrix
     """Kendall's tau, -1 to 1."""
     unsigned: Matrix
-    """Measure without sign, named by `measure`, which does not depend on the order of levels."""
+    """Measure without sign (see `measure`), which does not depend on the order of levels."""
     measure: str
     """Name of the measure in `unsigned`, for users."""
     notes: tuple[str, ...]
@@ -84,8 +84,8 @@ class DependencyMap:
 
     @property
     def strength(self) -> Matrix:
-        """Value of each pair in the picture: an unsigned measure for pairs with a column of
-        unordered levels, Kendall's tau for all others."""
+        """Value of each pair in the picture: the measure without sign for pairs with a column of
+        unordered levels, Kendall's tau for all others. Shape: (D, D)."""
         return np.where(self.is_unsigned, self.unsigned, self.tau)
 
     @property
@@ -131,6 +131,7 @@ class DependencyMap:
         """Draws the map as a heat map and saves the picture.
 
         Args:
+            target: Path or binary file to which the picture is written.
             format: `png` or `svg`. Default: the path's extension, else `png`.
             order: Column indices in the order to draw, such as the `order` of another map. Default:
                 dependent columns next to each other.
@@ -182,8 +183,8 @@ def ranks(frame: pd.DataFrame, rows: EncodedTable, codec: TableCodec) -> Tensor:
     """Returns the rank of each cell in its column, from 0; equal cells share a rank.
 
     Numbers and dates are ranked by size, levels by their integer codes, and missing cells lowest.
-    `frame` has cells of the columns' dtypes, `rows` the same rows, encoded. Shape: (n, D), for n
-    rows and D modelled columns.
+    `frame` contains table cells, `rows` the same rows encoded. Shape: (n, D), for n rows and D
+    modelled columns.
     """
     places = {column.name: j for j, column in enumerate(codec.columns)}
     columns = []
@@ -231,6 +232,8 @@ def map_of_copula(
     tau_ij(z) = (2/pi) arcsin R_ij(z), with R(z) the copula's correlation matrix given z.
 
     Args:
+        columns: Names of the D columns of the model.
+        kind: Kind of the map, `local` or `expected`.
         z: S latent vectors of K dimensions. Shape: (S, K).
         weight: Weight of each z; the sum is one. Shape: (S,).
         notes: Explanations for users of the map.

@@ -19,8 +19,8 @@ QUANTILES = {"low": 0.1, "median": 0.5, "high": 0.9}
 class NumberGrid:
     """Quantiles of a column of numbers or dates given z, on a grid of two-dimensional z.
 
-    Entry [i, k] of a grid belongs to the i-th grid value of z_2 and the k-th of z_1. Quantiles are
-    of cells that are not missing, and None where every cell is missing.
+    Entry [i, k] of a grid belongs to the i-th grid value of z_2 and the k-th of z_1. Missing cells
+    are excluded from the quantiles, which are None where all cells are missing.
 
     Attributes:
         name: Name of the column.
@@ -48,8 +48,8 @@ class LevelGrid:
 
     Attributes:
         name: Name of the column.
-        levels: Label of each integer code: a level, "(missing)", or several rare levels that share
-            it.
+        levels: Label of each integer code: a level, "(missing)", or the names of rare levels that
+            share the code.
         probability: Probability of each code; entry [i, k] belongs to the i-th grid value of z_2
             and the k-th of z_1. Shape: (S, S, number of codes).
     """

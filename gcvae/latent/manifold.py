@@ -1,4 +1,4 @@
-"""Learned manifold: the decoder's marginals p(x_j | z) on a grid of two-dimensional z."""
+"""Learned manifold: the decoder's marginals p(x_j | z) on a grid of latent vectors z."""
 
 from __future__ import annotations
 
@@ -81,6 +81,7 @@ class Manifold:
         A panel shows the median of numbers, or the most probable level, at each z of the grid.
 
         Args:
+            target: Path or binary file to which the picture is written.
             format: `png` or `svg`. Default: the path's extension, else `png`.
         """
         from gcvae.latent.manifold_picture import draw_manifold
@@ -166,7 +167,8 @@ def _code_probabilities(model: GenerativeModel, z: Tensor) -> list[Grid]:
 
 
 def _quantile_cells(model: GenerativeModel, codec: TableCodec, z: Tensor) -> pd.DataFrame:
-    """Returns 64 evenly spaced quantiles of every marginal for each z, decoded to table cells."""
+    """Returns 64 evenly spaced quantiles of every marginal for each z, decoded to table cells: 64
+    consecutive rows for each z."""
     u = (torch.arange(_CELLS_PER_PLACE, dtype=torch.float64) + 0.5) / _CELLS_PER_PLACE
     parameters = model.conditional(z.repeat_interleave(len(u), 0)).alone
     score = torch.special.ndtri(u).repeat(len(z))[:, None].expand(-1, len(codec.columns))
@@ -177,8 +179,8 @@ def _quantile_cells(model: GenerativeModel, codec: TableCodec, z: Tensor) -> pd.
 def _number_grid(
     column: ColumnCodec, cells: pd.Series[Any], probability: Grid, shape: tuple[int, int]
 ) -> NumberGrid:
-    """Returns the quantiles of a column of numbers or dates, and the probability of missing, from
-    64 evenly spaced quantiles for each z, of which some may be missing."""
+    """Returns the quantiles of a column of numbers or dates, and the probability of missing.
+    `cells` are 64 evenly spaced quantiles for each z, including missing cells."""
     by_place = cells.astype(object).to_numpy().reshape(-1, _CELLS_PER_PLACE)
     present = [sorted(cell for cell in place if not pd.isna(cell)) for place in by_place]
     grids = {
@@ -194,7 +196,7 @@ def _quantile(cells: Sequence[Any], probability: float) -> Any:
 
 
 def _code_names(column: ColumnCodec) -> tuple[str, ...]:
-    """Returns the label of each code; for levels that share a code, the first of their names."""
+    """Returns the label of each code; for levels that share a code, up to three of their names."""
     assert isinstance(column, LevelCodec | GroupedLevelCodec), "a column of levels"
     codes = (
         column.codes.tolist()

@@ -1,12 +1,12 @@
 """Network of the autoregressive decoder: p(x|z) = prod_j p_j(x_j | x_1 .. x_{j-1}, z).
 
-The outputs of column j, its logits and mixture parameters, are l_j(z) + r_j(x_<j, z), with l the
-outputs of the marginals given z alone. The network r is factorised: a cell of column i adds
-V_i f(x_i) to a running sum, and column j applies its layers to the sum of the earlier columns. The
-cost is therefore linear in the number of columns, and a row is generated in one pass. In addition,
-the means of numbers depend linearly on the earlier cells, so that a number that nearly follows from
-earlier columns is learned in few steps. The last layer and the linear terms start at zero, so
-training starts at the marginals.
+The outputs for column j, its logits and mixture parameters, are l_j(z) + r_j(x_<j, z): the output
+l_j of its marginal given z, plus the output r_j of this network. Each cell x_i with features f(x_i)
+adds a vector V_i f(x_i) to a running sum, and r_j is a small network of the sum over the columns
+before j. The cost is therefore linear in the number of columns, and a row is generated in one pass.
+In addition, the means of numbers have terms that are linear in the normal scores of earlier cells
+and their tanh, so that a nearly linear relation is learned in few steps. The last layer and the
+linear terms start at zero, so training starts at the marginals l.
 
 # PAPER-DIFF: the paper's columns are independent given z except for the copula. The autoregressive
 # decoder models the dependence that z and a rank-one copula do not; the copula head is trained
@@ -40,21 +40,22 @@ _N_PLACES = 2
 _N_BUMPS = 12
 _BUMP_RANGE = 2.6
 _FARTHEST = 8.0
-"""Normal score beyond which cells are clipped. Only generated rows can have such a score, and the
-linear terms would amplify it from column to column."""
+"""Limit to which absolute normal scores are clipped. Only generated rows exceed it, and the linear
+terms would amplify such scores from column to column."""
 _MOST_COLUMNS_TO_MULTIPLY = 64
 
 
 class CellFeatures(nn.Module):
-    """Computes d features f(x_i) of each cell: an embedding of its code and, in columns of numbers,
-    its value with smooth functions of it.
+    """Computes d features of each cell: an embedding of its integer code and, in columns of
+    numbers, smooth functions of its normal score.
 
     Attributes:
         offsets: Index of each column's first code in the table of embeddings. Shape: (D,).
         code_scores: Normal score of the number that each code stands for; 0 for levels. The codes
             of all columns are concatenated.
         on_axis: 1 for columns in which codes stand for numbers, else 0. Shape: (D,).
-        point_codes: The code of numbers without a code of their own; -1 for levels. Shape: (D,).
+        point_codes: The code shared by all numbers that are not frequent values; -1 for levels.
+            Shape: (D,).
     """
 
     offsets: Tensor
@@ -81,9 +82,8 @@ class CellFeatures(nn.Module):
         self.width = _D_EMBEDDING + _N_PLACES + _N_BUMPS
 
     def forward(self, codes: Tensor, values: Tensor, columns: slice = slice(None)) -> Tensor:
-        """Returns the features of cells of n rows, in D_part of the columns (default: all). Shape:
-        codes and values, which codes of levels and frequent numbers ignore, (n, D_part) -> (D_part,
-        n, d)."""
+        """Returns the features of the cells of n rows, in D_part columns (default: all). Only cells
+        with the point code use `values`. Shape: codes and values (n, D_part) -> (D_part, n, d)."""
         place = codes.long().clamp(min=0) + self.offsets[columns]
         score = torch.where(
             codes == self.point_codes[columns], values.float(), self.code_scores[place]
@@ -98,15 +98,16 @@ class CellFeatures(nn.Module):
 
 
 def _batched(d: int, d_in: int, d_out: int, gain: float) -> nn.Parameter:
-    """Returns an initialised weight matrix for each column. Shape: (d, d_in, d_out)."""
+    """Returns random weight matrices of d columns. Shape: (d, d_in, d_out)."""
     return nn.Parameter(torch.randn(d, d_in, d_out) * (gain / math.sqrt(max(d_in, 1))))
 
 
 def column_order(columns: Sequence[ColumnShape]) -> list[int]:
-    """Returns column indices in the order of the chain rule, before dependencies change it.
+    """Returns column indices in the order of the chain rule without functional dependencies.
 
-    Columns with the fewest codes come first and columns of numbers last, because the density of a
-    number given a level is learned from fewer rows than the probability of a level given a number.
+    Columns without a density (levels, or numbers that are all frequent values) come first, by
+    increasing number of codes. Columns with a density come last, because the density of a number
+    given a level is learned from fewer rows than the probability of a level given a number.
     """
 
     def key(j: int) -> tuple[bool, int]:
@@ -123,9 +124,9 @@ class AutoregressiveNetwork(nn.Module):
 
     Attributes:
         order: Column indices in the order of the chain rule.
-        earlier: Entry [j, i] is 1 if column i comes before column j. Shape: (D, D).
+        earlier: Entry [j, i] is 1 if column i comes before column j, else 0. Shape: (D, D).
         places: `order` as a tensor. Shape: (D,).
-        grouped: Column indices, sorted by the group of columns with similar numbers of codes.
+        grouped: Indices of the columns with several codes, sorted by their `CodeGroup`.
         numbers: Indices of the columns of numbers. Shape: (D_real,).
     """
 
@@ -184,12 +185,14 @@ class AutoregressiveNetwork(nn.Module):
     def forward(
         self, context: Tensor, rows: EncodedTable, dropout: Dropout | None = None
     ) -> MarginalOutputs:
-        """Returns the network's contribution to the outputs of every column, computed in parallel.
+        """Returns the network's outputs r_j for every column, computed in parallel.
 
         Args:
             context: Hidden vectors of z. Shape: (..., n, d_context).
             rows: The n complete rows.
             dropout: Dropout of a training step; None outside of training.
+
+        Shape: batch (..., n).
         """
         x = self.features(rows.codes, rows.values)
         if dropout is not None:
@@ -218,13 +221,14 @@ class AutoregressiveNetwork(nn.Module):
         return MarginalOutputs(tuple(logits), mixture, bins)
 
     def _lines(self, x: Tensor) -> Tensor:
-        """Returns the mean shift of each column of numbers, linear in the earlier cells. Shape: (D,
-        n, d) -> (n, D_real)."""
+        """Returns the mean shift of each column of numbers, linear in the normal scores of earlier
+        cells and their tanh. Shape: features x (D, n, d) -> (n, D_real)."""
         slopes = self.slopes * self.earlier[self.real][..., None]
         return torch.einsum("dnk,rdk->nr", x[..., :_N_PLACES], slopes)
 
     def _sum_of_earlier(self, added: Tensor) -> Tensor:
-        """Returns the sum over the columns before each one. Shape: (D, n, d_sum) -> the same."""
+        """Returns, for each column, the sum of the terms `added` by the columns before it in
+        `order`. Shape: (D, n, d_sum) -> the same."""
         if len(added) <= _MOST_COLUMNS_TO_MULTIPLY:
             # With few columns a product with zeros and ones is faster than cumsum and its gradient.
             return (self.earlier @ added.flatten(1)).view_as(added)
@@ -233,7 +237,8 @@ class AutoregressiveNetwork(nn.Module):
         return torch.empty_like(added).index_copy(0, self.places, before)
 
     def _hidden(self, total: Tensor, columns: slice, dropout: Dropout | None) -> Tensor:
-        """Applies the layers of each column. Shape: (D_part, N, d_sum) -> (D_part, N, d_column)."""
+        """Returns the hidden vectors of D_part columns, given the running sums `total`. Shape:
+        (D_part, N, d_sum) -> (D_part, N, d_column)."""
         act = nn.functional.silu
         h = torch.baddbmm(self.narrow_bias[columns, None], act(total), self.narrow[columns])
         inner = torch.baddbmm(self.inner_bias[columns, None], act(h), self.inner[columns])
@@ -242,12 +247,12 @@ class AutoregressiveNetwork(nn.Module):
 
     @property
     def n_lines(self) -> int:
-        """Number of linear terms: the mean shift of each column of numbers, and log ratios of
-        bins."""
+        """Number of linear terms of a row: a mean shift for each column of numbers, and the offsets
+        of `ChangePointLayer`."""
         return len(self.real) + self.steps.n_offsets
 
     def layers(self, j: int) -> ColumnLayers:
-        """Returns the layers of column j, for computing it without the other columns."""
+        """Returns the layers for computing column j without the other columns."""
         narrow, inner, outer = (
             part[j].T.contiguous() for part in (self.narrow, self.inner, self.outer)
         )
@@ -260,11 +265,14 @@ class AutoregressiveNetwork(nn.Module):
         return [step for step in self.functions if isinstance(step, FunctionStep)]
 
     def kept_cells(self, log_beta: Sequence[Tensor], codes: Tensor) -> dict[int, Tensor]:
-        """Returns the log probability of cells' codes after enforcing functional dependencies, by
-        index of each column that is the last of a dependency in `order`. Shape: (..., n) each.
+        """Returns log probabilities of codes in the columns that functional dependencies constrain.
+
+        A dependency constrains the last of its columns in `order`. The result is a dict from the
+        index of the column to the log probability of its code in each row. Shape: (..., n) each.
 
         Args:
-            log_beta: Log code probabilities of each group. Shape: (..., n, D_group, K_group) each.
+            log_beta: Log code probabilities without dependencies, for each group of columns. Shape:
+                (..., n, D_group, K_group) each.
             codes: Codes of the rows. Shape: (n, D).
         """
         columns: dict[int, Tensor] = {}
@@ -283,29 +291,31 @@ class AutoregressiveNetwork(nn.Module):
         return found
 
     def group_of(self, j: int) -> tuple[int | None, int]:
-        """Returns the index of the group of column j, and its index in the group; None for the
-        group of a column with a single code, which needs no probabilities."""
+        """Returns the index of the `CodeGroup` of column j, and the position of the column in the
+        group; (None, 0) for a column with a single code, which needs no probabilities."""
         found = [(g, at.index(j)) for g, (at, _) in enumerate(self.groups) if j in at]
         return found[0] if found else (None, 0)
 
     def code_additions(self, j: int) -> tuple[Tensor, Tensor]:
-        """Returns what each code of column j adds to the running sum and to the linear terms; a
-        number with the code counts as zero. Shape: (K, d_sum), (K, n_lines)."""
+        """Returns the terms that each of the K codes of column j adds to the inputs of later
+        columns: to the running sum, and to the linear terms. The point code counts as a normal
+        score of 0. Shape: (K, d_sum), (K, n_lines)."""
         codes = torch.arange(self.features.n_codes[j], device=self.start.device)
         return self._added_by(codes, torch.zeros_like(codes, dtype=torch.float64), j)
 
     def added_by(
         self, codes: Tensor, values: Tensor, j: int, of_codes: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Returns what N cells of column j add to the running sum and to the linear terms.
+        """Returns the terms that N cells of column j add to the running sum and to the linear
+        terms, which are the inputs of later columns.
 
-        Numbers are computed in batches filled to a multiple of `LANES`, so that a cell's
-        contribution does not depend on the other cells, to the last bit.
+        Numbers are computed in batches filled to a multiple of `LANES`, so that a cell's terms do
+        not depend on the other cells, to the last bit.
 
         Args:
             codes: Codes of the cells. Shape: (N,), int64.
             values: Values of the cells. Shape: (N,).
-            of_codes: The column's `code_additions`, if already computed.
+            of_codes: The result of `code_additions` for the column; None to compute it.
 
         Shape: (N, d_sum), (N, n_lines).
         """
@@ -318,7 +328,7 @@ class AutoregressiveNetwork(nn.Module):
         return added, moved
 
     def _added_by(self, codes: Tensor, values: Tensor, j: int) -> tuple[Tensor, Tensor]:
-        """Computes `added_by` for every cell."""
+        """Computes `added_by` from the features of each cell, without a table of codes."""
         x = self.features(codes[:, None], values[:, None], slice(j, j + 1))[0]
         slopes = self.slopes[:, j] * self.earlier[self.real, j][:, None]
         moved = x[:, :_N_PLACES] @ slopes.T
@@ -329,8 +339,9 @@ class AutoregressiveNetwork(nn.Module):
 
 @dataclass(frozen=True)
 class ColumnLayers:
-    """Layers from the running sum to the hidden vector of one column, as contiguous tensors. Shape:
-    biases (outputs,), matrices (outputs, inputs)."""
+    """Layers that compute the hidden vector of one column from the running sum, the sum of the
+    terms of z and of the earlier columns. The tensors are contiguous. Shape: biases (d_out,),
+    matrices (d_out, d_in)."""
 
     start: Tensor
     narrow: Tensor
@@ -340,7 +351,8 @@ class ColumnLayers:
     outer: Tensor
 
     def __call__(self, total: Tensor) -> Tensor:
-        """Returns the column's hidden vector of each row. Shape: (N, d_sum) -> (N, d_column)."""
+        """Returns the column's hidden vector of each row. Shape: running sums (N, d_sum) -> (N,
+        d_column)."""
         silu = nn.functional.silu
         h = affine(silu(total + self.start, inplace=True), self.narrow, self.narrow_bias)
         inner = affine_silu(silu(h), self.inner, self.inner_bias)
@@ -355,6 +367,7 @@ def with_means_moved(mixture: Tensor, by: Tensor) -> Tensor:
 
 
 def _rows_first(outputs: Tensor, shape: torch.Size) -> Tensor:
-    """Moves the rows' dimensions to the front: (D_part, N, k) -> (*shape, D_part, k)."""
+    """Returns outputs with the dimensions of rows, of the sizes `shape`, in front. Shape: (D_part,
+    N, k) -> (*shape, D_part, k)."""
     by_row: Tensor = outputs.transpose(0, 1).unflatten(0, shape)
     return by_row

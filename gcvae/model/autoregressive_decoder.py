@@ -1,5 +1,5 @@
-"""The autoregressive decoder: a copula decoder (the head), and a network that adds the dependence
-of each column on earlier columns."""
+"""The autoregressive decoder: a copula decoder, called the head, and a network that adds the
+dependence of each column on earlier columns."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from gcvae.model.walks import AutoregressiveWalk
 
 
 class AutoregressiveDecoder(Decoder):
-    """Decoder p(x|z) by the chain rule over columns, with a copula decoder as its head; both share
-    the hidden vector that the trunk computes from z."""
+    """Decoder that models each column given z and the earlier columns: its outputs are the sum of
+    those of a copula decoder, `head`, and of a network, `refinement`. Both share the hidden vector
+    that the trunk computes from z."""
 
     is_autoregressive = True
     evaluations_at_once = 4096
-    """Number of rows times samples evaluated together; their working memory fits a core's cache."""
+    """Number of rows times samples of z evaluated together; their memory fits a core's cache."""
 
     def __init__(self, head: CopulaDecoder, refinement: AutoregressiveNetwork) -> None:
         super().__init__()
@@ -68,7 +69,7 @@ class AutoregressiveDecoder(Decoder):
 
 @dataclass(frozen=True)
 class AutoregressiveConditional(Conditional):
-    """Distribution p(x|z) = prod_j p_j(x_j | x_<j, z) at given z; probabilities are exact, without
+    """Distribution p(x|z) = prod_j p_j(x_j | x_<j, z) at given z. Likelihoods are exact, without
     jitter.
 
     Attributes:
@@ -118,13 +119,13 @@ class AutoregressiveConditional(Conditional):
         """Returns the exact log p(x|z) of complete rows; `jitter` is not used.
 
         Raises:
-            ValueError: Cells are unobserved or stand for intervals. `Decoder.row_likelihoods`
-                integrates over them.
+            ValueError: Rows have unobserved cells or cells that stand for intervals.
+                `Decoder.row_likelihoods` integrates over them.
         """
         return self._log_cells(rows).sum(-1)
 
     def log_prefixes(self, rows: EncodedTable) -> Tensor:
-        """As `Conditional.log_prefixes`, for complete rows; raises ValueError as `log_prob`."""
+        """As `Conditional.log_prefixes`, for complete rows; raises ValueError for others."""
         return self._log_cells(rows)[..., self.network.order].double().cumsum(-1)
 
     def _log_cells(self, rows: EncodedTable) -> Tensor:

@@ -1,8 +1,9 @@
 """Lower bounds on log p(x), in nats per row.
 
-A jitter is a uniform sample that places a level within its interval of probabilities (continuous
-extension), so that the copula's density applies; the exact likelihood integrates over the interval.
-The paper trains with one jitter per cell; scores are exact.
+A jitter is a uniform random number that selects a point in the interval of probabilities that a
+level occupies (continuous extension), so that the copula's density applies to levels; the exact
+likelihood integrates over the interval. The paper trains with one jitter per cell. Scores are
+exact.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Draw:
         log_prob: log p(x|z). Shape: (n,).
         kl: KL[q(z|x) || p(z)], or an estimate of it. Shape: (n,).
         conditional: Distribution p(x|z) at the samples.
-        head_log_prob: log p(x|z) of the first rows under the copula head; None if not requested.
+        head_log_prob: log p(x|z) of the first `n_head_rows` rows under the copula head; None if not
+            requested.
     """
 
     z: Tensor
@@ -65,8 +67,8 @@ def draw_elbo(
         generator: Source of z and of jitters.
         exact: Whether to compute the exact likelihood instead of sampling one jitter per cell.
         dropout: Dropout of a training step; None outside of training.
-        n_head_rows: Number of first rows whose likelihood under the copula head of an
-            autoregressive decoder is also computed.
+        n_head_rows: Number of rows, from the first, for which the likelihood under the copula head
+            of an autoregressive decoder is also computed.
 
     Source: Eq. (elbo_gcvae) and Algorithm 1.
     """
@@ -92,8 +94,8 @@ def elbo(
     n_draws: int = 1,
     exact: bool = False,
 ) -> Tensor:
-    """Returns the evidence lower bound of each row, averaged over `n_draws` samples of z; `exact`
-    is as for `draw_elbo`. Shape: (n,)."""
+    """Returns the evidence lower bound of each of n rows, averaged over `n_draws` samples of z;
+    `exact` is as for `draw_elbo`. Shape: (n,)."""
     draws = [draw_elbo(model, rows, generator, exact=exact).elbo for _ in range(n_draws)]
     return torch.stack(draws).mean(0)
 
@@ -104,8 +106,8 @@ class BoundEstimate:
 
     Attributes:
         log_means: Entry j is the bound for the first j + 1 columns in `order`. Shape: (n, D).
-        variance: Variance of the mean weight, divided by its square; NaN for a single sample.
-            Shape: (n,).
+        variance: Variance of the mean weight, divided by the squared mean weight; NaN for one
+            sample. Shape: (n,).
         order: Column indices in the decoder's order.
     """
 
@@ -139,7 +141,7 @@ class BoundEstimate:
 
     @classmethod
     def joined(cls, parts: Sequence[BoundEstimate]) -> Self:
-        """Concatenates the estimates of several sets of rows."""
+        """Concatenates the estimates of several sets of rows, in order."""
         log_means, variance = (
             torch.cat(of_parts)
             for of_parts in zip(*((p.log_means, p.variance) for p in parts), strict=True)
@@ -157,10 +159,12 @@ class BoundEstimate:
         return type(self)(log_means, variance, self.order)
 
     def mixed(self, other: BoundEstimate, share: Tensor) -> Self:
-        """Returns the weighted average of the mean importance weights of two independent estimates.
+        """Returns an estimate that averages the mean importance weights of two estimates.
 
         Args:
-            share: Weight of `other`; it must not depend on either estimate's samples. Shape: (n,).
+            other: Estimate for the same rows, from independent samples.
+            share: Weight of `other`, from 0 to 1; it must not depend on either estimate's samples.
+                Shape: (n,).
         """
         log_own, log_other = torch.log1p(-share), share.log()
         mixed = torch.logaddexp(
@@ -189,9 +193,10 @@ def iwae_bound(
     """Returns the importance-weighted bound log mean_s [p(x|z_s) p(z_s) / q(z_s)] of each of n
     rows.
 
-    Its expectation is at most log p(x). The samples are those of `draw_latents`; with one sample, z
-    ~ q(z|x), the expectation is the evidence lower bound. The same is computed for the first j
-    columns in the decoder's `order`, for each j; differences estimate log p(x_j|x_<j).
+    Its expectation is at most log p(x). The samples z_s and their density q are those of
+    `draw_latents`; with one sample, z ~ q(z|x), the expectation is the evidence lower bound. The
+    bound is also computed for the first j columns in the decoder's `order`, for each j; the
+    differences estimate log p(x_j|x_<j).
 
     Args:
         rows: Encoded rows. Shape: (n, D).
@@ -211,12 +216,12 @@ def iwae_bounds(
     n_draws: int,
     likelihoods: Likelihoods | None = None,
 ) -> list[BoundEstimate]:
-    """Returns `iwae_bound` for several independent sources of random numbers, computed in one pass.
+    """Returns `iwae_bound` for each of several independent sources of random numbers, `replicates`.
 
     Rows with and without unobserved cells are computed in separate batches, because an
     autoregressive decoder samples unobserved cells at each z. The bound of a row under an
     autoregressive decoder does not depend on other rows, to the last bit if the networks' widths
-    are multiples of 16. `likelihoods` are the decoder's `row_likelihoods`, None to create them.
+    are multiples of 16. `likelihoods` is the result of the decoder's `row_likelihoods`, or None.
     """
     likelihoods = likelihoods or model.decoder.row_likelihoods()
     is_whole = rows.observed.all(1) & ~rows.are_intervals.any(1)
@@ -239,7 +244,7 @@ def _bounds_of_batch(
     n_draws: int,
     likelihoods: Likelihoods,
 ) -> list[BoundEstimate]:
-    """Returns `iwae_bounds` of rows that are all complete or all have unobserved cells."""
+    """Returns `iwae_bounds` of a batch in which either all rows or no rows are complete."""
     latents = draw_latents(model, rows, n_draws, replicates)
     at_once = max(1, model.decoder.evaluations_at_once // len(rows))
     prefixes = []
@@ -263,8 +268,8 @@ def variance_of_mean(log_weights: Tensor, log_mean: Tensor, n_prior: int = 0) ->
     """Returns the variance of the mean of S importance weights, divided by the squared mean.
 
     The last `n_prior` samples, drawn from the prior, are a separate stratum, so the difference
-    between the strata's means is not part of the variance. A single prior sample contributes its
-    square, an upper bound in expectation. The smaller error of quasi-random samples is ignored.
+    between the means of the strata does not count as variance. A single prior sample contributes
+    its square, an upper bound in expectation. The smaller error of quasi-random samples is ignored.
 
     Returns:
         Relative variances; NaN if S = 1, 0 for a row whose weights are all zero.

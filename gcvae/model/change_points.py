@@ -1,8 +1,8 @@
-"""Conditional densities of numbers with steps at change points of another column.
+"""Conditional densities of numbers with steps at change points that another column determines.
 
 If a category exists only after a date, the density of the date given the category ends abruptly,
-which a mixture of Gaussians cannot represent. With g the mixture, e_1 < e_2 < ... the number's
-change points and G_b the mass of g in bin b = [e_b, e_b+1),
+which a mixture of Gaussians cannot represent. With g the mixture, e_1 < e_2 < ... the change points
+of the column of numbers and G_b the probability of bin b = [e_b, e_b+1) under g, the density is
 
     p(v | x) = g(v | x) exp(l_b(x)) / sum_c exp(l_c(x)) G_c(x),    b the bin of v,
     l_b(x)   = log P(b | x_parent) - log P(b) + the network's contribution.
@@ -32,7 +32,7 @@ from gcvae.model.number_marginals import Marginal, Within, invert
 _LEAST_MASS = 1e-30
 """Minimum mass of a bin under a mixture, near the smallest float32 number."""
 _BEYOND = 1e4
-"""Change point that pads shorter lists; it is finite, so that gradients are."""
+"""Padding of short lists of change points; finite, so that gradients are finite."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,8 @@ class ChangePoints:
 
     Attributes:
         column: Index of the column.
-        points: Normal scores of the change points between the B bins, ascending. If every number of
-            the column has an integer code: the first code of each bin but the first. Shape: (B -
-            1,).
+        points: Normal scores of the change points between the B bins, ascending. If all numbers of
+            the column have codes: the first code of each bin but the first. Shape: (B - 1,).
         parent: Index of the column whose categories determine the ratios; it is generated earlier.
         log_ratio: log P(bin | category) - log P(bin) for each of the parent's K_parent categories.
             Shape: (K_parent, B).
@@ -83,22 +82,22 @@ class ChangePoints:
 
 
 class ChangePointLayer(nn.Module):
-    """Computes logits of the bins into which change points divide a column of numbers: log(share of
-    the bin given the category of a parent column / share of the bin), which is fixed before
-    training, plus a learned term.
+    """Computes the logits of the bins into which change points divide columns of numbers.
 
-    The fixed terms of N rows are called *offsets*: those of all columns with change points, each
-    column padded to `width` bins. Shape: (N, n_offsets). Such a column has a density, or each of
-    its values has a code. K is the greatest number of categories of a parent.
+    A logit is log(share of the bin given the category of the parent column / share of the bin),
+    which is fixed before training, plus a learned term. The fixed terms of a row are called
+    *offsets*: those of all columns with change points, each padded to `width` bins. Shape: (N,
+    n_offsets) for N rows. A column with change points has either a density, or a code for each of
+    its values. K is the greatest number of categories of a parent.
 
     Attributes:
         points: Change points of the D_steps columns with a density, padded. Shape: (D_steps, width
             - 1).
         log_ratio: Log ratios, padded. Shape: (columns with change points, K, width).
-        numbers: Index of each column with a density among the columns of numbers. Shape:
-            (D_steps,).
-        number_columns: Index of each such column among all columns. Shape: (D_steps,).
-        code_bins: Bin of each code of each column whose numbers all have codes.
+        numbers: Position of each such column in the list of columns of numbers. Shape: (D_steps,).
+        number_columns: Index of each such column in the table. Shape: (D_steps,).
+        code_bins: Bin of each code of each column whose numbers all have codes; `width` if the code
+            is no number.
     """
 
     points: Tensor
@@ -110,8 +109,7 @@ class ChangePointLayer(nn.Module):
     def __init__(
         self, found: Sequence[ChangePoints], columns: Sequence[ColumnShape], d_column: int
     ) -> None:
-        """Sets the log ratios; the learned weights are zero. `d_column` is the width of hidden
-        vectors."""
+        """Sets the log ratios; learned weights are zero. Hidden vectors have width `d_column`."""
         super().__init__()
         # Columns with a density come first, columns whose numbers all have codes last.
         self.found = sorted(found, key=lambda each: _is_coded(columns[each.column]))
@@ -150,7 +148,7 @@ class ChangePointLayer(nn.Module):
 
     @property
     def n_offsets(self) -> int:
-        """Number of offsets of a row."""
+        """Number of offsets (fixed logits of bins) of a row."""
         return len(self.found) * self.width
 
     def has_numbers(self, j: int) -> bool:
@@ -168,8 +166,8 @@ class ChangePointLayer(nn.Module):
         return self.weight[row, :, :n_bins], self.bias[row, :n_bins]
 
     def offsets_of(self, j: int, codes: Tensor) -> Tensor:
-        """Returns the offsets that cells of column j determine, 0 for columns with another parent.
-        Shape: codes (N,) -> (N, n_offsets)."""
+        """Returns the offsets of the columns whose parent is column j, given codes of N cells of
+        column j; 0 for columns with another parent. Shape: codes (N,) -> (N, n_offsets)."""
         found = self.log_ratio.new_zeros(len(codes), len(self.found), self.width)
         for row, each in enumerate(self.found):
             if each.parent == j:
@@ -177,22 +175,21 @@ class ChangePointLayer(nn.Module):
         return found.flatten(1)
 
     def row_offsets(self, codes: Tensor) -> Tensor:
-        """Returns the offsets of complete rows. Shape: codes (n, D) -> (n, columns with change
-        points, width)."""
+        """Returns the offsets (fixed logits of bins) of n complete rows. Shape: codes (n, D) -> (n,
+        columns with change points, width)."""
         parents = [each.parent for each in self.found]
         given = codes[:, parents].long().clamp(min=0)
         return self.log_ratio[torch.arange(len(parents), device=codes.device), given]
 
     def bin_offsets(self, j: int, offsets: Tensor) -> Tensor:
-        """Selects the offsets of the B bins of column j. Shape: offsets (N, n_offsets) -> (N,
-        B)."""
+        """Selects the offsets of the B bins of column j. Shape: (N, n_offsets) -> (N, B)."""
         start = self._rows[j] * self.width
         return offsets[:, start : start + self.n_bins(j)]
 
     def code_logits(self, j: int, offsets: Tensor) -> Tensor | None:
-        """Returns what to add to the logits of column j's K codes: the decoder's output `offsets`
-        for the interval between two change points in which each code lies. None if the column has
-        no change points between codes. Shape: (N, n_offsets) -> (N, K)."""
+        """Returns the terms to add to the logits of column j's K codes: the offset of the bin in
+        which each code's number lies, 0 for codes that are not numbers. None if the column has no
+        change points between codes. Shape: offsets (N, n_offsets) -> (N, K)."""
         if j not in self._n_codes:
             return None
         row = self._rows[j]
@@ -203,12 +200,11 @@ class ChangePointLayer(nn.Module):
     def group_logits(
         self, groups: Sequence[tuple[list[int], tuple[int, int]]], codes: Tensor
     ) -> dict[int, Tensor]:
-        """Returns the log ratios to add to the logits of codes of complete rows, by index of the
-        column group; groups without change points between codes are omitted.
+        """Returns the offsets to add to the logits of codes of n complete rows, in a dict by index
+        of the column group; groups without change points between codes are omitted.
 
         Args:
-            groups: Column indices of each group, and its numbers (D_group, K_group) of columns and
-                codes.
+            groups: Column indices of each group, and its shape (D_group, K_group).
             codes: Codes of the rows. Shape: (n, D).
 
         Shape: (n, D_group, K_group) each.
@@ -224,9 +220,9 @@ class ChangePointLayer(nn.Module):
         return found
 
     def row_logits(self, h: Tensor, codes: Tensor) -> Tensor:
-        """Returns the logits of bins of the D_steps columns, at N / n latent vectors for each of n
-        rows. Shape: hidden vectors h (D_steps, N, d_column), codes (n, D) -> (D_steps, N,
-        width)."""
+        """Returns the logits of the bins of the D_steps columns with a density, at N / n latent
+        vectors for each of n rows. Shape: hidden vectors h (D_steps, N, d_column), codes (n, D) ->
+        (D_steps, N, width)."""
         added = torch.baddbmm(self.bias[:, None], h, self.weight)
         offsets = self.row_offsets(codes)[:, : len(self.points)].transpose(0, 1)
         by_draw: Tensor = added.unflatten(1, (-1, len(codes))) + offsets[:, None]
@@ -243,15 +239,15 @@ class ChangePointLayer(nn.Module):
         return found.squeeze(-1)
 
     def marginal(self, base: Marginal, j: int, logits: Tensor) -> PiecewiseMarginal:
-        """Returns N densities of column j: `base` with steps at the change points. Shape: logits
-        (N, B)."""
+        """Returns N densities of column j: `base` with steps at change points. Shape: logits (N,
+        B)."""
         return PiecewiseMarginal(base, logits, self.points[self._rows[j], : self.n_bins(j) - 1])
 
 
 @dataclass(frozen=True)
 class PiecewiseMarginal:
     """N densities with steps and the interface of `Marginal`: p(v) = g(v) exp(l_b) / Z, with g a
-    mixture density, l_b the logit of the bin b that contains v, and Z the normaliser.
+    mixture density, l_b the logit of the bin b that contains v, Z the normaliser.
 
     Attributes:
         base: The N mixture densities g.
@@ -273,7 +269,8 @@ class PiecewiseMarginal:
 
     @cached_property
     def log_factors(self) -> Tensor:
-        """Log factor by which steps change the mixture density in each of B bins. Shape: (N, B)."""
+        """Log of the factor exp(l_b) / Z by which the mixture density is multiplied in each of B
+        bins. Shape: (N, B)."""
         return _log_factors(self.base, self.logits, self.points)
 
     @cached_property
@@ -331,8 +328,8 @@ class PiecewiseMarginal:
 
 
 def _log_masses(base: Marginal, points: Tensor) -> Tensor:
-    """Returns the log mass of each bin under the mixture, from the nearer tail. Shape: base (...,
-    D), points (D, B - 1), or (...) and (B - 1,) -> (..., B)."""
+    """Returns the log probability of each bin under the mixture, computed from the nearer tail.
+    Shape: base (..., D), points (D, B - 1), or (...) and (B - 1,) -> (..., B)."""
     below, above = base[..., None, :, :].tails(points.to(base.outputs.dtype))
     is_padding = points >= _BEYOND
     below, above = below.masked_fill(is_padding, 1.0), above.masked_fill(is_padding, 0.0)
@@ -344,7 +341,8 @@ def _log_masses(base: Marginal, points: Tensor) -> Tensor:
 
 
 def _log_factors(base: Marginal, logits: Tensor, points: Tensor) -> Tensor:
-    """Returns l_b - log sum_c exp(l_c) G_c for each bin b. Shape: as `_log_masses`."""
+    """Returns l_b - log sum_c exp(l_c) G_c for each bin b, with G_c the probability of bin c under
+    `base`. Shape: as `_log_masses`."""
     return logits - (logits + _log_masses(base, points)).logsumexp(-1, keepdim=True)
 
 

@@ -1,7 +1,7 @@
 """Code probabilities of columns, and the probabilities below and above a cell.
 
-Each cell has an integer code: one for each level, for missing and for each frequent number, and one
-code c for all other numbers, which also have a density. The column's CDF is
+Each cell has an integer code: one for each level, for missing and for each frequent number, and
+one, the point code c, for all other numbers, which also have a density. The column's CDF is
 
     F(x) = sum_{k: x_k <= x} beta_k + beta_c G(x)
 
@@ -32,8 +32,8 @@ class CodeGroup(nn.Module):
 
     Attributes:
         columns: Indices of the columns in the table. Shape: (D_group,).
-        last_codes: Last code of each column; in columns of numbers, the code of numbers without a
-            code of their own. Shape: (D_group,).
+        last_codes: Last code of each column; in columns of numbers the point code, shared by all
+            numbers that are not frequent values. Shape: (D_group,).
         is_real: Whether the column contains numbers. Shape: (D_group,).
         padding: Terms added to logits: 0 for codes, -1e30 for padding. Shape: (D_group, K_group).
         places: Number that each code stands for: -inf below all numbers (missing), inf for last
@@ -78,7 +78,7 @@ class CodeGroup(nn.Module):
         return torch.log_softmax(logits + self.padding, dim=-1)
 
     def log_prob(self, log_beta: Tensor, codes: Tensor) -> Tensor:
-        """Returns the log probability of each cell's code; -inf for code -1, an unknown outcome.
+        """Returns the log probability of each cell's code; -inf for code -1, an unknown value.
         Shape: log_beta (..., D_group, K_group), codes (..., D_group) -> (..., D_group)."""
         code = codes[..., None].long().clamp(min=0)
         shape = broadcast_shape(code.shape[:-1], log_beta.shape[:-1])
@@ -86,17 +86,17 @@ class CodeGroup(nn.Module):
         return torch.where(codes >= 0, log_beta.gather(-1, code).squeeze(-1), -torch.inf)
 
     def log_point(self, log_beta: Tensor) -> Tensor:
-        """Returns the log probability of each column's last code. Shape: (..., D_group, K_group) ->
-        (..., D_group)."""
+        """Returns the log probability of each column's last code, in columns of numbers the point
+        code. Shape: (..., D_group, K_group) -> (..., D_group)."""
         at = self.last_codes[:, None].expand(*log_beta.shape[:-1], 1)
         return log_beta.gather(-1, at).squeeze(-1)
 
     def tails(self, log_beta: Tensor, codes: Tensor, values: Tensor) -> Triple:
         """Returns (log P(code), log P(codes below the cell), log P(codes above the cell)).
 
-        The last two exclude the code of numbers without a code of their own, whose density lies on
-        both sides of a frequent number. Each is computed directly, without subtraction from one.
-        Code -1, an unknown outcome, has probability zero.
+        The last two exclude the point code, because its numbers lie on both sides of a frequent
+        number. Each is computed directly, without subtraction from one. Code -1, a value that the
+        model does not contain, has probability zero.
 
         Shape: log_beta (..., D_group, K_group), codes and values (n, D_group) -> three of (...,
         D_group).
@@ -119,16 +119,16 @@ class CodeGroup(nn.Module):
         )
 
     def codes_at(self, log_beta: Tensor, u: Tensor, cdf: Callable[[Tensor], Tensor]) -> Triple:
-        """Inverts each column's CDF F: returns (code, probability of the codes below it, its
-        probability).
+        """Inverts each column's CDF F; returns (code, probability of smaller codes except the point
+        code, probability of the code).
 
-        The code k is the first one with F(x_k) > u, found by bisection; or the code of numbers
-        without a code of their own, if u is even below the jump at x_k.
+        With x_k the number of code k, bisection finds the first k with F(x_k) > u. The code is k if
+        u is within the jump of F at x_k, and the point code if u is below the jump.
 
         Args:
             log_beta: Log code probabilities. Shape: (..., D_group, K_group).
             u: Probabilities to invert. Shape: (..., D_group).
-            cdf: CDF of numbers that have no code of their own; arbitrary for columns of levels.
+            cdf: CDF of the numbers with the point code; ignored for columns of levels.
 
         Shape: three of (..., D_group).
         """
@@ -140,7 +140,7 @@ class CodeGroup(nn.Module):
         upper, places = others.cumsum(-1), self.places.expand_as(beta)
 
         def jump(code: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            """Returns (probability of the codes below, F(x_k-), F(x_k))."""
+            """Returns (P(smaller codes except the point code), F(x_k-), F(x_k)) for a code k."""
             mass, total, place = (_at(t, code) for t in (others, upper, places))
             start = total - mass + point * cdf(place)
             return total - mass, start, start + mass
@@ -157,7 +157,7 @@ class CodeGroup(nn.Module):
 
 
 def _at(table: Tensor, codes: Tensor) -> Tensor:
-    """Returns the entries at the codes. Shape: (..., K), (...) -> (...)."""
+    """Returns the table's entry at each code. Shape: (..., K), (...) -> (...)."""
     return table.gather(-1, codes[..., None]).squeeze(-1)
 
 
@@ -174,8 +174,8 @@ def log_sum_where(log_values: Tensor, chosen: Tensor) -> Tensor:
 
 
 def code_groups(d_hidden: int, columns: Sequence[ColumnShape]) -> list[CodeGroup]:
-    """Returns layers for the columns with several codes; the numbers of codes in a layer lie
-    between two powers of two, so that little is padded."""
+    """Returns a layer for each group of columns whose numbers of codes lie between the same two
+    powers of two, so that little is padded. Columns with a single code are in no group."""
     members: dict[int, list[int]] = {}
     for j, column in enumerate(columns):
         if column.n_codes > 1:

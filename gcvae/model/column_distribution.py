@@ -1,8 +1,8 @@
 """Distribution p_j(x_j | .) of one column: code probabilities, and the density of its numbers.
 
 A cell may stand for an interval of numbers (a rounded number, or a bin between quantiles). Its
-probability is that of the interval, and later columns depend on a number sampled in the interval:
-weighted by the probability, this estimates the integral over the interval.
+probability is that of the interval, and later columns depend on a number sampled in the interval;
+weighted by the probability, such samples estimate the integral over the interval.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ColumnDistribution:
 
     Attributes:
         log_beta: Log probability of each code. Shape: (N, K).
-        point_code: The code of numbers without a code of their own; -1 for a column of levels.
+        point_code: The code shared by all numbers that are not frequent values; -1 for levels.
         marginal: Density of the numbers after `transform`; None for a column of levels.
         transform: Monotone transform of the numbers; None for the identity.
     """
@@ -40,8 +40,8 @@ class ColumnDistribution:
         return replace(self, log_beta=self.log_beta[rows], marginal=marginal)
 
     def log_prob(self, codes: Tensor, values: Tensor) -> Tensor:
-        """Returns the log probability of each cell's code, plus the log density of its value.
-        Shape: codes (N,), values (N,) -> (N,)."""
+        """Returns the log probability of each cell's code, plus the log density of the value if the
+        code is the point code. Shape: codes (N,), values (N,) -> (N,)."""
         at = codes.long().clamp(min=0)[:, None]
         log_prob = torch.where(codes >= 0, self.log_beta.gather(-1, at)[:, 0], -torch.inf)
         if self.marginal is None:
@@ -52,8 +52,8 @@ class ColumnDistribution:
         return log_prob + torch.where(codes == self.point_code, log_density, 0.0)
 
     def draw(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Samples a code and a value, 0 for codes without one, for each row by inversion of uniform
-        noise. Shape: (N,) -> int32 (N,), (N,)."""
+        """Samples a code and a value for each row by inversion of uniform noise; the value is 0
+        unless the code is the point code. Shape: (N,) -> int32 (N,), (N,)."""
         codes, rest = invert(self.log_beta, noise)
         values = torch.zeros_like(noise)
         if self.marginal is not None:
@@ -62,12 +62,12 @@ class ColumnDistribution:
         return codes.int(), values
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """Samples a cell in a region of possible cells for each of N rows, with the region's log
-        probability.
+        """Samples an allowed cell for each of N rows, with the log probability of all allowed
+        cells.
 
         Args:
-            region: Allowed codes with weights, and intervals or points of numbers, which count by
-                their density; for each row, or for all. None allows all cells.
+            region: Weights of the codes, and allowed intervals and points of numbers, for each row
+                or for all rows; a point counts by its density. None allows all cells.
             noise: Uniform noise. Shape: (N,).
         """
         if region is None and (self.marginal is None or self.transform is not None):
@@ -105,8 +105,8 @@ class ColumnDistribution:
     def draw_intervals(
         self, codes: Tensor, values: Tensor, intervals: Tensor, log_prob: Tensor, noise: Tensor
     ) -> Drawn:
-        """Scores those of N cells that stand for an interval of numbers, and samples a number in
-        each; other cells keep their values and log probabilities.
+        """Computes the log probabilities of the cells that stand for intervals of numbers, and
+        samples a number in each interval; other cells keep their values and log probabilities.
 
         Args:
             codes: Codes of the cells. Shape: (N,).

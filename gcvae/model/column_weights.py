@@ -3,8 +3,8 @@
     mass_k = 2^(l_k / log 2) (sum_m w_m N(s_k; mu_m, sigma_m^2) + epsilon)
 
 mass_k is the unnormalised probability of code k and l_k its logit. Logits are converted to bits,
-because exp2 takes half the time of exp. The second factor applies only to atoms (frequent numbers)
-whose probability a mixture density at their normal score s_k modulates.
+because exp2 takes half the time of exp. The second factor, a mixture density at the normal score
+s_k, applies only in columns that contain many atoms (frequent numbers) and no other numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _LOG2_E = 1.0 / _LN_2
 
 
 class ColumnWeights:
-    """Weights of one column's outputs, summed over the marginals and the autoregressive network.
+    """Weights that compute the outputs of one column: those of its marginal and of the
+    autoregressive network, added up.
 
     The w outputs are K logits in bits, 3 M parameters of mixture components, B logits of bins
     between change points, and padding.
@@ -41,16 +42,16 @@ class ColumnWeights:
         number: Index of the column.
         layers: Layers of the network for this column.
         n_codes: Number of codes K; a column with a single code has no logits.
-        point_code: The code of numbers without a code of their own; -1 for a column of levels.
-        place: Index among the columns of numbers; None for a column of levels.
+        point_code: The code shared by all numbers that are not frequent values; -1 for levels.
+        place: Position in the list of columns of numbers; None for a column of levels.
         n_mixture: 3 M, for M mixture components; 0 for a column of levels.
         of_context: Weights of the hidden vector of z. Shape: (w, d_context).
         of_hidden: Weights of the column's hidden vector. Shape: (w, d_column).
         bias: Biases. Shape: (w,).
-        additions: What each code adds to the inputs of later columns.
-        marginals: Converts outputs to distributions.
-        network: Has the linear terms and change points.
-        densities: Mixture densities at the atoms; None if no mixture modulates their probability.
+        additions: Terms that each code adds to the inputs of later columns.
+        marginals: Output layers of the decoder, which convert outputs to distributions.
+        network: Autoregressive network, which has the linear terms and change points.
+        densities: Mixture densities at the atoms; None if code probabilities ignore them.
         steps: Functional dependencies whose last column this is.
     """
 
@@ -96,7 +97,7 @@ class ColumnWeights:
 
         Args:
             context: Hidden vectors of z. Shape: (n, d_context).
-            total: Sums of the contributions of z and the earlier columns. Shape: (n, d_sum).
+            total: Sums of the terms of z and of the earlier columns. Shape: (n, d_sum).
             lines: Linear terms of the earlier columns. Shape: (n, n_lines).
 
         Shape: (n, w).
@@ -119,8 +120,8 @@ class ColumnWeights:
         return outputs[:, self.n_logits : self.n_logits + self.n_mixture]
 
     def marginal(self, outputs: Tensor) -> Marginal | PiecewiseMarginal:
-        """Returns the density of the column's numbers given its outputs. Shape: (n, w) -> n
-        densities."""
+        """Returns densities of the column's numbers given its outputs. Shape: (n, w) -> batch
+        (n,)."""
         base = self.marginals.numbers_of(self._mixture(outputs))
         change_points = self.network.steps
         if not change_points.has_numbers(self.number):
@@ -133,8 +134,9 @@ class ColumnWeights:
         return outputs[:, start : start + self.network.steps.n_bins(self.number)]
 
     def masses(self, outputs: Tensor, codes: Tensor) -> Tensor:
-        """Returns unnormalised code probabilities, with functional dependencies enforced. Shape:
-        outputs (n, w), codes of all columns, of which earlier ones are used, (D, n) -> (n, K)."""
+        """Returns unnormalised code probabilities, with functional dependencies enforced. `codes`
+        are those of all columns; only earlier ones are used. Shape: outputs (n, w), codes (D, n) ->
+        (n, K)."""
         masses = _powers_of_two(outputs[:, : self.n_codes])
         if self.densities is not None:
             atoms = self.densities.atoms
@@ -165,7 +167,8 @@ class ColumnWeights:
 
     def log_code(self, outputs: Tensor, codes: Tensor) -> Tensor:
         """Returns the log probability of this column's code in m rows, at n / m samples of z for
-        each. Shape: outputs (n, w), codes of all columns (D, m) -> (n,)."""
+        each, with functional dependencies enforced. Shape: outputs (n, w), codes of all columns (D,
+        m) -> (n,)."""
         own = codes[self.number].clamp(0, self.n_codes - 1)
         if self.steps:
             log_prob = self._log_code_of_steps(outputs, codes, own)
@@ -176,7 +179,7 @@ class ColumnWeights:
         return _rows_of(log_prob, own).masked_fill(codes[self.number] < 0, -torch.inf).flatten()
 
     def _log_code(self, outputs: Tensor, own: Tensor) -> Tensor:
-        """Returns `log_code` without functional dependencies. Shape: own (n,) -> (n,)."""
+        """Returns `log_code` without functional dependencies. Shape: codes `own` (n,) -> (n,)."""
         bits = outputs[:, : self.n_codes]
         masses, found = bits.exp2(), _at(bits, own)
         if self.densities is not None:
@@ -200,7 +203,7 @@ class ColumnWeights:
 
 
 def columns_in_order(network: AutoregressiveNetwork, marginals: Marginals) -> list[ColumnWeights]:
-    """Returns the weights of each column, in the order of the chain rule."""
+    """Returns a `ColumnWeights` for each column, in the order of the chain rule."""
     with torch.no_grad():
         return [ColumnWeights(network, marginals, j) for j in network.order]
 
@@ -227,6 +230,6 @@ def _at(table: Tensor, codes: Tensor) -> Tensor:
 
 
 def _rows_of(found: Tensor, own: Tensor) -> Tensor:
-    """Reshapes (n, ...) to (n / m, m, ...), for m rows of `own`."""
+    """Reshapes (n, ...) to (n / m, m, ...), with m the length of `own`."""
     by_time: Tensor = found.unflatten(0, (-1, len(own)))
     return by_time

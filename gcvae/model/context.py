@@ -1,9 +1,9 @@
 """Context c of a conditional model p(x|z, c), such as the parent row: h(z, c) = [trunk(z), f(c)].
 
-The features f of the context's cells are concatenated to the hidden vector, on which the outputs of
-the decoder depend linearly. A context column thus acts like a first column of the chain rule: it
-shifts means and logits, and is added to every running sum. It is not modelled itself, so it has no
-loss, and it is not an input of the encoder.
+The features f of the context's cells are concatenated to the hidden vector h, on which the outputs
+of the decoder depend linearly. A column of the context thus acts like a first column of the chain
+rule: it shifts means and logits, and adds to every running sum. It is not modelled itself, so it
+has no loss, and it is not an input of the encoder.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from gcvae.numerics.affine import through
 
 
 class ContextTrunk(nn.Module):
-    """Computes the decoder's hidden vector from z and the C columns of a context, packed into one
-    vector: the K dimensions of z, then codes and values of the context. Shape: (..., K + 2 C) ->
-    (..., d_hidden + d_features)."""
+    """Computes the decoder's hidden vector from a vector that packs the K dimensions of z and then
+    the codes and values of the C columns of a context. Shape: (..., K + 2 C) -> (..., d_hidden +
+    d_features)."""
 
     def __init__(self, trunk: nn.Sequential, d_latent: int, columns: Sequence[ColumnShape]) -> None:
         super().__init__()

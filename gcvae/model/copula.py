@@ -19,7 +19,8 @@ from gcvae.numerics.normal import log_interval, log_normal_density
 _QUADRATURE_RANGE = 8.0
 """The standardised factor is integrated over [-8, 8]; 1e-15 of its mass lies outside."""
 _NODES_PER_UNIT_SLOPE = 18.0
-"""Number of trapezoid nodes on [-8, 8] for each unit of slope sqrt(1 + sum_H b_h^2 / P).
+"""Number of trapezoid nodes on [-8, 8] for each unit of the slope sqrt(1 + sum_H b_h^2 / P) of the
+integrand of `RankOneCopula.log_mixed`.
 
 The rule's error falls as exp(-2 pi^2 / (step * slope)^2): 1e-10 at a step of 0.9 / slope.
 """
@@ -31,16 +32,15 @@ _NODES_PER_CHUNK = 64
 
 
 class QuadratureWarning(UserWarning):
-    """Warns that a likelihood is less accurate, because the copula needs too many quadrature
-    nodes."""
+    """Warns that a likelihood is inaccurate, because the copula needs too many nodes."""
 
 
 @dataclass(frozen=True)
 class RankOneCopula:
     """Gaussian copula of D columns with covariance Psi = omega I + a a^T.
 
-    It depends only on b_i = a_i / sqrt(omega). With psi_i^2 = 1 + b_i^2 its correlations are
-    R_ij = b_i b_j / (psi_i psi_j). Given the factor f ~ N(0, 1), the columns are independent.
+    It depends only on b_i = a_i / sqrt(omega). With psi_i^2 = 1 + b_i^2 its correlations are R_ij =
+    b_i b_j / (psi_i psi_j). Given the factor f ~ N(0, 1), the columns are independent.
 
     Attributes:
         loadings: Loadings a. Shape: (..., D).
@@ -53,8 +53,8 @@ class RankOneCopula:
     noise: Tensor | None = None
 
     def given(self, factor: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (b f, psi) given the factor f: column i has the normal score (b_i f + e_i) /
-        psi_i, with e_i standard normal. Shape: factor (N, 1) -> (N, D) each, float64."""
+        """Returns (b f, psi) given N factors f: the normal score of column i is (b_i f + e_i) /
+        psi_i, with standard normal noise e_i. Shape: factor (N, 1) -> (N, D) each, float64."""
         b = self.scaled_loadings
         return b * factor, _psi(b)
 
@@ -148,12 +148,13 @@ class RankOneCopula:
         is_point: Tensor,
         present: Tensor,
     ) -> Tensor:
-        """Returns, as entry j of D, the log of the copula's density at points times the probability
-        of intervals for columns 0 to j; the arguments are those of `log_mixed`.
+        """Returns `log_mixed` for the first columns: entry j is that of columns 0 to j. The
+        arguments are those of `log_mixed`.
 
-        int phi(f) prod_{i<=j} g_i(f) df, with g_i the integrand of cell i, is computed for all j on
-        one grid, wide enough for one column and fine enough for all. Rows in which all cells are
-        points have a closed form. Shape: (..., D), in float64.
+        The integrals int phi(f) prod_{i<=j} g_i(f) df, with g_i(f) the density or probability of
+        cell i given the factor f, are computed for all j on one grid, wide enough for one column
+        and fine enough for all. Rows in which all cells are points have a closed form. Shape: (...,
+        D), in float64.
         """
         points, intervals = is_point & present, ~is_point & present
         are_points = ~intervals.any(-1, keepdim=True)
@@ -212,7 +213,7 @@ def _psi(b: Tensor) -> Tensor:
 
 
 def _sums_before(terms: Tensor) -> Tensor:
-    """Returns the sum of the terms before each one. Shape: (..., D) -> (..., D)."""
+    """Returns the sum of the terms before each term. Shape: (..., D) -> (..., D)."""
     sums: Tensor = torch.nn.functional.pad(terms.cumsum(-1)[..., :-1], (1, 0))
     return sums
 
@@ -220,7 +221,7 @@ def _sums_before(terms: Tensor) -> Tensor:
 def _scaled_ends(
     psi: Tensor, lower: Tensor, upper: Tensor, intervals: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Returns the ends of interval cells multiplied by psi; infinite for other cells.
+    """Returns the ends of interval cells multiplied by psi; -inf and inf for other cells.
 
     Infinite ends are not multiplied, because their gradient would be 0 * inf.
     """
@@ -233,10 +234,11 @@ def _scaled_ends(
 
 
 def _common_grid(b: Tensor, t: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns nodes for the integrals over all sets of first columns, and the log of their spacing.
+    """Returns nodes of f for all integrals of `log_prefixes`, and the log of their spacing.
 
-    Given the points among the first j columns, the factor is N(t_j / P_j, 1 / P_j). Shape: (..., D)
-    each -> (..., n_nodes), (...).
+    Given the points among the first j columns, f is N(t_j / P_j, 1 / P_j); `square` contains the
+    terms b_g^2 of points, whose cumulative sum plus one is P. Shape: (..., D) each -> (...,
+    n_nodes), (...).
     """
     precision = 1.0 + square.cumsum(-1)
     mean, reach = t / precision, _QUADRATURE_RANGE * precision.rsqrt()
@@ -251,7 +253,7 @@ def _common_grid(b: Tensor, t: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _trapezoid(slope: Tensor) -> tuple[Tensor, float]:
-    """Returns nodes on [-8, 8], as many as the steepest slope needs, and their spacing."""
+    """Returns nodes on [-8, 8], as many as the largest slope requires, and their spacing."""
     n = _n_nodes(_NODES_PER_UNIT_SLOPE * slope)
     ends = _QUADRATURE_RANGE
     y = torch.linspace(-ends, ends, n, dtype=torch.float64, device=slope.device)
@@ -259,8 +261,8 @@ def _trapezoid(slope: Tensor) -> tuple[Tensor, float]:
 
 
 def _n_nodes(wanted: Tensor) -> int:
-    """Returns the largest wanted number of nodes within the limits; warns if the maximum is
-    exceeded."""
+    """Returns the largest wanted number of nodes, clipped to the limits; warns above the
+    maximum."""
     most = float(wanted.detach().amax()) if wanted.numel() else 0.0
     if most > _MAXIMUM_NODES:
         message = (

@@ -30,12 +30,12 @@ class CopulaColumn:
     """Distribution of one column under a Gaussian copula given the factor f, for N rows.
 
     Its normal score is q = (b f + e) / psi with e ~ N(0, 1); given f the columns are independent.
-    The inverse of the column's CDF maps Phi(q) to one of K codes, or to another number.
+    The inverse of the column's CDF maps Phi(q) to one of K codes or to a number.
 
     Attributes:
         alone: Marginal distribution of the column.
-        places: Number that each code stands for; inf for levels and for the code of other numbers.
-            Shape: (K,).
+        places: Number that each code stands for; inf for levels and for the point code, shared by
+            all numbers that are not frequent values. Shape: (K,).
         pull: The products b f. Shape: (N,).
         scale: The standard deviations psi. Shape: (N,).
     """
@@ -75,27 +75,29 @@ class CopulaColumn:
 
     @property
     def _log_point(self) -> Tensor:
-        """Log probability of the code of numbers, log beta_c. Shape: (N, 1)."""
+        """Log probability of the point code, log beta_c. Shape: (N, 1)."""
         return self.alone.log_beta.double()[:, self.alone.point_code, None]
 
     @cached_property
     def _log_others(self) -> Tensor:
-        """Log code probabilities; -inf for the code of numbers and for padding. Shape: (N, K)."""
+        """Log code probabilities; -inf for the point code and for padding. Shape: (N, K)."""
         log_beta = self.alone.log_beta.double()
         is_point = torch.arange(self._n_codes) == self.alone.point_code
         return torch.where((log_beta > _LOG_IMPOSSIBLE) & ~is_point, log_beta, -torch.inf)
 
     @cached_property
     def _tails(self) -> Tails:
-        """(log P(smaller code), log P(larger code)) of each code, without the code of numbers, each
-        summed directly. Shape: (N, K) each."""
+        """Log probabilities of all smaller codes and of all larger codes, for each code, without
+        the point code. Each is summed directly, without subtraction from one. Shape: (N, K)
+        each."""
         beta, nothing = self._log_others.exp(), torch.zeros_like(self._log_others[:, :1])
         below = torch.cat([nothing, beta.cumsum(-1)[:, :-1]], dim=-1)
         above = torch.cat([beta.flip(-1).cumsum(-1).flip(-1)[:, 1:], nothing], dim=-1)
         return below.log(), above.log()
 
     def _tails_among(self, marginal: Marginal) -> Tails:
-        """Returns `_tails` including the numbers below and above each code. Shape: (N, K) each."""
+        """Returns `_tails` plus the probabilities of the point code's numbers below and above each
+        code. Shape: (N, K) each."""
         below, above = self._tails
         under, over = marginal[:, None].at(self.places[None]).log_tails
         log_point = self._log_point
@@ -112,7 +114,7 @@ class CopulaColumn:
         return torch.where(is_possible, log_code, -torch.inf)
 
     def _pieces(self, marginal: Marginal, region: Region) -> _Pieces:
-        """Splits the intervals of a region at the numbers x_k that have their own code."""
+        """Splits the intervals of a region at the frequent numbers x_k, which have codes."""
         places = self.places[: self.alone.point_code]
         end = torch.full_like(self.places[:1], torch.inf)
         edges = torch.cat([-end, places, end])
@@ -135,16 +137,17 @@ class CopulaColumn:
         return _Pieces(lower, upper, first, last, below, log_mass)
 
     def _noise_at(self, log_below: Tensor, log_above: Tensor) -> Tensor:
-        """Returns e for which u = exp(log_below) and 1 - u = exp(log_above). Shape: (N, k)."""
+        """Returns the noise e at which u = Phi(q) is exp(log_below) and 1 - u is exp(log_above).
+        Shape: (N, k)."""
         score = normal_score_of_tails(log_below, log_above)
         return self.scale[:, None] * score - self.pull[:, None]
 
     def _noise_at_value(
         self, marginal: Marginal, values: Tensor, below: Tensor, above: Tensor
     ) -> Tails:
-        """Returns e at each number v, and the log density p(v | f) = p(v) phi(e) psi / phi(q),
-        given the log probability of all other codes below and above v. Shape: values (N or 1, m),
-        others (N, m)."""
+        """Returns the noise e at each number v, and the log density p(v | f) = p(v) phi(e) psi /
+        phi(q). `below` and `above` are the log probabilities of all other codes below and above v.
+        Shape: values (N or 1, m), others (N, m)."""
         placed, log_point = marginal[:, None].at(values), self._log_point
         under, over = (log_point + tail for tail in placed.log_tails)
         score = normal_score_of_tails(torch.logaddexp(below, under), torch.logaddexp(above, over))
@@ -154,7 +157,8 @@ class CopulaColumn:
         return e, log_point + placed.log_prob + ratio
 
     def _value_at(self, marginal: Marginal, e: Tensor, log_below: Tensor) -> Tensor:
-        """Returns the number at u = Phi((pull + e) / psi). Shape: (N,)."""
+        """Returns the number at u = Phi((pull + e) / psi), given the log probability of all other
+        codes below it. Shape: (N,)."""
         score = (self.pull + e) / self.scale
         if self._n_codes > 1:
             mass = self._log_point[:, 0].exp()
@@ -165,11 +169,11 @@ class CopulaColumn:
 
 @dataclass(frozen=True)
 class _Pieces:
-    """Intervals and points of numbers, none of which contains a number with its own code.
+    """Intervals and points of numbers, none of which contains a frequent number with a code.
 
-    `first` and `last` are e at the ends, `log_below` the log probability of all other codes below,
-    and `log_mass` the log probability given f: the log density of a point, -inf for an empty piece.
-    Shape: (N, m) each; lower and upper (N, m) or (1, m).
+    `first` and `last` are the noise e at the ends, `log_below` the log probability of all other
+    codes below the piece, and `log_mass` its log probability given f: the log density for a point,
+    -inf for an empty piece. Shape: (N, m) each; lower and upper (N, m) or (1, m).
     """
 
     lower: Tensor

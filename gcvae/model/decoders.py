@@ -73,15 +73,16 @@ class Conditional(ABC):
         """
 
     def log_head(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor | None:
-        """Returns log p(x|z) of n rows under the copula head of an autoregressive decoder, at the
-        first n latent vectors; None for other decoders. Shape: (n,)."""
+        """Returns log p(x|z) of n rows under the copula head of an autoregressive decoder, at
+        the first n latent vectors; None for other decoders. `jitter` is as for `log_prob`.
+        Shape: (n,)."""
         return None
 
     @abstractmethod
     def log_prefixes(self, rows: EncodedTable) -> Tensor:
-        """Returns cumulative log densities given z: entry j is that of the observed cells among the
-        first j + 1 columns in the order of the chain rule, in nats. Shape: n rows -> (..., n,
-        D)."""
+        """Returns cumulative log densities given z, in nats: entry j is that of the observed
+        cells among the first j + 1 columns in the order of the chain rule. Shape: n rows ->
+        (..., n, D)."""
 
     @abstractmethod
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -90,8 +91,9 @@ class Conditional(ABC):
 
     @abstractmethod
     def walk(self, factor: Tensor) -> ColumnWalk:
-        """Returns an object that scores or generates the columns one by one, given z and the
-        copula's factor, if it has one (F = 1, else 0). Shape: factor (N, F)."""
+        """Returns an object that scores or generates N rows column by column, given z and the
+        factor f of the copula or principal direction. Shape: factor (N, F), F = 1, or 0 without a
+        factor."""
 
     @abstractmethod
     def correlation(self) -> Tensor:
@@ -121,8 +123,8 @@ class Decoder(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> Conditional:
-        """Returns p(x|z) for each z. `dropout` is that of a training step of an autoregressive
-        decoder. Shape: z (..., K)."""
+        """Returns p(x|z) for each z. `dropout` is for training steps of autoregressive decoders,
+        None elsewhere. Shape: z (..., K)."""
 
     def row_draws(self) -> Draws:
         """Returns a function that samples rows given z; it is valid until the weights change."""
@@ -189,9 +191,12 @@ class CopulaConditional(Conditional):
         return torch.where(impossible.any(-1), -torch.inf, log_prob)
 
     def _cells(self, rows: EncodedTable) -> tuple[CellProbabilities, Tensor, Tensor, Tensor]:
-        """Returns the probabilities of the cells; the masks of observed cells with probability
-        zero, which the copula leaves out, and of others; and the log probabilities of the
-        latter."""
+        """Returns (probabilities of the cells, impossible, present, log probabilities).
+
+        `impossible` marks observed cells of probability zero, which the copula leaves out;
+        `present` marks the other observed cells. The log probabilities are 0 except for present
+        cells.
+        """
         cells = self.marginals.cells(self.parameters, rows)
         impossible = torch.isneginf(cells.log_prob) & rows.observed
         present = rows.observed & ~impossible
@@ -237,7 +242,8 @@ class CopulaConditional(Conditional):
 
 
 class CopulaDecoder(Decoder):
-    """Decoder that maps z to marginals and a Gaussian copula of rank one; rank 0 is independence.
+    """Decoder that maps z to marginals and, with `rank` 1, a Gaussian copula; with rank 0 the
+    columns are independent given z.
 
     # PAPER-DIFF: omega is fixed at 1 in the copula. The copula depends on a / sqrt(omega) alone, so
     # a free omega(z) adds nothing but a direction in which the bound is flat. VAE-ROC keeps it.
@@ -280,8 +286,8 @@ class CopulaDecoder(Decoder):
 
 
 def loadings_head(d_in: int, d_out: int) -> nn.Linear | EmptyLinear:
-    """Returns the linear layer of the loadings, with Glorot weights: the gradient vanishes at
-    zero."""
+    """Returns the linear layer of the loadings, with Glorot weights: at zero the gradient
+    vanishes."""
     head = linear(d_in, d_out)
     if d_out:
         nn.init.xavier_uniform_(head.weight)
@@ -289,8 +295,8 @@ def loadings_head(d_in: int, d_out: int) -> nn.Linear | EmptyLinear:
 
 
 def join_context(z: Tensor, context: Tensor | None) -> Tensor:
-    """Concatenates latent vectors (..., n, K) and contexts (n, 2 C) of a conditional model, if
-    any."""
+    """Concatenates latent vectors (..., n, K) and the contexts (n, 2 C) of a conditional model;
+    returns z if there is no context."""
     if context is None:
         return z
     return torch.cat([z, context.to(z).expand(*z.shape[:-1], -1)], dim=-1)
@@ -306,7 +312,7 @@ class GenerativeModel(nn.Module):
         prior: Prior p(z).
         encoder: Network that computes q(z|x).
         decoder: Network that computes p(x|z).
-        contexts: Contexts from which `latents` chooses, those of the training rows during a fit;
+        contexts: Contexts from which `latents` chooses: those of the training rows during a fit,
             None otherwise. Shape: (n, 2 C), codes and values of C columns.
     """
 
@@ -355,13 +361,12 @@ class GenerativeModel(nn.Module):
         return self.decoder.order
 
     def conditional(self, z: Tensor, dropout: Dropout | None = None) -> Conditional:
-        """Returns p(x|z) for each z; `dropout` is that of a training step, else None. Shape: z
-        (..., K)."""
+        """Returns p(x|z) for each z; `dropout` is that of a training step. Shape: z (..., K)."""
         conditional: Conditional = self.decoder(z, dropout)
         return conditional
 
     def walk(self, latent: Tensor) -> ColumnWalk:
-        """As `Conditional.walk`; `latent` concatenates z and the F factors. Shape: (N, K + F)."""
+        """As `Conditional.walk`; `latent` concatenates z and F factors. Shape: (N, K + F)."""
         d_latent = latent.shape[-1] - self.decoder.n_factors
         return self.conditional(latent[:, :d_latent]).walk(latent[:, d_latent:].double())
 

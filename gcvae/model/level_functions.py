@@ -1,21 +1,22 @@
 """Functional dependencies between coded columns, such as product -> category, or origin and
 destination -> distance.
 
-A dependency, called function, lists the codes that its column y can have given its parents' codes.
-The decoder applies it at the last of its columns in its order: a row violates the function with
-probability e, the share of exceptions in the table, and the codes that satisfy it (C) or violate it
-(B) are then chosen in proportion to the model's probabilities p(k):
+A dependency (`LevelFunction`) lists the codes that a column y can have given the codes of its
+parents. The decoder enforces it on the code of whichever of these columns it generates last: a row
+violates the dependency with probability e, the share of exceptions in the table, and the codes that
+satisfy it (C) or violate it (B) are then chosen in proportion to the model's probabilities p(k):
 
     p'(k) = p(C or B) (1 - e) p(k) / p(C)  for k in C,      p(C or B) e p(k) / p(B)  for k in B
 
-A *relation* allows several codes of y for each parent's code: those that occur together in the
-table. A function of *classes* is a condition on two columns, and distinguishes only missing and
-present cells of some: y is missing where its parent is missing, or has a certain level.
+Some dependencies, called *relations*, allow several codes of y for each code of the parent: those
+that occur together in the table. Others are conditions on two columns that may divide the cells of
+a column into just two *classes*, missing and present: for example, y is missing where its parent is
+missing, or has a certain level.
 
 A dependency that every row of the table satisfies has a small e for scores, but e = 0 in generated
 rows. Missing cells, and rows whose parents' codes occur with too many different y, are not
 constrained, so the probabilities of their codes do not change. Probabilities still add up to one,
-the network need not learn the function, and the table's share of exceptions is preserved.
+the network need not learn the dependency, and the table's share of exceptions is preserved.
 
 # PAPER-DIFF: the paper has no rules between columns. The autoregressive decoder enforces
 # functional dependencies between coded columns.
@@ -37,9 +38,9 @@ from gcvae.arrays import Codes, Mask, Numbers
 from gcvae.model.networks import ColumnShape, set_constants
 
 _LEAST_SHARE = 0.1
-"""Minimum share of the rows with given parents' codes that must have a code of y to allow it."""
+"""Minimum share of an allowed code of y among the rows with the same parents' codes."""
 _LEAST_ROWS = 2
-"""Minimum number of such rows, unless the parents' codes occur in one row only."""
+"""Minimum number of rows with an allowed code, unless the parents' codes occur in one row only."""
 _MOST_EXCEPTIONS = 0.5
 """Largest share of exceptions; parents' codes with more are not constrained."""
 _NOTHING = -1e29
@@ -61,10 +62,11 @@ class LevelFunction:
         exceptions: Share of rows that violate the dependency; 0 for a hard rule.
         is_exact: Whether every row of the table satisfies it, so that generated rows do too.
         has_missing: Whether code 0 of y stands for missing; missing cells are not constrained.
-        blanks: For a condition such as "y is missing where its parent is": the number of rows by
-            the classes of the parent's cell and of y. The classes of a column are its codes or, if
-            only missing cells count, 0 for missing and 1 for all other codes; `pairs` then contains
-            classes. None for other dependencies. Shape: (number of classes of the parent, of y).
+        blanks: For a condition such as "y is missing where its parent is missing": the number of
+            rows by class of the parent and class of y. The classes of a column are its codes or, if
+            only missing cells matter, 0 for missing and 1 for all other codes; `pairs` then
+            contains classes. None for other dependencies. Shape: (number of classes of the parent,
+            of y).
     """
 
     column: int
@@ -119,8 +121,8 @@ class LevelFunction:
 
         Pairs of codes that occur in at least two rows are allowed. The probability that a new row
         contains an unseen pair is estimated as (n_1 + 2 n_2) / n, from n_1 pairs that occur in one
-        of n rows and n_2 that occur in two (Good 1953). Parents' codes for which it exceeds one
-        half are not constrained.
+        of n rows and n_2 that occur in two (Good 1953). Parents' codes for which this probability
+        exceeds one half are not constrained.
         """
         pairs, counts = np.unique(rows, axis=0, return_counts=True)
         _, key = np.unique(pairs[:, 0], return_inverse=True)
@@ -133,13 +135,15 @@ class LevelFunction:
 
     @classmethod
     def of_classes(cls, columns: tuple[int, int], rows: Codes, allowed: Mask) -> Self:
-        """Fits a condition on a parent and a column y, such as "y is missing where its parent is",
-        to the codes of both columns, of shape (n, 2).
+        """Fits a condition on a parent and a column y, such as "y is missing where its parent is
+        missing", to the codes of both columns, of shape (n, 2).
 
         Args:
-            allowed: Whether the condition allows a class of the parent beside one of y: their
-                codes or, of a column with two classes, 0 for missing and 1 for present. Shape:
-                (number of classes of the parent, of y).
+            columns: Indices of the parent and of y.
+            rows: Codes of both columns. Shape: (n, 2).
+            allowed: Entry [a, b] is whether the condition allows class a of the parent with class b
+                of y. Classes are codes or, in a column with two classes, 0 for missing and 1 for
+                present. Shape: (number of classes of the parent, of y).
         """
         known = np.minimum(rows, np.array(allowed.shape) - 1)
         places = known @ np.array([allowed.shape[1], 1])
@@ -153,14 +157,16 @@ class LevelFunction:
         )
 
     def classes(self, codes: Tensor, at: Sequence[int]) -> Tensor:
-        """Returns codes of the columns with indices `at` in `columns` as used in `pairs`."""
+        """Converts codes to the classes that `pairs` contains; returns them unchanged if it
+        contains codes. `at` are the positions in `columns` of the columns of the codes. Shape: (n,
+        len(at))."""
         if self.blanks is None:
             return codes
         return torch.minimum(codes, codes.new_tensor([self.blanks.shape[i] - 1 for i in at]))
 
     def pairs_by_code(self, at: int, n_codes: int) -> Codes:
-        """Returns `pairs`; if only missing cells of the column with index `at` in `columns` count,
-        each combination with a present cell is repeated for each of its codes except missing.
+        """Returns `pairs` with codes instead of classes for the column at position `at` in
+        `columns`: each combination with a present cell is repeated for every code except missing.
         Shape: (number of combinations, r + 1)."""
         if self.blanks is None or self.blanks.shape[at] == n_codes:
             return self.pairs
@@ -170,11 +176,10 @@ class LevelFunction:
         return np.concatenate([self.pairs[self.pairs[:, at] == 0], each])
 
     def shares(self, at: int, given: Codes) -> Numbers:
-        """Returns the share of exceptions for each of m combinations of the columns generated
-        first.
+        """Returns exception shares for m combinations of codes of the columns generated first.
 
         Args:
-            at: Position in the dependency of the column that is generated last.
+            at: Position in `columns` of the column that is generated last.
             given: For a condition on two columns, the class of the other column's cell; for others
                 only the length m matters. Shape: (m,).
         """
@@ -248,13 +253,13 @@ def sharpest_last(functions: Iterable[LevelFunction]) -> list[LevelFunction]:
 
 class FunctionStep(nn.Module):
     """Enforces a functional dependency: changes the code probabilities of the last of its columns
-    in the decoder's order, given the codes of the others.
+    in the decoder's order, given the codes of its other columns.
 
     Attributes:
         function: The dependency.
         last: Index of the last column.
         given: Indices of the r other columns.
-        given_at: Their indices in `function.columns`.
+        given_at: Their positions in `function.columns`.
         strides: Weights that combine the codes of `given` into one integer key. Shape: (r,).
         keys: Keys of the constrained combinations of codes, ascending. Shape: (m,).
         fitting: Codes of the last column that satisfy the dependency, padded. Shape: (m, k).
@@ -262,7 +267,7 @@ class FunctionStep(nn.Module):
         is_said: Mask of the last column's K codes that are constrained. Shape: (K,).
         is_open: Whether a constrained code can violate the dependency, for each key. Shape: (m,).
         shares: Share of exceptions for each key in scores. Shape: (m,).
-        drawn_shares: The same in generated rows. Shape: (m,).
+        drawn_shares: Share of exceptions for each key in generated rows. Shape: (m,).
     """
 
     strides: Tensor
@@ -311,9 +316,9 @@ class FunctionStep(nn.Module):
         """Returns log probabilities of the last column's codes, with the dependency enforced.
 
         Args:
-            log_beta: Log probabilities without it, possibly padded. Shape: (..., n, K).
+            log_beta: Log probabilities without the dependency, possibly padded. Shape: (..., n, K).
             codes: Codes of the r other columns. Shape: (n, r).
-            shares: Share of exceptions for each key; None for that in scores. Shape: (m,).
+            shares: Share of exceptions for each key; None for `self.shares`. Shape: (m,).
         """
         is_known, place = self._places(codes)
         at = self.fitting[place].expand(*log_beta.shape[:-1], -1)
@@ -329,11 +334,11 @@ class FunctionStep(nn.Module):
         return log_beta + torch.where(fits, kept, torch.where(breaks, broken, 0.0))
 
     def masses(self, masses: Tensor, codes: Tensor) -> Tensor:
-        """Does the same with unnormalised probabilities, for generation. Shape: (n, K), (n, r) ->
-        (n, K).
+        """Returns unnormalised probabilities of the last column's codes with the dependency
+        enforced, for generation. Shape: masses (n, K), codes of the other columns (n, r) -> (n, K).
 
-        If the sum over satisfying or violating codes underflows, logarithms are used, so that hard
-        rules hold for improbable codes too.
+        If the sum over the satisfying or the violating codes underflows, logarithms are used, so
+        that hard rules hold for improbable codes too.
         """
         is_known, place = self._places(codes)
         at = self.fitting[place]
@@ -378,25 +383,25 @@ class FunctionStep(nn.Module):
         return log_beta.gather(-1, own).squeeze(-1) + torch.where(is_open, kept, 0.0)
 
     def _places(self, codes: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns whether codes (n, r) are constrained, and the index of their key. Shape: (n,)
-        each."""
+        """Returns whether each row's combination of codes is constrained, and the index of its key
+        in `keys`. Shape: codes (n, r) -> (n,) each."""
         classes = self.function.classes(codes.clamp(min=0), self.given_at)
         key = (classes.long() * self.strides).sum(-1)
         place = torch.searchsorted(self.keys, key).clamp(max=len(self.keys) - 1)
         return (codes >= 0).all(-1) & (self.keys[place] == key), place
 
     def _applies_to(self, width: int) -> Tensor:
-        """Returns the mask of constrained codes, padded to `width` codes."""
+        """Returns the mask of the last column's constrained codes, padded to `width` codes."""
         return nn.functional.pad(self.is_said, (0, width - len(self.is_said)))
 
 
 def _log_sides(
     log_beta: Tensor, fits: Tensor, breaks: Tensor, fitting: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Returns the log probabilities of the codes that satisfy and that violate a dependency; less
-    than `_NOTHING` if there is none. Sums are computed in logarithms only if one underflows.
-    `fitting` has the log probabilities of the satisfying codes, and a mask of those that are not
-    padding."""
+    """Returns the log probabilities of the codes that satisfy and of those that violate a
+    dependency; less than `_NOTHING` if there are none. Sums are computed in logarithms only if one
+    underflows. `fitting` contains the log probabilities of the satisfying codes, and a mask of its
+    entries that are not padding."""
     p_fit = (fitting[0].exp() * fitting[1]).sum(-1)
     p_break = (log_beta.exp() * breaks).sum(-1)
     if not bool(((p_fit < _LOW) | (p_break < _LOW)).any()):
@@ -405,8 +410,8 @@ def _log_sides(
 
 
 def _codes_by_key(place: Codes, codes: Codes, n_keys: int) -> tuple[Codes, Mask]:
-    """Returns the codes of each key, padded by repetition, and the mask of those that are no
-    padding."""
+    """Returns the codes that belong to each key, padded by repetition, and the mask of entries that
+    are not padding. `place` is the index of each code's key. Shape: (m,) -> (n_keys, k) each."""
     order = np.argsort(place, kind="stable")
     counts = np.bincount(place, minlength=n_keys)
     first = np.cumsum(counts) - counts
@@ -426,9 +431,9 @@ def order_with_rules(
     """Returns column indices in the given order, with dependent columns moved after their parents;
     dependencies must be acyclic.
 
-    A column that determines several others without exceptions precedes them, unless these precede
-    it for the same reason: a category and a price that are generated first may be those of no
-    product.
+    A column that determines several others without exceptions, such as a product with a category
+    and a price, precedes them where possible: a category and a price that are generated first may
+    not occur together in any product.
     """
     before = {j: set(columns[j].parents) for j in order}
     better = {j: set[int]() for j in order}

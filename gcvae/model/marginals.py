@@ -28,8 +28,7 @@ from gcvae.numerics.normal import normal_cdf, normal_score_of_tails
 _LEAST_SHAPE = 1e-5
 """Added to a mixture's density at the atoms, so that each has a positive probability."""
 _MINIMUM_LOG_WIDTH = -4.0
-"""Lower limit of log sigma of a mixture over atoms: a fraction of the spacing of a thousand
-atoms."""
+"""Lower limit of log sigma of a mixture over atoms; sigma is in units of normal scores."""
 _LEAST_ATOMS_TO_SHAPE = 12
 """Minimum number of atoms for which the mixture contributes to their logits."""
 
@@ -38,10 +37,10 @@ _LEAST_ATOMS_TO_SHAPE = 12
 class CellProbabilities:
     """Probabilities of the cells of rows under the marginals p_j(. | z).
 
-    Those below and above a cell are logarithms, so that normal scores can be computed from the
-    smaller tail. The `score` of a number with a Gaussian marginal is (x - mu) / sigma, because
-    Phi^-1(Phi(.)) is infinite in float32 beyond 5.4 sigma. Shape: each field (..., D), broadcast
-    against each other.
+    A point cell is a number with a density; an interval cell occupies an interval of probabilities.
+    All probabilities are logarithms, so that normal scores can be computed from the smaller tail.
+    The `score` of a number with a Gaussian marginal is (x - mu) / sigma, because Phi^-1(Phi(.)) is
+    infinite in float32 beyond 5.4 sigma. Shape: each field (..., D), broadcast against each other.
     """
 
     log_prob: Tensor
@@ -56,8 +55,8 @@ class CellProbabilities:
     """bool; True for point cells, False for intervals."""
 
     def interval_bounds(self) -> tuple[Tensor, Tensor]:
-        """Returns the normal scores of the ends of each interval cell; undefined for points. Shape:
-        two of (..., D)."""
+        """Returns the normal scores of the lower and the upper end of each interval cell; arbitrary
+        for points. Shape: two of (..., D)."""
         lower = normal_score_of_tails(
             self.log_below, torch.logaddexp(self.log_above, self.log_prob)
         )
@@ -92,8 +91,7 @@ class MarginalParameters:
     numbers: Marginal
 
     def zeros(self, n_columns: int, n_rows: Sequence[int] = ()) -> Tensor:
-        """Returns zeros for `n_columns` cells of each row, for z broadcast with rows of the shape
-        `n_rows`."""
+        """Returns zeros for `n_columns` columns. Shape: (*shape_of(n_rows), n_columns)."""
         return self.numbers.outputs.new_zeros((*self.shape_of(n_rows), n_columns))
 
     def shape_of(self, n_rows: Sequence[int]) -> torch.Size:
@@ -103,7 +101,8 @@ class MarginalParameters:
 
 @dataclass(frozen=True)
 class MarginalOutputs:
-    """Outputs of a network, before conversion to the parameters of marginals; they are additive.
+    """Outputs of a network, which `Marginals.parameters_of` converts to parameters; those of two
+    networks can be added.
 
     Attributes:
         logits: Logits of codes of each group. Shape: (..., D_group, K_group) each.
@@ -138,8 +137,8 @@ class AtomShapes(nn.Module):
         powers: (1, s, s^2) of the normal score s of each code, for the D_shaped columns of the
             group with enough atoms. Shape: (D_shaped, 3, K_group).
         shaped: Mask of the codes that are atoms. Shape: (D_shaped, K_group).
-        rows: Index of each of these columns in the group. Shape: (D_shaped,).
-        real: Index of each among the columns of numbers. Shape: (D_shaped,).
+        rows: Position of each of these columns in the group. Shape: (D_shaped,).
+        real: Position of each in the list of columns of numbers. Shape: (D_shaped,).
     """
 
     powers: Tensor
@@ -181,8 +180,8 @@ class AtomShapes(nn.Module):
         return logits.index_add(-2, self.rows, self._shapes(mixture[..., self.real, :]))
 
     def densities(self, row: int, column: ColumnShape) -> AtomDensities | None:
-        """Returns the densities at the atoms of the column with index `row` in the group; None if
-        no mixture contributes to its logits."""
+        """Returns an object that computes the mixture density at the atoms of the column at
+        position `row` in the group; None if no mixture contributes to the column's logits."""
         at = (self.rows == row).nonzero()[:, 0]
         if not len(at):
             return None
@@ -214,9 +213,9 @@ class AtomDensities:
     powers: Tensor
 
     def at_atoms(self, mixture: Tensor) -> Tensor:
-        """Returns the density at each atom plus a small constant, up to a factor. Components are
-        added one by one, so that results fit into a core's cache. Shape: (n, 3 M) -> (n,
-        n_atoms)."""
+        """Returns the mixture density at each atom plus a small constant, up to a common factor.
+        Components are added one by one, so that results fit into a core's cache. Shape: (n, 3 M) ->
+        (n, n_atoms)."""
         density = mixture.new_full((len(mixture), len(self.atoms)), _LEAST_SHAPE)
         exponent = torch.empty_like(density)
         for terms in _exponent_terms(mixture).movedim(-2, 0).contiguous():
@@ -225,8 +224,8 @@ class AtomDensities:
 
 
 def _exponent_terms(mixture: Tensor) -> Tensor:
-    """Returns (A, B, C), log [w_m N(s; mu_m, sigma_m^2)] = A + B s + C s^2 up to a constant. Shape:
-    (..., 3 M) -> (..., M, 3)."""
+    """Returns (A, B, C) such that log [w_m N(s; mu_m, sigma_m^2)] = A + B s + C s^2 up to a
+    constant. Shape: (..., 3 M) -> (..., M, 3)."""
     weight, mean, log_sigma = mixture.unflatten(-1, (3, -1)).unbind(-2)
     log_sigma = log_sigma.clamp(min=_MINIMUM_LOG_WIDTH)
     precision = torch.exp(-2.0 * log_sigma)
@@ -239,13 +238,14 @@ class Marginals(nn.Module):
     """Output layers for the marginals p_j(x_j|z) of D columns: code probabilities, and mixture
     densities of numbers.
 
-    In a column of numbers, a frequent number x_k covers the interval [F(x_k-), F(x_k)] of
-    probabilities, and any other number is a point F(x).
+    With F the distribution function of a column of numbers, a frequent number x_k corresponds to
+    the interval [F(x_k-), F(x_k)] of probabilities, and any other number x to the point F(x).
 
     Attributes:
-        point_codes: The code of numbers without a code of their own; -1 for levels. Shape: (D,).
+        point_codes: The code shared by all numbers that are not frequent values; -1 for levels.
+            Shape: (D,).
         real_columns: Indices of the columns of numbers. Shape: (D_real,).
-        has_one_code: True for columns of numbers without any other code. Shape: (D_real,).
+        has_one_code: Whether the point code is the only code. Shape: (D_real,).
         places: Number that each code stands for, concatenated for all columns of numbers.
         place_starts: Index in `places` of each column's first code. Shape: (D_real,).
 
@@ -268,8 +268,7 @@ class Marginals(nn.Module):
         n_components: int = 1,
         means_in_unit: bool = False,
     ) -> None:
-        """Initialises the layers. With `means_in_unit` means are a sigmoid of the output, in (0,
-        1)."""
+        """Initialises the layers. With `means_in_unit`, means are sigmoids, in (0, 1)."""
         super().__init__()
         self.columns = tuple(columns)
         self.n_components, self.means_in_unit = n_components, means_in_unit
@@ -305,8 +304,8 @@ class Marginals(nn.Module):
         return [shapes for shapes in self.shapes if isinstance(shapes, AtomShapes)]
 
     def start_at(self, code_counts: Sequence[Tensor]) -> None:
-        """Sets the biases so that initial code probabilities are the codes' shares in the table,
-        because an optimiser would need many steps to reach the logit of a rare level.
+        """Sets the biases so that initial code probabilities are the shares of the codes in the
+        table, because an optimiser would need many steps to reach the logit of a rare level.
 
         Args:
             code_counts: Number of rows with each code, for each column. Shape: (K_j,) each.
@@ -361,8 +360,8 @@ class Marginals(nn.Module):
         return ColumnDistribution(log_beta, int(self.point_codes[j]), numbers, None)
 
     def places_of(self, j: int) -> Tensor:
-        """Returns the number that each code of column j stands for: -inf below all numbers
-        (missing), inf for levels and for the code of all other numbers. Shape: (K,)."""
+        """Returns the number that each of the K codes of column j stands for: -inf below all
+        numbers (missing), inf for levels and for the point code. Shape: (K,)."""
         rows = [g.places[g.columns == j] for g in self.code_groups if j in g.columns.tolist()]
         return rows[0][0] if rows else self.places.new_full((1,), torch.inf)
 
@@ -389,8 +388,8 @@ class Marginals(nn.Module):
         return log_point[..., self.real_columns]
 
     def _places(self, rows: EncodedTable) -> Tensor:
-        """Returns the number of each cell, or for which its code stands. Shape: (n, D) -> (n,
-        D_real)."""
+        """Returns the number in each cell of the columns of numbers: its value, or the number that
+        its code stands for. Shape: (n, D) -> (n, D_real)."""
         j = self.real_columns
         codes = rows.codes[..., j]
         of_code = self.places[codes.long().clamp(min=0) + self.place_starts]
@@ -398,7 +397,7 @@ class Marginals(nn.Module):
 
     def log_codes(self, parameters: MarginalParameters, codes: Tensor) -> Tensor:
         """Returns the log probability of every cell's code; -inf for -1, a level that the model
-        does not know. Shape: (n, D) -> (..., n, D)."""
+        does not contain. Shape: (n, D) -> (..., n, D)."""
         log_prob = parameters.zeros(len(self.columns), codes.shape[:-1])
         log_prob = torch.where(codes >= 0, log_prob, -torch.inf)
         for group, log_beta in zip(self.code_groups, parameters.log_beta, strict=True):
@@ -407,8 +406,8 @@ class Marginals(nn.Module):
         return log_prob
 
     def cells(self, parameters: MarginalParameters, rows: EncodedTable) -> CellProbabilities:
-        """Returns the probabilities of each cell, of lower and of higher values, under the column's
-        marginal. Shape: n rows of D columns -> each field (..., n, D)."""
+        """Returns the log probability of each cell and of all lower and all higher values under the
+        column's marginal. Shape: n rows of D columns -> each field (..., n, D)."""
         tails = self._code_tails(parameters, rows)
         j, place = self.real_columns, self._places(rows)
         is_number = (rows.codes == self.point_codes).expand(tails[0].shape)
@@ -463,8 +462,8 @@ class Marginals(nn.Module):
     def _cdf_of(
         self, parameters: MarginalParameters, group: CodeGroup
     ) -> Callable[[Tensor], Tensor]:
-        """Returns the CDF of the numbers of a group's columns, 0 for levels: (..., D_group) -> the
-        same."""
+        """Returns a function that computes the CDF of the point code's numbers in each column of a
+        group, 0 for columns of levels. Shape: (..., D_group) -> the same."""
         at = group.is_real.nonzero()[:, 0]
         real = torch.searchsorted(self.real_columns, group.columns[at])
         numbers = parameters.numbers[..., real, :, :]
@@ -492,7 +491,7 @@ def _spread_components(bias: Tensor, n_columns: int, n_components: int) -> None:
 
 
 def _placed(whole: Triple, columns: Tensor, part: Triple) -> Triple:
-    """Returns three tensors (..., D) with some columns replaced."""
+    """Returns three tensors (..., D) in which `part` replaces the given columns."""
     first, second, third = (w.index_copy(-1, columns, p) for w, p in zip(whole, part, strict=True))
     return first, second, third
 
@@ -509,11 +508,13 @@ def _joined(
     """Combines the tail probabilities of codes with those of a column's density.
 
     Args:
-        tails: Log probabilities of the cells, and of codes but the point code below and above them.
+        tails: Log probabilities of the cells' codes, and of all codes except the point code that
+            are below and above the cells.
         j: Indices of the columns of numbers.
         log_point: Log probability of the point code. Shape: (..., D_real).
         inner: Log probabilities under the density of the cell's interval, below and above it.
-        is_lowest: Mask of cells below all numbers, which blocks their gradient.
+        is_lowest: Mask of cells below all numbers, such as missing ones, above which the whole
+            density lies.
     """
     share, under, over = inner
     code, below, above = (tail.to(share.dtype) for tail in tails)

@@ -1,8 +1,8 @@
 """Monotone, piecewise linear transforms of columns of numbers, which calibrate their marginals.
 
-With p the decoder's density of a column and S its transform, a number v has the density p(S(v))
-S'(v). Before calibration S is the identity; calibration sets S so that the marginal of generated
-rows equals that of the table.
+With p the decoder's density of a column and S its transform, the model's density of a number v is
+p(S(v)) S'(v). Before calibration S is the identity; calibration sets S so that the marginal of
+generated rows equals that of the table.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class MonotoneTransforms(nn.Module):
         self.register_buffer("heights", knots.repeat(n_columns, 1))
 
     def column(self, place: int) -> MonotoneTransform:
-        """Returns the transform of the column at index `place` among the columns of numbers."""
+        """Returns the transform at position `place` in the list of columns of numbers."""
         return MonotoneTransform(self.knots, self.heights[place])
 
     def forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns S(v) and log S'(v) for numbers v of all columns. Shape: (..., D_real) -> two of
-        it."""
+        """Returns S(v) and log S'(v) for all columns. Shape: (..., D_real) -> two of (...,
+        D_real)."""
         if bool((self.heights == self.knots).all()):  # before calibration, and with no column
             return values, torch.zeros_like(values)
         columns = values.movedim(-1, 0).flatten(1)

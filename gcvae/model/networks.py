@@ -21,29 +21,29 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "si
 class ColumnShape:
     """Properties of a table column that determine the sizes of the networks' layers.
 
-    A cell's code is one of `n_codes`: a level, missing, an atom (a frequent number), or the point
-    code, which all other numbers share.
+    A cell's integer code is one of `n_codes`. It stands for a level, missing or an atom (a frequent
+    number), or is the point code, which all other numbers share.
     """
 
     name: str
     n_codes: int
     point_code: int | None
-    """The code of cells that also have a real value; None for a column of levels."""
+    """The code of cells that also have a real value, the last one; None for a column of levels."""
     code_scores: tuple[float, ...] | None = None
     """Normal score of the number for which each code stands, an input of the networks; None for
     levels, and for numbers that are not encoded as normal scores."""
     shaped_codes: range = range(0)
     """Codes of the atoms if all numbers of the column are atoms, else empty."""
     parents: tuple[int, ...] = ()
-    """Indices of columns that come before this one in the chain rule, because decoding its cells
-    needs theirs."""
+    """Indices of columns that come before this one in the chain rule, because its cells cannot be
+    decoded without theirs."""
     other_places: tuple[float, ...] | None = None
-    """Number for which each code except the point code stands; None if all lie below the values."""
+    """Number of each code except the point code; None if all lie below the column's values."""
 
     @property
     def places(self) -> tuple[float, ...]:
-        """Number that each code but the last one stands for, -inf below all numbers (missing);
-        empty for a column of levels."""
+        """Number for which each code but the last one stands, -inf for codes below all numbers
+        (missing); empty for a column of levels."""
         if self.point_code is None:
             return ()
         lowest = (-math.inf,) * self.point_code
@@ -51,14 +51,13 @@ class ColumnShape:
 
 
 def set_constants(module: nn.Module, **tensors: Tensor) -> None:
-    """Registers constant tensors of a module, which move with it and are not saved."""
+    """Registers tensors as buffers of a module, which move with it and are not saved."""
     for name, tensor in tensors.items():
         module.register_buffer(name, tensor, persistent=False)
 
 
 class EmptyLinear(nn.Module):
-    """Linear layer with zero inputs or outputs; nn.Linear warns when it initialises an empty
-    matrix."""
+    """Linear layer with zero inputs or outputs; `nn.Linear` warns about empty matrices."""
 
     def __init__(self, d_in: int, d_out: int) -> None:
         super().__init__()
@@ -79,7 +78,8 @@ class Dropout:
     """Samples the dropout masks of a training step.
 
     Attributes:
-        columns: Mean share of dropped input cells; each row samples its rate from 0 to twice this.
+        columns: Mean share of dropped input cells; the rate of a row is uniform from 0 to twice
+            this.
         hidden: Share of dropped hidden units.
         generator: Random generator of the step.
     """
@@ -94,10 +94,10 @@ class Dropout:
         return (self._uniform(tuple(shape)) > rate).float()
 
     def kept_units(self, h: Tensor) -> Tensor:
-        """Returns hidden units, of which some are zero and others scaled up to keep the mean."""
+        """Returns hidden units, some of them zero and the others scaled up to keep the mean."""
         if self.hidden == 0.0:
             return h
-        # A byte for each unit: the generator makes eight at once.
+        # Each unit needs one random byte; the generator returns eight at once.
         n_dropped = round(256 * self.hidden)
         bits = torch.empty(-(-h.numel() // 8), dtype=torch.int64, device=h.device)
         bits.random_(-(2**63), None, generator=self.generator)

@@ -62,12 +62,12 @@ class Marginal:
         return type(self)(self.outputs.double())
 
     def column(self, place: int) -> Self:
-        """Returns the densities of column `place` of the D_real columns of numbers. Shape: batch
-        (N, D_real) -> (N,)."""
+        """Returns the densities of the column at position `place` in the list of D_real columns of
+        numbers. Shape: batch (N, D_real) -> (N,)."""
         return type(self)(torch.stack([part[:, place] for part in self.components], -2))
 
     def at(self, values: Tensor) -> Numbers:
-        """Standardises numbers by each component, in the numbers' dtype. Shape: values (...)."""
+        """Returns numbers standardised by each component, in their dtype. Shape: values (...)."""
         _, mean, log_sigma = self.components_in(values.dtype)
         return Numbers(self, (values[..., None] - mean) * torch.exp(-log_sigma))
 
@@ -87,8 +87,8 @@ class Marginal:
         return (weight * normal_cdf(t)).sum(-1), (weight * normal_cdf(-t)).sum(-1)
 
     def quantile(self, score: Tensor) -> Tensor:
-        """Returns the quantile at probability Phi(score), by bisection; exact for one component.
-        Shape: (...) -> (...), float64."""
+        """Returns the quantile at probability Phi(score), by bisection; for one component in closed
+        form. Shape: (...) -> (...), float64."""
         log_weight, mean, log_sigma = self.components_in(torch.float64)
         sigma = log_sigma.exp()
         ends = mean + sigma * score[..., None]
@@ -136,20 +136,19 @@ class Marginal:
         low, high, mean, sigma = (
             t.gather(-1, m[:, None])[:, 0] for t in (*ends, mean, log_sigma.exp())
         )
-        is_upper = low > -high  # the nearer tail has the digits
+        is_upper = low > -high  # the nearer tail is more accurate
         first, last = torch.where(is_upper, -high, low), torch.where(is_upper, -low, high)
         below, above = normal_cdf(first), normal_cdf(last)
         t = torch.special.ndtri(below + rest * (above - below)).clamp(first, last)
         return log_terms.logsumexp(-1), mean + sigma * torch.where(is_upper, -t, t)
 
     def within(self, lower: Tensor, upper: Tensor, log_slope: Tensor) -> Within:
-        """Returns the N densities, each truncated to m intervals or points, which count by their
-        density.
+        """Returns the N densities restricted to m intervals or points; points count by density.
 
         Args:
             lower: Lower ends. Shape: (N, m) or (1, m).
             upper: Upper ends; equal to `lower` for a point. Shape: as lower.
-            log_slope: Log of the factor on the density of points. Shape: as lower.
+            log_slope: Log of a factor on the density of points. Shape: as lower.
         """
         log_weight, mean, log_sigma = (t[:, None] for t in self.components_in(torch.float64))
         low, high = ((s[..., None] - mean) * torch.exp(-log_sigma) for s in (lower, upper))
@@ -189,14 +188,14 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Within:
-    """N mixture densities of M components, each truncated to m intervals and points.
+    """N mixture densities of M components, each restricted to m intervals and points.
 
     Attributes:
         marginal: The densities.
         lower: Lower ends. Shape: (N, m) or (1, m).
         upper: Upper ends; equal to `lower` for a point. Shape: (N, m) or (1, m).
         log_piece: Log of each component's share of each interval or point. Shape: (N, m M).
-        n_pieces: Number of consecutive pieces of each interval of the caller.
+        n_pieces: Number of consecutive intervals into which an interval of the caller is divided.
     """
 
     marginal: Marginal
@@ -223,14 +222,14 @@ class Within:
 
 
 def end_at(ends: Tensor, at: Tensor) -> Tensor:
-    """Returns the entry of each row of `ends` at its index. Shape: ends (N, m) or (1, m), at (N,)
-    -> (N,)."""
+    """Returns the entry of each row at its index. Shape: ends (N, m) or (1, m), at (N,) -> (N,)."""
     return ends.expand(len(at), -1).gather(-1, at[:, None])[:, 0]
 
 
 def sample_truncated(low: Tensor, high: Tensor, noise: Tensor) -> Tensor:
-    """Samples a standard normal truncated to (low, high) by inversion of uniform noise; the end
-    nearer to zero if the interval's probability underflows. Shape: (N,) each -> (N,)."""
+    """Samples a standard normal truncated to (low, high) by inversion of uniform noise. If the
+    interval's probability underflows, the sample is the end nearer to zero. Shape: (N,) each ->
+    (N,)."""
     flip = low > -high
     a, b = torch.where(flip, -high, low), torch.where(flip, -low, high)
     u = torch.where(flip, 1.0 - noise, noise)

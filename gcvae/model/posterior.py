@@ -22,13 +22,18 @@ def posterior_draws(
     noise: RowNoise,
 ) -> tuple[Tensor, Tensor]:
     """Returns S = `n_draws` samples z_s of `draw_latents` for one row x, with importance weights
-    proportional to p(x|z_s) p(z_s) / q(z_s), which add up to one. Unobserved cells are integrated
-    out.
+    proportional to p(x|z_s) p(z_s) / q(z_s), which add up to one; q is the density of the samples.
+    Unobserved cells are integrated out.
+
+    Args:
+        row: Table of one encoded row.
+        names: Names of the columns, for error messages.
+        noise: Source of random numbers for one row.
 
     Shape: samples (S, K), weights (S,).
 
     Raises:
-        TableError: The row has probability zero at every sample; `names` are those of the columns.
+        TableError: The row has probability zero at every sample.
     """
     with torch.no_grad():
         latents = draw_latents(model, row, n_draws, [noise])

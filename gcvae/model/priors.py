@@ -56,8 +56,8 @@ class Prior(nn.Module, ABC):
         return (log_normal_density(eps) - log_tau).sum(-1) - self.log_prob(z)
 
     def quantiles(self, probability: Numbers, generator: torch.Generator) -> Numbers:
-        """Returns quantiles of each dimension of z, estimated from samples. Shape: (S,) -> (S,
-        K)."""
+        """Returns the quantiles of each dimension of z at S probabilities, estimated from samples.
+        Shape: (S,) -> (S, K)."""
         draws = self.sample(_QUANTILE_DRAWS, generator).double().numpy()
         quantiles: Numbers = np.quantile(draws, probability, axis=0)
         return quantiles
@@ -73,7 +73,7 @@ class StandardNormalPrior(Prior):
         return eps
 
     def divergence(self, eta: Tensor, log_tau: Tensor, z: Tensor) -> Tensor:
-        """Returns the exact divergence; z is not used."""
+        """Returns the exact divergence KL[q(z|x) || p(z)]; z is not used."""
         return gaussian_kl(eta, log_tau)
 
     def quantiles(self, probability: Numbers, generator: torch.Generator) -> Numbers:
@@ -137,8 +137,8 @@ class GaussianMixturePrior(Prior):
         return self.mean[c] + (self.factor[c] @ eps[..., None])[..., 0]
 
     def widened(self, places: Tensor) -> GaussianMixturePrior:
-        """Returns this prior in the dimensions where the mask `places` (K,) is true, and an
-        independent N(0, 1) in the others."""
+        """Returns a prior with more dimensions: this prior in the dimensions where the mask
+        `places` (K,) is true, and an independent N(0, 1) in the others."""
         wide = GaussianMixturePrior(len(self.mean), len(places))
         wide.log_weight.copy_(self.log_weight)
         wide.mean[:, places] = self.mean
@@ -150,9 +150,9 @@ class GaussianMixturePrior(Prior):
 class AutoregressiveMixturePrior(Prior):
     """Prior p(z) = prod_k p(z_k | z_<k), each factor a mixture of C Gaussians.
 
-    A masked network computes the mixtures: dimension k has a group of hidden units that depend only
-    on z_1 .. z_{k-1}. One pass gives the density of all dimensions; sampling them in order also
-    costs as much as one pass.
+    A masked network computes the mixtures: dimension k has a group of `d_group` hidden units that
+    depend only on z_1 .. z_{k-1}. One pass computes the density of all dimensions; sampling them in
+    order also costs as much as one pass.
 
     # PAPER-DIFF: the paper's prior is N(0, I) throughout. This one is trained with the model: the
     # posterior need not fill a Gaussian without gaps, and rows are generated from regions of z that
@@ -235,8 +235,8 @@ class MaskedLinear(nn.Linear):
         return nn.functional.linear(x, self.weight * self.mask, self.bias)
 
     def part(self, x: Tensor, outputs: slice) -> Tensor:
-        """Returns a slice of the outputs, computed from the first inputs alone, on which they
-        depend."""
+        """Returns a slice of the outputs, computed from the first k inputs x; the mask of these
+        outputs must be 0 for all other inputs. Shape: (n, k) -> (n, length of the slice)."""
         seen = outputs, slice(x.shape[-1])
         weight = self.weight[seen] * self.mask[seen]
         return nn.functional.linear(x, weight, self.bias[outputs])

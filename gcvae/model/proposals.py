@@ -2,11 +2,11 @@
 
     q(z) = (1 - a) N(eta, (c tau)^2) + a p(z)
 
-eta and tau are the means and standard deviations of the encoder's posterior. It may have lighter
-tails than the true posterior, and is poor for rows with many unobserved cells. Therefore a share a
-of the samples comes from the prior, and every sample is weighted by the density of the mixture
-(balance heuristic): no weight exceeds p(x|z) / a, and all weights of a row without observed cells
-are near one.
+eta and tau are the means and standard deviations of the encoder's posterior, which c >= 1 widens.
+The encoder's posterior may have lighter tails than the true one, and is poor for rows with many
+unobserved cells. Therefore a share a of the samples comes from the prior, and every sample is
+weighted by the density of the mixture (balance heuristic): no weight exceeds p(x|z) / a, and all
+weights of a row without observed cells are near one.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _WIDENED = 1.1
 class LatentDraws:
     """Samples of z for each of n rows from a proposal distribution q, with log p(z) - log q(z).
 
-    The S' samples of a row are those of each replicate, then padding, so that a row's result does
-    not depend on other rows.
+    The S' samples of a row are those of each replicate (source of random numbers), then padding, so
+    that a row's result does not depend on other rows.
 
     Attributes:
         z: Samples, to which a conditional model's contexts are appended. Shape: (S', n, K).
@@ -60,10 +60,10 @@ def draw_latents(
 ) -> LatentDraws:
     """Samples `n_draws` latent vectors for each row and each replicate (source of random numbers).
 
-    A fixed share of the samples is from the prior. The others are from the encoder's widened
-    posterior N(eta, (c tau)^2), with standard deviations c tau of at most one, at points of a Sobol
-    sequence that is shifted for each row. The first dimensions of the sequence are used for the
-    dimensions of z with the smallest tau.
+    A fixed share of the samples is from the prior. The others are from the encoder's posterior
+    N(eta, tau^2), with tau widened by a factor but not beyond one, at points of a Sobol sequence
+    that is shifted for each row. The first dimensions of the sequence are used for the dimensions
+    of z with the smallest tau.
 
     Source: Veach & Guibas 1995 (balance heuristic); Hesterberg 1995 (defensive mixture).
     """
@@ -104,8 +104,8 @@ def _prior_samples(model: GenerativeModel, noise: RowNoise, n_draws: int, eta: T
 
 
 def _sobol_normals(noise: RowNoise, n_draws: int, tau: Tensor) -> Tensor:
-    """Returns normal scores of Sobol points, shifted for each row. Shape: tau (n, K) -> (S, n,
-    K)."""
+    """Returns normal scores of `n_draws` (S) Sobol points, shifted randomly for each row. Shape:
+    tau (n, K) -> (S, n, K)."""
     place = tau.argsort(dim=-1, stable=True).argsort(dim=-1).cpu().numpy()
     points = sobol_points(n_draws, tau.shape[-1])[:, place]
     eps: Tensor = torch.special.ndtri(noise.of("encoder").shifted(points))

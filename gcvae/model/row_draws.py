@@ -1,8 +1,8 @@
 """Generates rows from the autoregressive decoder without normalising probabilities.
 
 A code is sampled by inversion of unnormalised probabilities (masses, see `ColumnWeights`): the
-first code whose cumulative mass reaches u times the total. Numbers are computed only for rows with
-the code of numbers. Contributions of codes to the running sum are looked up in a table.
+first code whose cumulative mass reaches u times the total, with u uniform noise. Numbers are
+sampled only in rows with the point code. Terms of the running sum are looked up by code.
 """
 
 from __future__ import annotations
@@ -84,9 +84,8 @@ class RowDraws:
 
 
 def _drawn(masses: Tensor, noise: Tensor) -> Tensor:
-    """Returns codes sampled by inversion of uniform noise, never one of probability zero. Shape:
-    masses (n, K), noise (n,) -> (n,)."""
+    """Returns codes sampled by inversion of uniform noise; none has probability zero. Shape: masses
+    (n, K), noise (n,) -> (n,)."""
     upper = masses.cumsum(-1)
-    # The first code whose cumulative mass reaches the target, at most the last one with mass.
     height = noise[:, None] * upper[:, -1:]
     return torch.searchsorted(upper, height)[:, 0]

@@ -2,9 +2,9 @@
 
 For each column, a log density needs the unnormalised probability of the row's code and the log of
 the sum over all codes of the column (`ColumnWeights.log_code`). The network's hidden layer is a sum
-to which each preceding cell of the row adds a term. These terms do not depend on z, so they are
-computed once for all samples of z. Unobserved cells are sampled during the pass;
-only rows with unobserved cells need contributions for each sample.
+to which each preceding cell of the row adds a term. The terms of observed cells do not depend on z,
+so they are computed once for all samples of z. Unobserved cells are sampled at each z during the
+pass; rows that have some need terms for each sample.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from gcvae.numerics.batches import filled
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of m rows at N latent vectors, filled column by column; complete rows are stored once
-    for all their N / m latent vectors, otherwise m = N.
+    """Cells of m rows at N latent vectors, filled column by column. Complete rows are stored once
+    for all their N / m latent vectors; otherwise m = N.
 
     Attributes:
         log_prob: Log probability (density) of each cell. Shape: (D, N).
@@ -40,7 +40,7 @@ class Cells:
     values: Tensor
 
     def write(self, j: int, at: Tensor, drawn: Drawn) -> None:
-        """Replaces the cells of column j with the indices `at` by drawn ones."""
+        """Replaces the cells of column j in the rows with the indices `at` by sampled ones."""
         self.log_prob[j, at] = drawn.log_prob.double()
         self.codes[j, at], self.values[j, at] = drawn.codes.long(), drawn.values
 
@@ -64,16 +64,16 @@ class RowLikelihoods:
 
     @torch.no_grad()
     def __call__(self, rows: EncodedTable, z: Tensor, noise: Tensor) -> Tensor:
-        """Returns cumulative log densities: entry j is log p(x|z) of the first j + 1 columns in
-        order.
+        """Returns cumulative log densities: entry j is log p(x|z) of the first j + 1 columns in the
+        order of the chain rule.
 
-        Observed cells are scored; unobserved ones, and the numbers of cells that stand for
-        intervals, are sampled.
+        Observed cells are scored. Unobserved cells are sampled, and so are the numbers of cells
+        that stand for intervals.
 
         Args:
             rows: Rows. Shape: (n, D).
             z: S latent vectors for each row. Shape: (S, n, K).
-            noise: Uniform noise, from which unobserved cells are sampled. Shape: (S, n, D).
+            noise: Uniform noise, from which cells are sampled. Shape: (S, n, D).
 
         Shape: (S, n, D), float64.
         """
@@ -94,8 +94,8 @@ class RowLikelihoods:
         return by_row
 
     def _start(self, rows: EncodedTable, noise: Tensor) -> Cells:
-        """Returns the cells with which the pass over the columns begins. Rows with unobserved cells
-        have a copy for each sample of z, in which these are drawn; if all rows are complete, one
+        """Returns the cells before the pass over the columns. Rows with unobserved cells have one
+        copy for each sample of z, in which these cells are sampled; if all rows are complete, one
         copy serves all samples."""
         n_all = noise[..., 0].numel()
         is_whole = rows.intervals is None and bool(rows.observed.all())
@@ -130,7 +130,8 @@ class RowLikelihoods:
         cells: Cells,
         noise: Tensor,
     ) -> None:
-        """Samples the unobserved cells of a column under their constraints. Shape: noise (N,)."""
+        """Samples the unobserved cells of a column, under the constraints of `rows.dependent`.
+        Shape: noise (N,)."""
         j = weights.number
         times = cells.codes.shape[1] // len(rows)
         blank = filled((~rows.observed[:, j]).repeat(times).nonzero()[:, 0])

@@ -1,11 +1,12 @@
-"""Passes that visit the columns of a decoder one by one, for N rows, each with its latent vector.
+"""Scores or generates N rows column by column, given their latent vectors z. For column j, the
+decoders have the models
 
     autoregressive decoder   p_j(x_j | x_<j, z)
     Gaussian copula          q_j = (b_j f + e_j) / psi_j,  f ~ N(0, 1)
     principal direction      x_j = mu_j + a_j f + sqrt(omega) e_j,  f ~ N(0, 1)
 
-Given z and the factor f of the copula or principal direction, the columns are independent; those
-of an autoregressive decoder depend on earlier columns.
+Given z and the factor f of the copula or principal direction, the columns are independent; those of
+an autoregressive decoder depend on earlier columns.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class IndependentWalk:
     Attributes:
         marginals: Output layers of the decoder.
         parameters: Parameters of the marginals given z.
-        pull: b f, with b the copula's loadings; None without a copula. Shape: (N, D).
+        pull: b f, with b the scaled loadings of the copula; None without a copula. Shape: (N, D).
         scale: Standard deviations of b f + e; None without a copula. Shape: (N, D).
     """
 
@@ -74,8 +75,8 @@ class IndependentWalk:
 
 
 class AutoregressiveWalk:
-    """Visits the columns of an autoregressive decoder in order, for N rows: generates them
-    (`RowDraws`), scores them (`RowLikelihoods`) or conditions them (`column`).
+    """Visits the columns of an autoregressive decoder in order, for N rows, to generate them
+    (`RowDraws`), to score them (`RowLikelihoods`) or to sample them under conditions (`column`).
 
     Attributes:
         network: Autoregressive network.
@@ -83,7 +84,7 @@ class AutoregressiveWalk:
         context: Hidden vectors of z. Shape: (N, d_context).
         codes: Codes of the columns visited so far, of m rows at N / m latent vectors each. Shape:
             (D, m).
-        total: Sum of the contributions of z and of the columns visited so far. Shape: (N, d_sum).
+        total: Sum of the terms of z and of the columns visited so far. Shape: (N, d_sum).
         lines: Linear terms of the columns visited so far. Shape: (N, n_lines).
     """
 
@@ -102,9 +103,9 @@ class AutoregressiveWalk:
             network: Autoregressive network.
             marginals: Marginals of the copula head.
             context: Hidden vectors of z. Shape: (N, d_context).
-            codes: Where to store the codes; None for one row per latent vector. Shape: (D, m).
-            columns: Prepared weights of all columns; by default those of a column are read when
-                it is visited, so that they may change before.
+            codes: Tensor in which to store the codes; None to create one with m = N. Shape: (D, m).
+            columns: Precomputed weights of all columns; by default those of a column are computed
+                when it is visited, from the network's parameters at that time.
         """
         shape = len(network.order), len(context)
         self.network, self.marginals, self.context = network, marginals, context
@@ -135,8 +136,8 @@ class AutoregressiveWalk:
     def with_functions(
         self, j: int, column: ColumnDistribution, rows: Tensor | slice = slice(None)
     ) -> ColumnDistribution:
-        """Enforces functional dependencies on earlier columns in a distribution of column j, for
-        the rows with these indices."""
+        """Returns a distribution of column j with functional dependencies on earlier columns
+        enforced; `rows` are the indices of its rows among all N."""
         log_beta = column.log_beta
         for step in self.network.function_steps:
             if step.last == j:
@@ -145,7 +146,8 @@ class AutoregressiveWalk:
 
     @torch.no_grad()
     def step(self, j: int, codes: Tensor, values: Tensor) -> None:
-        """As `ColumnWalk.step`, for m rows. Shape: (m,), (m,)."""
+        """Stores the codes of column j in m rows, and adds the terms of these cells to the inputs
+        of later columns. Shape: (m,), (m,)."""
         self.codes[j] = codes
         if j == self.order[-1]:
             return

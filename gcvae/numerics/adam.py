@@ -56,7 +56,7 @@ class AdamW:
             )  # fmt: skip
 
     def to_tensors(self) -> dict[str, Tensor]:
-        """Returns moments and step counts by name, for a checkpoint; the tensors are not copied."""
+        """Returns moments and step counts by name, for a checkpoint, without copying."""
         return {
             f"{i}/{name}": tensor
             for name, tensors in self._named.items()

@@ -53,7 +53,7 @@ def through(network: nn.Module, x: Tensor) -> Tensor:
 
 
 def _is_plain(x: Tensor, weight: Tensor) -> bool:
-    """Returns whether oneDNN supports the product, and computes it independently of other rows."""
+    """Returns whether oneDNN supports the product and computes each row independently of others."""
     return (
         _HAS_ONEDNN
         and x.dim() == 2

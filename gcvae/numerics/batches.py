@@ -27,8 +27,8 @@ def broadcast_shape(*shapes: Sequence[int]) -> torch.Size:
 
 
 def draws_without_end(n_draws: int, n_rows: int) -> int:
-    """Returns the number of samples per row, at least n_draws, for which a batch needs no padding:
-    its product with n_rows is a multiple of `LANES`."""
+    """Returns a number of samples per row, at least `n_draws`, whose product with `n_rows` is a
+    multiple of `LANES`, so that a batch needs no padding."""
     step = LANES // math.gcd(LANES, n_rows)
     return -(-max(n_draws, _LEAST // n_rows) // step) * step
 

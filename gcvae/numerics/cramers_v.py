@@ -1,4 +1,4 @@
-"""Cramér's V, a measure of association, of all pairs of columns, whose values are grouped."""
+"""Cramér's V, a measure of association, of all pairs of columns, after grouping of their values."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ seconds on one core."""
 
 
 def group(ranks: Numbers) -> Codes:
-    """Divides the cells of a column into groups, one for each distinct value, or ten quantile bins
-    for more than 50 values, and returns the index of each cell's group.
+    """Returns the index of each cell's group: one group for each distinct value of a column, or ten
+    quantile bins if it has more than 50 values.
 
     A value that fills a quantile bin forms a separate group, so that a column of mostly zeros still
     distinguishes zeros from other values. `ranks` are numbers that order the cells. Shape: (n,) ->
@@ -58,7 +58,7 @@ def cramers_v(groups: Sequence[Codes]) -> Numbers:
 
 
 def _first_rows(groups: Sequence[Codes]) -> list[Codes]:
-    """Returns the groups of the rows that are counted, renumbered without gaps."""
+    """Returns the groups of as many rows as the budget allows, renumbered without gaps."""
     n_rows = int(_COUNT_BUDGET / max(len(groups), 1) ** 2)
     return [np.unique(column[:n_rows], return_inverse=True)[1] for column in groups]
 

@@ -1,6 +1,6 @@
 """Exact sums of floats, which depend neither on the order of the terms nor on partial sums.
 
-The summary of the scores of a table is therefore the same for any number of processes.
+A sum of scores of a table is therefore the same for any number of processes.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ def generator_for(
 class RowGenerators:
     """One generator for each row of a batch, so that a row's samples do not depend on other rows.
 
-    The first dimension of samples is a multiple of the number of rows; each row then has that many
-    consecutive samples.
+    The first dimension of samples is S times the number of rows; S consecutive samples belong to
+    each row.
     """
 
     of_rows: tuple[torch.Generator, ...]
@@ -58,8 +58,7 @@ class RowGenerators:
     def joined(
         self, shape: tuple[int, ...], draw: Callable[[tuple[int, ...], torch.Generator], Tensor]
     ) -> Tensor:
-        """Returns samples of the given shape, of which `draw` makes those of each row with the
-        row's generator."""
+        """Returns samples of the given shape, made by `draw` with each row's generator."""
         first, *others = shape
         own = (first // len(self.of_rows), *others)
         return torch.cat([draw(own, generator) for generator in self.of_rows])

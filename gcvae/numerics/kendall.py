@@ -31,8 +31,7 @@ def tau_of_correlation(rho: Tensor) -> Tensor:
 
 
 def tau_b(ranks: Tensor) -> Numbers:
-    """Returns Kendall's tau-b of every pair of columns; NaN for pairs with a column of only one
-    value.
+    """Returns Kendall's tau-b of every pair of D columns; NaN if a column has only one value.
 
     tau_b(x, y) = sum s_x s_y / sqrt(sum s_x^2 sum s_y^2) over pairs of rows, with s the sign of the
     pair's difference, zero for a tie. Row i is compared with row i + k for a set of shifts k; each
@@ -40,7 +39,7 @@ def tau_b(ranks: Tensor) -> Numbers:
     too expensive, evenly spaced shifts are used; with m pairs of rows, that adds a variance of at
     most 1/m to the sampling variance, which is at least 4/(9n) for n rows.
 
-    Shape: numbers that order each column's cells, rows in random order, (n, D) -> (D, D).
+    Shape: ranks (n, D), numbers that order each column's cells, rows in random order -> (D, D).
     Source: Kendall 1945; balanced incomplete U-statistics, Blom 1976.
     """
     cells = ranks.float()

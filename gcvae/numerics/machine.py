@@ -1,4 +1,4 @@
-"""The machine: its devices and its memory."""
+"""Selects the device for computations, and checks that rows fit into the memory."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def device_named(name: str) -> torch.device:
 
 
 def refuse_rows_beyond_memory(rows: int, block: pd.DataFrame) -> None:
-    """Checks that a number of rows fits into the physical memory, judged by the size of a sample;
-    passes if the sample is empty or the memory's size is unknown.
+    """Checks that a number of rows fits into the physical memory, estimated from the size of the
+    sample `block`; does nothing if the sample is empty or the memory's size is unknown.
 
     Raises:
         SettingError: The rows need more than the physical memory; the message says how much.

@@ -8,8 +8,8 @@ from gcvae.arrays import Numbers
 
 
 def mean_and_deviation(numbers: Numbers) -> tuple[float, float]:
-    """Returns mean and standard deviation; (0, 0) for an empty array. Very large and small numbers
-    are scaled, so that their squares do not overflow."""
+    """Returns mean and standard deviation; (0, 0) for an empty array. Very large or small numbers
+    are scaled before they are squared, against overflow and underflow."""
     size = float(np.abs(numbers).max(initial=0.0))
     if size == 0.0:
         return 0.0, 0.0

@@ -28,8 +28,9 @@ class OuterRows:
     Attributes:
         low: Minimum.
         high: Maximum.
-        low_size: The range of all but the outermost numbers, or the distance from it to the minimum
-            if that is larger; None if enough rows share the minimum, so that it may be disclosed.
+        low_size: The inner range, that of all but the outermost rows, or the distance from the
+            minimum to the inner range if this is larger; None if so many rows share the minimum
+            that it is disclosed.
         high_size: The same for the maximum.
     """
 
@@ -40,7 +41,7 @@ class OuterRows:
 
     @classmethod
     def of(cls, found: npt.NDArray[Any], counts: Codes, rows: int) -> OuterRows:
-        """Computes minimum, maximum and sizes from distinct numbers; arguments as for
+        """Computes minimum, maximum and sizes from distinct numbers; the arguments are those of
         `plain_limits`."""
         below, total = np.cumsum(counts), int(counts.sum())
         first = exact(found[np.searchsorted(below, min(rows, total))])
@@ -61,7 +62,7 @@ def exact(number: Any) -> Decimal:
 
 
 def plain_number(size: Decimal) -> Decimal:
-    """Returns the largest number of at most `size` that is 1, 2 or 5 times a power of ten."""
+    """Returns the largest number not above `size` that is 1, 2 or 5 times a power of ten."""
     power = Decimal(1).scaleb(size.adjusted(), _CONTEXT)
     return max(power * n for n in (1, 2, 5) if power * n <= size)
 
@@ -87,7 +88,8 @@ def plain_limits(
 
 
 def _below(end: Any, size: Decimal, unit: Decimal) -> Decimal:
-    """Returns a minimum rounded down to a multiple of the step, without a change of sign."""
+    """Returns the minimum `end` rounded down to a multiple of a step that depends on `size`,
+    without a change of sign."""
     number = exact(end)
     size = size or abs(number) or Decimal(PARTS)  # no inner numbers
     step = plain_number(max(_CONTEXT.divide(size, Decimal(PARTS)), 2 * unit))
@@ -99,9 +101,9 @@ def _below(end: Any, size: Decimal, unit: Decimal) -> Decimal:
 
 
 def plainest(low: float, high: float, slack: float = 1e-12) -> float:
-    """Returns the number between low and high with the fewest digits, the lowest of several.
+    """Returns the number between low and high with the fewest digits; of several, the lowest.
 
-    The number may exceed an end by the relative `slack`, for rounding errors.
+    The number may exceed an end by the relative `slack`, because of rounding errors.
 
     >>> plainest(1.87, 2.04), plainest(0.0196, 0.0204), plainest(150.0, 150.0)
     (2.0, 0.02, 150.0)

@@ -53,7 +53,7 @@ def unshuffled(places: Numbers, size: int, key: int) -> Numbers:
 
 
 def _rounds(size: int, key: int) -> Iterator[tuple[int, int, int]]:
-    """Yields (index of the changed half, key of the round, sign) for each round."""
+    """Yields (index of the changed half, key, sign) for each round of the Feistel network."""
     assert 1 <= size < 1 << 63, "places are 63 bits wide"
     yield from ((i % 2, (key + (i + 1) * GOLDEN) & _WHOLE, 1) for i in range(2 * _ROUNDS))
 

@@ -22,7 +22,7 @@ def standing_apart(values: Numbers, least_share: float = LEAST_SHARE) -> Numbers
 
     The smallest or largest number is returned if at least `least_share` of the rows have it and its
     gap to the next number exceeds the range of the remaining numbers. The end with the larger gap
-    is judged first; if it is returned, the other end is judged without it. Shape: numbers, NaN for
+    is tested first; if it is returned, the other end is tested without it. Shape: numbers, NaN for
     missing, (n,) -> (k,), k at most 2.
     """
     found, counts = np.unique(values[~np.isnan(values)], return_counts=True)
@@ -36,7 +36,8 @@ def near_numbers(
     least_share: float = LEAST_SHARE,
     least_others: int = _LEAST_OTHERS,
 ) -> slice:
-    """Returns the slice of a column's distinct numbers, ascending, without those that stand apart.
+    """Returns the slice of a column's ascending distinct numbers without those that stand apart, as
+    `standing_apart` defines it.
 
     Args:
         found: The distinct numbers. Shape: (U,).

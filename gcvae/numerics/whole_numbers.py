@@ -9,8 +9,8 @@ from gcvae.errors import Problem, SettingError
 
 
 def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """Returns an argument as an int, if it is an integer from `least` to `most`; NumPy integers are
-    accepted, a bool is refused.
+    """Returns the argument `name` as an int, if it is an integer from `least` to `most`, or to
+    infinity if `most` is None. NumPy integers are accepted, a bool is not.
 
     Raises:
         SettingError: The value is not an integer or out of range; the message contains `name`.

@@ -1,4 +1,5 @@
-"""VAE-ROC of the paper: the distribution N(mu, omega I + a a^T) over the columns of numbers.
+"""Decoder VAE-ROC of the paper: a normal distribution N(mu, omega I + a a^T) over the columns of
+numbers, with a principal direction a.
 
 It has the interface of the other decoders; only the preset `paper-vae-roc` uses it.
 """
@@ -88,7 +89,7 @@ class PrincipalDirectionConditional(Conditional):
 
         Codes are independent given z, and a rank-one copula couples the numbers: N(mu, omega I + a
         a^T) is the Gaussian copula with loadings a / sqrt(omega) and marginals N(mu_j, omega +
-        a_j^2), which also gives probabilities of intervals.
+        a_j^2). The copula also gives the probabilities of intervals.
         """
         log_codes = self.marginals.log_codes(self.parameters, rows.codes)
         prefixes = torch.where(rows.observed, log_codes, 0.0).double().cumsum(-1)
@@ -138,8 +139,8 @@ class PrincipalDirectionConditional(Conditional):
 
 
 def log_rank_one_normal(residual: Tensor, a: Tensor, omega: Tensor, n: Tensor) -> Tensor:
-    """Returns log N(residual; 0, omega I_n + a a^T) over n of the D columns, others being zero.
-    Shape: residual and a (..., D), omega and n (...) -> (...)."""
+    """Returns log N(residual; 0, omega I_n + a a^T) over n of the D columns; `residual` and `a` are
+    zero in the others. Shape: residual and a (..., D), omega and n (...) -> (...)."""
     a_squared = a.square().sum(-1)
     projection = (a * residual).sum(-1)
     quadratic = residual.square().sum(-1) / omega
