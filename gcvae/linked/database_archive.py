@@ -131,8 +131,7 @@ def written_schemas(
 ) -> dict[str, TableSchema]:
     """Returns the column schemas of the generated tables, by table name.
 
-    Columns whose levels the model replaced by indices, in tables divided into entities and their
-    rows, are left out.
+    A column whose values the model replaces by their indices (`Split.levels`) is left out.
     """
     found = {name: part.schema for name, part in parts.items()}
     for split in reversed(splits):

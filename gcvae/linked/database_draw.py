@@ -21,7 +21,7 @@ from gcvae.linked.references import NO_ROW, chosen_rows, features_of
 from gcvae.numerics.seeds import derived_seed
 
 _MOST_ROUNDS = 30
-"""Maximum number of times that rows with repeated keys are generated anew."""
+"""Maximum number of times that rows with repeated keys are generated again."""
 
 
 class Drawing(LinkedRows):
@@ -45,9 +45,8 @@ class Drawing(LinkedRows):
         """Returns generated rows of all tables, with the columns and dtypes of the real tables.
 
         Args:
-            parents: Number of rows of each table without a parent; None for `scale` times the
-                number of rows of the real table.
-            scale: Factor of the number of rows.
+            parents: Number of rows of each table without a parent; None: see `scale`.
+            scale: If `parents` is None, ratio of these numbers to those of the real tables.
         """
         for name, part in self.parts.items():
             self._draw(name, part, parents, scale)
@@ -342,7 +341,7 @@ def with_key_dtypes(frame: pd.DataFrame, dtypes: Mapping[str, str]) -> pd.DataFr
 
 
 class RepeatedRowsWarning(UserWarning):
-    """Warns that a generated table is shorter, because rows that repeat a unique key were left
+    """Warns that a generated table is too short, because rows that repeat a unique key were left
     out."""
 
 

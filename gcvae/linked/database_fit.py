@@ -453,8 +453,8 @@ class DatabaseFit(LinkedRows):
         return column not in schema or schema[column].is_modelled
 
     def _borrow(self, key: ForeignKey) -> tuple[tuple[str, ...], ContextCodec]:
-        """Returns (names of the columns by which the rows of a referenced table are chosen, their
-        codec)."""
+        """Returns (names of the columns of a referenced table by which each generated row chooses
+        the row that it references, codec of these columns)."""
         others = self.typed[key.table]
         links, plan = self.links[key.table], self.plans[key.table]
         not_own = {*links.referring, *plan.copied}
@@ -470,7 +470,8 @@ class DatabaseFit(LinkedRows):
         return tuple(chosen), ContextCodec.fit(others[chosen], rare_groups=rare)
 
     def _context_columns(self, name: str) -> list[str]:
-        """Returns the columns of a table on which the models of tables below it depend."""
+        """Returns the columns of a table on which the models of its child tables, and of their
+        child tables, depend."""
         counts = {columns[0] for columns in self.child_column_names[name].values()}
         return [
             c

@@ -363,8 +363,8 @@ class Households(LinkedRows):
         return f"{', '.join(self.links[name].foreign_keys[number].columns)} there"
 
     def _known_missing(self, name: str, frame: pd.DataFrame) -> dict[str, Mask]:
-        """Returns, by column, a mask of the cells that are known to be missing: those on the first
-        child of a row without children, and on the referenced row of a missing reference."""
+        """Returns, by column, a mask of the cells that are known to be missing: cells about the
+        first child if there are no children, and about a referenced row if there is none."""
         part = self.parts[name]
         added = {c for columns in part.child_columns.values() for c in columns}
         found = {c: frame[c].isna().to_numpy() for c in frame.columns if c in added}

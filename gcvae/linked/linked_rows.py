@@ -106,7 +106,7 @@ class LinkedRows:
 
     def borrowed_cells(self, name: str, number: int, columns: Sequence[str]) -> pd.DataFrame:
         """Returns columns of the rows that a foreign key references; missing cells for missing
-        references. If there are such, a further column contains whether each reference is present.
+        references. If there are such, a further, boolean column tells which references exist.
 
         Args:
             name: Name of the referring table.

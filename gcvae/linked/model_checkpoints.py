@@ -1,7 +1,7 @@
 """Checkpoints of a database's fit: finished models, and the checkpoint of the model in training.
 
-Each is stored under a digest of everything that determines the model, so that a fit uses only
-models of the same tables, settings and seed.
+Each model is stored under a digest of everything that determines it, so that a fit uses only models
+of the same tables, settings and seed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ModelCheckpoints:
         return self._stored.get(self._digest + _IN_TRAINING)
 
     def restored(self, *, is_continued: bool) -> None:
-        """Reports to the store whether the fit continues from its content, but only once a fit."""
+        """Reports to the store whether the fit continues from its content, once per fit."""
         if not self._is_reported:
             self._store.restored(is_continued=is_continued)
         self._is_reported = True

@@ -1,4 +1,5 @@
-"""Plans how a database is generated: the parent of each table, and its copied and ordered columns.
+"""Plans how each table of a database is generated: its parent table, the columns that it copies
+from referenced rows, and the column that orders its rows.
 
 A table has at most one parent table, and each row is generated given its parent row. The parent is
 chosen among the tables to which the foreign keys lead: it is the one for which the largest share of

@@ -1,7 +1,7 @@
 """Resolves references between tables to row indices, and chooses the references of generated rows.
 
-For each reference other than the one to its parent, a row is generated with some columns that the
-referenced row should have. It then refers to the most similar of 256 candidate rows:
+For each reference except that to its parent, a row is generated with values that the referenced row
+should have in some columns. It then refers to the candidate with the smallest cost among 256 rows:
 
     cost(row, candidate) = number of different levels + sum of |differences of normal scores|
                            + 2 max(0, 0.5 - remaining capacity)

@@ -40,7 +40,7 @@ class Total:
     decimals: int
 
     def __str__(self) -> str:
-        """Returns the total as the expression of a rule."""
+        """Returns the total as an expression, such as `total == sum(lines.price)`."""
         if not self.factors:
             return f"{self.column} == count({self.child})"
         product = " * ".join(f"{self.child}.{name}" for name in self.factors)

@@ -47,7 +47,7 @@ class Completion:
         cells: Cells that are not missing.
         has_missing: Whether the column contains missing cells.
         draft: Properties of the column that the user specified.
-        pointer: JSON pointer of these properties in the user's schema; empty without any.
+        pointer: JSON pointer of these properties in the user's schema; "" if there are none.
         problems: Contradictions between the user's schema and the cells, so far.
         warnings: Data-quality warnings, so far.
     """

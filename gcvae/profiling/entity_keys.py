@@ -40,7 +40,7 @@ _RARE_ROWS, _LEAST_RARE = 5, 0.05
 """A value of a key is rare if it has fewer rows than the first number; the second is the minimum
 share of rows with rare values."""
 _MOST_ROWS_EACH = 10
-"""Maximum mean number of rows per number of a person or of a case, if few rows have rare ones."""
+"""Maximum mean number of rows per key of a person or of a case, if few rows have rare keys."""
 
 
 def recurring_keys(source: SourceColumns, settled: Collection[str]) -> dict[str, list[str]]:

@@ -361,8 +361,8 @@ def _places(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
 
 
 def _is_whole_address(text: str) -> bool:
-    """Returns whether a text may be an address with street and town: it consists of two parts, with
-    a number of three digits, or of more parts, or has the form of an East Asian address."""
+    """Returns whether a text may be an address with street and town: it has several parts, between
+    commas or line breaks, with three digits if there are only two; or it is East Asian."""
     parts = [part for part in re.split(r"\n|, ?", text) if part.strip()]
     if len(parts) > 1:
         return re.search(r"\d{3}", text) is not None or len(parts) > 2

@@ -191,7 +191,7 @@ def _senseless_combinations(
     number: int, rule: Rule, form: Combination, table: TypedTable, schema: TableSchema
 ) -> list[Problem]:
     """Returns a problem, in a list, if most combinations of numbers or dates in the hard rule with
-    index `number` occur in one row, so that synthetic rows could only repeat the table's rows."""
+    index `number` occur in one row only, so that synthetic rows could only repeat real rows."""
     names = [name for name in form.columns if schema[name].is_modelled]
     if not any(schema[name].kind.is_real for name in names):
         return []

@@ -187,10 +187,10 @@ class _Levels:
         indices are `rows`. Shape: (r,).
 
         A class is a set of levels that determine the same levels of other columns, such as the
-        cities of one country. A rare level is replaced by frequent levels of the smallest of its
-        classes that contains any. Each frequent level replaces rare ones in a number of rows in
-        proportion to its count, so that relative shares stay. Levels are matched in the order of
-        the first axis of a correspondence analysis, so that similar levels replace each other.
+        cities of one country. A rare level is replaced by frequent levels of the smallest class
+        that contains both. A frequent level replaces rare ones in a number of rows in proportion to
+        its count, so that relative shares stay. Levels are matched in the order of the first axis
+        of a correspondence analysis, so that similar levels replace each other.
         """
         others = [other for other in others if other.name != self.name]
         axis = level_axis(self.at, len(self.levels), others)
