@@ -35,8 +35,8 @@ def database_record(
 
     For each table, the document contains the numbers of `rows` and `columns`, the `names` of the
     columns, the name of the `parent` table (null without one), whether the table `is_copied`
-    unchanged, and the `plan` in words. `splits` lists the tables from which a table of entities was
-    separated.
+    unchanged, and in words how it is generated (`plan`). Its member `splits` lists the tables that
+    were divided into a table of entities and a table of their rows.
     """
     records = [p.model.rows.training_record for p in parts.values() if p.model is not None]
     names = written_columns(parts, splits)
@@ -68,7 +68,8 @@ def database_record(
 def written_columns(
     parts: Mapping[str, DatabasePart], splits: Sequence[Split]
 ) -> dict[str, tuple[str, ...]]:
-    """Returns the columns of the tables that users pass and receive, by table name."""
+    """Returns the columns of the tables that users pass and receive, by table name; tables of
+    entities, which only the model contains, are merged with the tables of their rows."""
     found = {name: part.order for name, part in parts.items()}
     for split in reversed(splits):
         del found[split.parent]
@@ -130,8 +131,7 @@ def written_schemas(
 ) -> dict[str, TableSchema]:
     """Returns the column schemas of the generated tables, by table name.
 
-    Columns whose levels the model replaced by indices, in tables divided into entities and their
-    rows, are left out.
+    A column whose values the model replaces by their indices (`Split.levels`) is left out.
     """
     found = {name: part.schema for name, part in parts.items()}
     for split in reversed(splits):
@@ -146,8 +146,8 @@ def written_schemas(
 def schemas_of_texts(
     record: Mapping[str, Any], schemas: Mapping[str, TableSchema]
 ) -> dict[str, TableSchema]:
-    """Selects the schemas of the tables that were uploaded as text files, not Parquet. The member
-    `tables` of the upload's `record` contains the `format` of each table."""
+    """Returns the schemas of the tables that were uploaded as text files, not as Parquet files. The
+    member `tables` of the upload's `record` contains the `format` of each table."""
     formats = {name: table.get("format", "parquet") for name, table in record["tables"].items()}
     return {name: s for name, s in schemas.items() if formats.get(name) not in (None, "parquet")}
 
@@ -161,7 +161,7 @@ def write_database(
     typed: Mapping[str, TableSchema] | None = None,
     escape_formulas: bool = False,
 ) -> dict[str, PackedTable]:
-    """Writes generated tables to a ZIP file, and returns where each table lies in that file.
+    """Writes generated tables to a ZIP file. Returns the byte range of each table in that file.
 
     Args:
         target: Empty file.
@@ -169,7 +169,7 @@ def write_database(
         format: Format of the files in the archive, `csv` or `parquet`.
         schemas: Schemas by table name, which contain the separators of CSV files.
         typed: Schemas by table name (`schemas_of_texts`). In Parquet files, the cells of these
-            tables are converted from text to the dtypes of their columns.
+            tables are converted from text to the dtypes of their columns; None converts none.
         escape_formulas: Whether to escape cells of CSV files that a spreadsheet would run as
             formulas (`gcvae.files.table_stream`).
     """

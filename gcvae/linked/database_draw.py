@@ -21,7 +21,7 @@ from gcvae.linked.references import NO_ROW, chosen_rows, features_of
 from gcvae.numerics.seeds import derived_seed
 
 _MOST_ROUNDS = 30
-"""Maximum number of times that rows with repeated keys are generated anew."""
+"""Maximum number of times that rows with repeated keys are generated again."""
 
 
 class Drawing(LinkedRows):
@@ -42,12 +42,11 @@ class Drawing(LinkedRows):
         super().__init__(links, {name: p.plan for name, p in parts.items()}, {}, self.rows)
 
     def tables(self, parents: int | None, scale: float) -> dict[str, pd.DataFrame]:
-        """Generates all tables, with the columns and dtypes of the real tables.
+        """Returns generated rows of all tables, with the columns and dtypes of the real tables.
 
         Args:
-            parents: Number of rows of each table without a parent; None for `scale` times the
-                number of rows of the real table.
-            scale: Factor of the number of rows.
+            parents: Number of rows of each table without a parent; None: see `scale`.
+            scale: If `parents` is None, ratio of these numbers to those of the real tables.
         """
         for name, part in self.parts.items():
             self._draw(name, part, parents, scale)
@@ -69,8 +68,8 @@ class Drawing(LinkedRows):
     def computed(
         self, known: LinkedRows, frames: Mapping[str, pd.DataFrame]
     ) -> dict[str, pd.DataFrame]:
-        """Returns known rows after computing again the columns that rules, totals and copies
-        determine.
+        """Computes again, in the rows of all tables, the columns that rules, totals and copies
+        determine. Returns the tables.
 
         Args:
             known: Rows of all tables.
@@ -83,8 +82,8 @@ class Drawing(LinkedRows):
     def _write(self) -> dict[str, pd.DataFrame]:
         """Returns all tables with keys and computed columns.
 
-        Totals follow from rows of child tables, and other columns from totals, so that both are
-        computed until no total changes.
+        Totals depend on child rows, and other columns on totals, so that the computation is
+        repeated until no total changes.
         """
         written: dict[str, pd.DataFrame] = {}
         for _ in range(len(self.parts) + 1):
@@ -117,8 +116,8 @@ class Drawing(LinkedRows):
         rows: pd.DataFrame,
         parents: Codes,
     ) -> pd.DataFrame:
-        """Returns generated rows of one table with references, keys and computed columns, in the
-        format of the real table. The rows of all other tables are known.
+        """Adds references, keys and computed columns to generated rows of one table; all other rows
+        are known. Returns the rows with the columns and dtypes of the real table.
 
         Args:
             known: Rows of all tables.
@@ -139,7 +138,7 @@ class Drawing(LinkedRows):
         return with_key_dtypes(with_dtypes(frame, part.schema), part.key_dtypes)
 
     def _draw(self, name: str, part: DatabasePart, parents: int | None, scale: float) -> None:
-        """Generates the rows of a table, without references."""
+        """Generates the rows of a table, with references only to their parents."""
         seed = derived_seed(str(self.seed), name)
         if part.catalogue is not None:
             self.frames[name] = part.catalogue.copy()
@@ -182,8 +181,8 @@ class Drawing(LinkedRows):
         self.rows[name][part.plan.parent or 0] = rows[once]
 
     def _draw_unique(self, name: str, part: DatabasePart, n: int, seed: int) -> pd.DataFrame:
-        """Generates `n` rows of a table without a parent, replacing those that repeat unique
-        values, and those whose sequences begin too late."""
+        """Generates `n` rows of a table without a parent. Rows that repeat unique values, or whose
+        sequences of child rows would begin too late, are replaced."""
         assert part.model is not None, "it is no catalogue"
         found, links = part.model.draw(n, seed), self.links[name]
         for more in range(1, _MOST_ROUNDS):
@@ -197,8 +196,8 @@ class Drawing(LinkedRows):
         return found
 
     def _are_late(self, name: str, frame: pd.DataFrame) -> Mask:
-        """Returns a mask of the rows whose sequences begin after the last time of their table.
-        Shape: (n,)."""
+        """Returns a mask of the rows whose sequence of rows in a child table would begin after the
+        last time that this table may contain. Shape: (n,)."""
         found = np.zeros(len(frame), dtype=bool)
         for child in self.children(name):
             part = self.parts[child]
@@ -211,7 +210,7 @@ class Drawing(LinkedRows):
         return found
 
     def _refer(self, name: str, part: DatabasePart) -> None:
-        """Chooses the row that each reference leads to, except references to the parent."""
+        """Chooses the row to which each reference of a table leads, except that to its parent."""
         if part.catalogue is not None:
             return
         for i, (columns, codec) in part.borrowed.items():
@@ -253,11 +252,8 @@ class Drawing(LinkedRows):
             self.rows[name][i] = rows
 
     def _paired_references(self, name: str, number: int) -> list[Codes]:
-        """Returns the row indices of another reference that shares a unique key with reference
-        `number`.
-
-        The list has one array, or none if no unique key contains the columns of two references.
-        """
+        """Returns a list with the row indices of another reference that is in the same primary or
+        unique key as reference `number`; an empty list if there is none."""
         links = self.links[name]
         keys = [set(key.columns) for key in links.foreign_keys]
         others = [
@@ -272,7 +268,8 @@ class Drawing(LinkedRows):
     def _restored(
         self, name: str, found: pd.DataFrame, written: Mapping[str, pd.DataFrame]
     ) -> pd.DataFrame:
-        """Returns the rows after computing the columns that the outer rules determine."""
+        """Returns the rows after computing the columns that rules determine from columns outside
+        the table's model, such as those of the parent row."""
         part, key = self.parts[name], self.key(name)
         if not len(part.reduction):
             return found
@@ -284,8 +281,8 @@ class Drawing(LinkedRows):
         return part.reduction.restore(found)[kept]
 
     def _write_keys(self, name: str, written: dict[str, pd.DataFrame]) -> pd.DataFrame:
-        """Returns the table after adding keys, references and the columns copied from referenced
-        rows."""
+        """Returns the generated table after adding keys, references, computed columns, and columns
+        copied from referenced rows. The table is also added to `written`."""
         if name in written:
             return written[name]
         part, frame = self.parts[name], self.frames[name]
@@ -301,7 +298,7 @@ class Drawing(LinkedRows):
             others = found if key.table == name else self._write_keys(key.table, written)
             pairs = [*zip(key.columns, key.references, strict=True), *copied.get(i, [])]
             for column, other in pairs:
-                if other not in others:  # circular reference: the key is the row's own number
+                if other not in others:  # the references are circular: row numbers become the key
                     continue
                 found[column] = taken_cells(others[other], self.rows[name][i])
         found = self._restored(name, found, written)
@@ -319,7 +316,7 @@ class Drawing(LinkedRows):
         return found
 
     def _write_references(self, name: str, written: Mapping[str, pd.DataFrame]) -> None:
-        """Sets the references of a table to the complete keys of the tables to which they lead."""
+        """Sets the references of a table to the complete keys of the rows to which they lead."""
         for i, key in enumerate(self.links[name].foreign_keys):
             for column, other in zip(key.columns, key.references, strict=True):
                 cells = taken_cells(written[key.table][other], self.rows[name][i])
@@ -344,7 +341,7 @@ def with_key_dtypes(frame: pd.DataFrame, dtypes: Mapping[str, str]) -> pd.DataFr
 
 
 class RepeatedRowsWarning(UserWarning):
-    """Warns that a generated table is shorter, because rows that repeat a unique key were left
+    """Warns that a generated table is too short, because rows that repeat a unique key were left
     out."""
 
 

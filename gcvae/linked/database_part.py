@@ -1,4 +1,4 @@
-"""A fitted table of a database: its schema, model and the columns added for related tables."""
+"""A fitted table of a database: its schema, its model, and the columns added for related tables."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class DatabasePart:
         parent_columns: Columns of the parent row that rules may use: {name in the rules: name in
             the parent table}.
         key_dtypes: Names of the dtypes of the key columns.
-        disjoint: For each reference, the other references that never lead to the same row.
+        disjoint: For each reference, the other references that never lead to the same row, such as
+            home team and away team of a match.
         grids: For each key column of dates or fractions, (start, step): the generated values are
             start, start + step, start + 2 step, ….
         key_parts: Parts of keys that columns of the row determine, such as the year of a date, by
@@ -93,8 +94,8 @@ class DatabasePart:
 
 @contextmanager
 def of_table(name: str) -> Iterator[None]:
-    """Context manager that adds the table's name and JSON pointer to input errors raised in its
-    block."""
+    """Context manager that adds a table's name and its JSON pointer to input errors that are raised
+    in the block."""
     try:
         yield
     except InputError as error:

@@ -1,12 +1,13 @@
-"""Quality report of a synthetic database: reports on a view of each table, and figures of its keys.
+"""Quality report of a synthetic database: a report on each table and statistics of foreign keys.
 
-    view of T:  columns of T | of its parent's row | for each child table: number of rows,
+    view of T:  columns of T | columns of its parent | for each child table: number of children,
                 means of numeric columns, numbers of distinct values of other columns
 
-Each view is evaluated as a single table (`gcvae.evaluation.report`), so that the comparison covers
-relations between tables. The view of a child table contains one random row of each parent: siblings
-repeat their parent's cells, by which a classifier would recognise them. The figures of keys are the
-share of valid references and the distribution of the numbers of children.
+For each table, a view is evaluated as a single table (`gcvae.evaluation.report`), so that the
+comparison covers relations between tables. The view of a child table contains one random row of
+each parent, because a classifier would recognise siblings by the repeated cells of their parent.
+The statistics of a foreign key are the share of valid references and the distribution of the number
+of children.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class KeyFigures:
             missing.
         unlike: Kolmogorov-Smirnov distance between the distributions of the number of children of a
             referenced row in the synthetic and the real database.
-        floor: Mean of that distance between the real numbers and random samples of them: its size
-            by chance alone.
+        floor: Mean distance between the real numbers of children and random samples of them: the
+            distance to be expected by chance.
     """
 
     table: str
@@ -154,7 +155,8 @@ def view(
     rows: Mapping[str, dict[int, Codes]],
     seed: int,
 ) -> pd.DataFrame:
-    """Returns the frame from which table `name` is evaluated, with one random row of each parent.
+    """Returns the frame with which table `name` is evaluated: its columns, those of the parent row,
+    and summaries of child rows; for a child table, one random row of each parent.
 
     `rows` contains, for each table and foreign key, the row index that each row references. `seed`
     determines which row of each parent is chosen.
@@ -185,11 +187,9 @@ def _without_keys(name: str, links: DatabaseSchema, tables: Tables) -> pd.DataFr
 
 
 def _aggregates(child: str, frame: pd.DataFrame, parents: Codes, n: int) -> pd.DataFrame:
-    """Returns, for each parent, the number of children and the mean or distinct count of their
-    columns.
-
-    Shape: parents (m,), the parent index of each child; the frame has n rows.
-    """
+    """Returns a frame with the number of children of each of n parents, and the mean or the number
+    of distinct values of each of their columns. `parents` are the parent indices of m children.
+    Shape: (m,) -> n rows."""
     found: dict[str, Any] = {f"{child} count": np.bincount(parents, minlength=n)}
     for column in map(str, frame.columns):
         cells = frame[column].reset_index(drop=True)
@@ -208,7 +208,7 @@ def _keys(
     rows: list[dict[str, dict[int, Codes]]],
     seed: int,
 ) -> tuple[KeyFigures, ...]:
-    """Returns the figures of all foreign keys."""
+    """Compares all foreign keys; `rows` are the references of real and then synthetic tables."""
     found = []
     rng = np.random.default_rng(seed)
     for name, table in links.tables.items():
@@ -231,5 +231,5 @@ def _keys(
 
 
 def _unlike(first: Codes, second: Codes) -> float:
-    """Returns the Kolmogorov-Smirnov distance between two samples of counts."""
+    """Returns the Kolmogorov-Smirnov distance between two samples of numbers of children."""
     return float(ks_2samp(first, second, method="asymp").statistic)

@@ -48,8 +48,8 @@ class ForeignKey:
 
 @dataclass(frozen=True)
 class LinkedTable:
-    """What a database schema says about one table: its keys, order of rows, and specified columns
-    and rules.
+    """Description of one table in a database schema: its keys, its order of rows, and the columns
+    and rules that the user specified.
 
     Attributes:
         primary_key: Columns whose values together identify a row; empty if the table has no key.

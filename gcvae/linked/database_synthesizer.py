@@ -53,17 +53,17 @@ _OF_SINGLE_TABLES = {
 }
 _MOST_TIMES = 1_000_000
 _REFERENCE_ROWS = 1_000
-"""Maximum number of held-out households among which anomalies are ranked."""
+"""Maximum number of held-out households with which others are compared for p-values."""
 
 
 class DatabaseSynthesizer:
     """Learns the tables of a database and generates synthetic databases with valid keys.
 
     Attributes:
-        schema: Keys and row orders of the tables, whether specified or inferred; the tables of
-            entities from `splits` are among them.
-        splits: Tables that the model divides into a table of entities, such as customers in a table
-            of orders, and a table of their rows.
+        schema: Keys and row orders of the tables, specified or inferred, including the tables of
+            entities that result from `splits`.
+        splits: Divisions of a table into a table of entities, such as the customers in a table of
+            orders, and a table of their rows.
 
     Examples:
         >>> users = pd.DataFrame({"id": range(40), "plan": ["free", "paid"] * 20})
@@ -82,7 +82,7 @@ class DatabaseSynthesizer:
         parts: Mapping[str, DatabasePart],
         splits: tuple[Split, ...] = (),
     ) -> None:
-        """Combines fitted tables; users call `fit` or `load` instead."""
+        """Combines fitted tables to a model; users call `fit` or `load` instead."""
         self.schema, self.splits = schema, splits
         self._parts = dict(parts)
 
@@ -109,8 +109,7 @@ class DatabaseSynthesizer:
         Args:
             tables: Data frames or paths of files, by table name.
             schema: Known tables, keys and columns (`DatabaseSchema`); everything else is inferred.
-            preset: Preset of the settings of every table. `settings`, `seed` and `device` also have
-                the meaning of `Synthesizer.fit` for every table.
+            preset, settings, seed, device: As in `Synthesizer.fit`, for the model of every table.
             invalid_references: What to do if a foreign key leads to no row: `refuse` raises an
                 error, `drop` leaves out the row, `null` makes its key missing.
             progress: Function that receives a table's name and the fraction of its fit that is
@@ -123,7 +122,7 @@ class DatabaseSynthesizer:
             TableError: A key is not unique, a reference leads to no row, or a table cannot be
                 modelled.
             SchemaError: The schema names a table or column that does not exist.
-            SettingError: `invalid_references` is another value, or a setting applies to single
+            SettingError: `invalid_references` has another value, or a setting applies to single
                 tables only, such as differential privacy.
         """
         if invalid_references not in ("refuse", "drop", "null"):
@@ -158,8 +157,8 @@ class DatabaseSynthesizer:
     def _with_household_tails(
         self, frames: Mapping[str, pd.DataFrame], held_out: Mapping[str, Mask | None], seed: int
     ) -> DatabaseSynthesizer:
-        """Returns the model with the anomaly statistics of held-out households, for p-values of new
-        ones."""
+        """Returns the model after adding the anomaly statistics of held-out households, with which
+        the p-values of other households are computed."""
         parts = dict(self._parts)
         if self._has_anomalies:
             households = Households(self.schema, parts, self.splits, frames)
@@ -175,7 +174,8 @@ class DatabaseSynthesizer:
 
     @property
     def plans(self) -> dict[str, str]:
-        """Description in words of how each table is generated, by table name."""
+        """Description of how each table is generated, such as "given its row of users", by table
+        name."""
         found = {}
         for name, part in self._parts.items():
             keys, plan = self.schema[name].foreign_keys, part.plan
@@ -207,9 +207,9 @@ class DatabaseSynthesizer:
         references.
 
         Args:
-            parents: Number of rows of each table without a parent.
-            scale: If `parents` is None, the number of rows of each table without a parent is this
-                multiple of the number of rows of the real table.
+            parents: Number of rows of each table without a parent; None: see `scale`.
+            scale: If `parents` is None, each table without a parent gets this multiple of the
+                number of rows of the real table.
             seed: The same seed gives the same rows. None: a random seed.
 
         Raises:
@@ -386,7 +386,7 @@ class DatabaseSynthesizer:
         return found
 
     def anomalies(self, tables: Mapping[str, Any], *, seed: int = 0) -> dict[str, pd.DataFrame]:
-        """Returns a p-value for each household (see `log_likelihood`), and its least likely cell.
+        """Returns a p-value and the least likely cell of each household (see `log_likelihood`).
 
         Args:
             tables: All tables of the fitted database; catalogues (copied unchanged) are optional.
@@ -409,13 +409,13 @@ class DatabaseSynthesizer:
 
     @property
     def _has_anomalies(self) -> bool:
-        """Whether the models of all tables can rank anomalies."""
+        """Whether the models of all tables can compute anomalies."""
         models = [part.model for part in self._parts.values() if part.model is not None]
         return all(model.rows.scorer.has_anomalies for model in models)
 
     def _anomalies(self, households: Households, name: str, seed: int) -> pd.DataFrame:
-        """Returns the anomalies of a root table's households; all cells are missing if a model has
-        none."""
+        """Returns the frame of `anomalies` for the households of root table `name`; all its cells
+        are missing if the models cannot compute anomalies."""
         index, columns = households.index[name], (ANOMALY, "odd_table", "odd_row", ODD_CELL)
         if not self._has_anomalies:
             return pd.DataFrame(None, index, columns)
@@ -482,7 +482,7 @@ class DatabaseSynthesizer:
         return copied | frames
 
     def _households(self, tables: Mapping[str, Any]) -> Households:
-        """Reads the tables and links their rows to households."""
+        """Reads the tables of a database and combines their rows to households."""
         return Households(self.schema, self._parts, self.splits, self._frames(tables))
 
     def save(self, path: str | Path) -> None:

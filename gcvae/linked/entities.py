@@ -43,7 +43,7 @@ class Split:
         determined: Columns whose values the key determines; they are moved to the table of
             entities.
         columns: All columns of the original table, in order.
-        levels: Values of the key's last column if the model uses their indices instead; else empty.
+        levels: Values of the key's last column if the model learns their indices; else empty.
     """
 
     table: str
@@ -58,7 +58,7 @@ class Split:
         return f"{self.table} by {', '.join(self.key)}"
 
     def joined(self, rows: pd.DataFrame, parents: pd.DataFrame) -> pd.DataFrame:
-        """Merges each row with the row of its entity in `parents`; returns rows with all columns of
+        """Adds to each row the columns of its entity in `parents`. Returns rows with the columns of
         the original table."""
         of_parents = parents[[*self.key, *self.determined]]
         found = rows.merge(of_parents, on=list(self.key), how="left")[list(self.columns)]
@@ -80,11 +80,11 @@ class Split:
         of_parent = [c for c in frame.columns if c in self.key or c in self.determined]
         rest = [c for c in frame.columns if c not in self.determined]
         groups = frame.groupby(list(self.key), sort=False, dropna=False).ngroup().to_numpy()
-        parents = frame[of_parent].groupby(groups).first().reset_index(drop=True)  # not missing
+        parents = frame[of_parent].groupby(groups).first().reset_index(drop=True)  # skips missing
         differing = {}
         for column in self.determined:
             codes = pd.Series(pd.factorize(frame[column])[0]).where(lambda code: code >= 0)
-            n_values = codes.groupby(groups).nunique()  # missing cells are unknown
+            n_values = codes.groupby(groups).nunique()  # missing cells do not count
             differing[column] = n_values.to_numpy() > 1
         return frame[rest], parents, differing
 
@@ -120,11 +120,10 @@ def split_entities(
     typed: Mapping[str, pd.DataFrame], schemas: Mapping[str, TableSchema], links: DatabaseSchema
 ) -> tuple[Parts, tuple[Split, ...]]:
     """Divides each table in which a repeated key, such as a customer number, determines other
-    columns.
+    columns. Returns ((tables, column schemas, database schema) after the division, splits).
 
     Such a table becomes a table of entities (one row for each key) and a table of their rows. The
-    member `entity` of a table in `links` specifies or forbids the division. Returns ((tables,
-    column schemas, database schema) after the division, splits).
+    member `entity` of a table in `links` specifies or forbids the division.
     """
     parts: Parts = dict(typed), dict(schemas), links
     splits = []
@@ -181,8 +180,8 @@ def _apply(
 
 
 def with_keys(schema: TableSchema, names: set[str]) -> TableSchema:
-    """Returns the schema with the named columns as identifiers, which removes the lists of their
-    values."""
+    """Returns the schema after making the named columns identifiers, so that it does not contain
+    their values."""
     document = schema.to_json()
     kept = ("name", "missing", "dtype", "parquet_type")
     document["columns"] = [
@@ -205,8 +204,8 @@ def _entity(
     typed: Mapping[str, pd.DataFrame],
     links: DatabaseSchema,
 ) -> Split | None:
-    """Returns a split by the repeated key that determines most other columns, or by the column that
-    the schema specifies; None if there is none."""
+    """Returns a split by the repeated key that determines the most other columns, or by the column
+    that the schema specifies; None if there is no such column."""
     table, frame = links[name], typed[name]
     if table.entity is False or table.keep:
         return None
@@ -241,7 +240,8 @@ def _entity(
 
 
 def _determines(keys: pd.Series[Any], cells: pd.Series[Any]) -> bool:
-    """Returns whether all rows of a key have the same cell, and not all rows of the table."""
+    """Returns whether `cells` differ between rows of the table, but not between rows with the same
+    key."""
     if cells.nunique(dropna=False) < 2:
         return False
     codes = pd.factorize(cells)[0]
@@ -254,8 +254,8 @@ def _series(
     typed: Mapping[str, pd.DataFrame],
     links: DatabaseSchema,
 ) -> Split | None:
-    """Returns a split by a column that has, together with the parent's key, at most one row per
-    date; None if there is none."""
+    """Returns a split by the foreign key to the parent and a column that together have at most one
+    row per date, such as store and department; None if there is no such column."""
     table, frame = links[name], typed[name]
     if not table.foreign_keys or table.entity is False or table.keep:
         return None

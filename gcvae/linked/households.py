@@ -1,5 +1,5 @@
-"""Log-likelihood and anomaly of a household: a row with all rows below it, such as a customer with
-all orders.
+"""Log-likelihood and anomaly of a household: a row with all rows that refer to it, directly or
+indirectly ("below it"), such as a customer with all orders.
 
     p(a, n, x) = ∫ p(a, n, u) Π_k p(x_k | a, n, u) du · n! / Π m!
                ≈ mean over s of  p(a, n, u_s) Π_k p(x_k | a, n, u_s) / q(u_s | x)  · n! / Π m!,
@@ -10,12 +10,13 @@ probabilities of all their orders are added; m are the multiplicities of equal r
 sequence have one order, and the gap to the previous row is part of a row. Rows below the children
 are integrated in the same way.
 
-Columns that are computed, copied or determined by others add no density. A row that violates such a
-relation has likelihood zero, or the largest share of violations that the fit tolerates.
+Columns that are copied, sums over children or determined by others add no density. For a row that
+violates such a relation, the likelihood is multiplied by the largest share of violations that the
+fit tolerates, which may be zero.
 
-Missing cells are unknown and are integrated out. Where other rows depend on them, each draw
-completes them given the known cells of their row: the rows below, the next row of a sequence, and
-the number m of equal rows then follow from the completed row.
+Missing cells are unknown and are integrated out. If other rows depend on them, each draw fills them
+with values given the known cells of their row. The densities of rows below and of the next row of a
+sequence, and the number m of equal rows, are then computed from the filled row.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ from gcvae.scoring.score_options import ScoreOptions
 _LEAST_DRAWS = 2
 _ROOTS_AT_ONCE = 200
 _COMPLETIONS = 4
-"""Number of completions of unknown cells over which tail probabilities are averaged."""
+"""Number of times that unknown cells are filled; tail probabilities are averaged over these."""
 _OF_A_ROW = 0.3
-"""Accepted standard error of a row's score, in nats. The errors of a household's rows are
+"""Accepted standard error of the log-likelihood of one row, in nats; errors of different rows are
 independent."""
 
 
@@ -68,8 +69,9 @@ class Tails:
 
     Attributes:
         least: Smallest tail probability. Shape: (n,).
-        cells: Number of cells. Shape: (n,).
-        table, row, column: Location of the cell with the smallest tail probability. Shape: (n,).
+        cells: Number of cells that were compared. Shape: (n,).
+        table, row, column: Table name, row index and column name of the cell with the smallest tail
+            probability. Shape: (n,) each.
     """
 
     least: Numbers
@@ -80,8 +82,8 @@ class Tails:
 
     @property
     def statistic(self) -> Numbers:
-        """Anomaly statistic of each row: the Bonferroni-corrected smallest tail probability, min(1,
-        number of cells * smallest tail probability)."""
+        """Anomaly statistic of each of n rows: its smallest tail probability with Bonferroni
+        correction, min(1, number of cells * smallest tail probability). Shape: (n,)."""
         return np.asarray(np.minimum(self.least * self.cells, 1.0))
 
     def with_children(self, found: Tails, parents: Codes) -> None:
@@ -93,7 +95,7 @@ class Tails:
             parents: Parent index of each child row. Shape: (m,).
         """
         self.cells += np.bincount(parents, found.cells, len(self.cells))
-        order = np.argsort(-found.least, kind="stable")  # of each parent the oddest is last
+        order = np.argsort(-found.least, kind="stable")  # the smallest of each parent is last
         least = np.ones(len(self.least))
         which = np.full(len(self.least), -1, dtype=np.int64)
         least[parents[order]], which[parents[order]] = found.least[order], order
@@ -107,15 +109,14 @@ class Tails:
 
 
 def _log_mean_exp(of_draws: Numbers) -> Numbers:
-    """Returns the log of the mean likelihood over draws. Shape: (S, n) -> (n,)."""
+    """Returns the log of the mean likelihood over S draws, given the log-likelihoods of n
+    households. Shape: (S, n) -> (n,)."""
     return np.asarray(logsumexp(of_draws, axis=0) - np.log(len(of_draws)))
 
 
 def _standard_error(of_draws: Numbers) -> Numbers:
-    """Returns the standard error of `_log_mean_exp` by the delta method, in nats.
-
-    NaN for one draw or a household of likelihood zero. Shape: (S, n) -> (n,).
-    """
+    """Returns the standard error of `_log_mean_exp` by the delta method, in nats; NaN for a single
+    draw or a household of likelihood zero. Shape: (S, n) -> (n,)."""
     n = len(of_draws)
     most = of_draws.max(axis=0, initial=-np.inf)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -125,21 +126,22 @@ def _standard_error(of_draws: Numbers) -> Numbers:
 
 
 class Households(LinkedRows):
-    """Scores, extends and imputes households: rows of a root table, each with all rows below it.
+    """Scores, extends and imputes households: rows of a root table (a table without a parent, or
+    with a catalogue as parent), each with all rows below it.
 
     Attributes:
         parts: Fitted tables by name.
         models: Models of the tables that are not catalogues (copied unchanged).
         frames: Rows of each table with the columns that its model adds, such as numbers of
             children.
-        trained: Indices of training rows, by table, while anomalies of held-out rows are computed;
-            else empty.
-        broken: By table and by column that a copy, a total or a dependency determines, the mask of
-            the rows that violate it and the log-probability of each.
-        missing: By table and column, the cells that are known to be missing: what the fit adds for
-            rows without children or with a missing reference. Other missing cells are unknown.
-        blanks: By table, a mask of the rows with an unknown cell that the table's model learns.
-        index: By table, the index of the caller's frame; for a table of entities, their keys.
+        trained: By table, indices of the training rows, while anomalies of held-out rows are
+            computed; else empty.
+        broken: By table and by column that is copied, a total or determined by an entity: (mask of
+            the rows that violate the relation, log-probability that is added for each of them).
+        missing: By table and column, mask of the cells that are known to be missing, because a row
+            has no children or a reference is missing. Other missing cells are unknown.
+        blanks: By table, mask of the rows with an unknown cell that the table's model learns.
+        index: By table, index of the user's frame; for a table of entities, their keys.
     """
 
     def __init__(
@@ -210,16 +212,14 @@ class Households(LinkedRows):
         seed: int,
         progress: Callable[[int], None] = lambda _: None,
     ) -> tuple[Numbers, Numbers]:
-        """Returns the log-likelihood of each household of a root table and its standard error, in
-        nats.
-
-        A household is a row of the root table with all rows below it. Shape: (n,), (n,), for n
-        households.
+        """Returns (log-likelihood of each household, its standard error), in nats, for a root table
+        of n rows. A household is a row of that table with all rows below it. Shape: (n,), (n,).
 
         Args:
+            name: Name of the root table.
             draws: Number of draws of the random effect, the vector that the children of a row
                 share.
-            progress: Receives the number of finished households, and may raise to end the call.
+            progress: Receives the number of finished households; an exception ends the call.
         """
         found, errors = [np.zeros(0)], [np.zeros(0)]
         for first in range(0, len(self.typed[name]), _ROOTS_AT_ONCE):
@@ -232,22 +232,19 @@ class Households(LinkedRows):
         return np.concatenate(found), np.concatenate(errors)
 
     def tails(self, name: str, seed: int, at: Codes | None = None) -> Tails:
-        """Returns the smallest tail probability of the cells of each household: a row of a root
-        table with all rows below it.
+        """Returns, for each household (a row of the root table `name` with all rows below it), the
+        smallest tail probability of its cells.
 
         The random effect, the vector that the children of a row share, is set to its posterior
-        mean.
-
-        Args:
-            at: Row indices of the households to examine; None examines all.
+        mean. `at` contains the indices of the rows whose households are examined; None: all.
         """
         at = np.arange(len(self.typed[name])) if at is None else at
         above = self._context_above(name, at)
         return self._tails(name, at, [above], self._siblings(name, at), seed)
 
     def extend(self, name: str, n: int, seed: int) -> pd.DataFrame:
-        """Generates `n` rows after the last row of each parent in table `name`, whose rows have an
-        order, in the format of the real table."""
+        """Generates `n` rows after the last row of each parent in the ordered table `name`. Returns
+        them with the columns and dtypes of the real table."""
         part, model, key = self.parts[name], self.models[name], self.key(name)
         assert key is not None, "an ordered table has a parent"
         counts = np.bincount(self.parents(name), minlength=len(self.typed[key.table]))
@@ -271,8 +268,7 @@ class Households(LinkedRows):
         return drawing.complete(self, self.frames, name, rows, at[parents])
 
     def impute(self, seed: int) -> dict[str, pd.DataFrame]:
-        """Returns the parsed tables with missing cells drawn from the model, parents before their
-        children.
+        """Returns all tables, parsed, after filling missing cells with draws from the models.
 
         A row is completed given its known cells, its completed parent row, and the numbers and
         random effects of its children. Keys stay missing.
@@ -289,7 +285,7 @@ class Households(LinkedRows):
     # Reading
 
     def _typed(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
-        """Parses a table into cells of the dtypes that its model uses."""
+        """Converts the cells of table `name` to the dtypes that its model uses."""
         part = self.parts[name]
         if part.catalogue is not None:
             return part.catalogue
@@ -305,8 +301,8 @@ class Households(LinkedRows):
             return with_columns(typed, {c.name: values[c.name] for c in learned})
 
     def _gather(self, name: str) -> None:
-        """Builds the frame of a table's rows with additional columns, and adds to its parent's
-        frame the number of children and their random effect."""
+        """Builds the frame of a table: its rows with additional columns. Adds to its parent's frame
+        the number of children and their random effect."""
         part, frame = self.parts[name], self.typed[name]
         if part.catalogue is not None:
             self.frames[name] = part.catalogue
@@ -350,8 +346,8 @@ class Households(LinkedRows):
             )
 
     def _borrowed(self, name: str, number: int, columns: tuple[str, ...]) -> pd.DataFrame:
-        """Returns, for each row, the given columns of the row that it refers to. For a missing
-        reference they are missing, or unknown if no reference was missing in the training table."""
+        """Returns, for each row, the given columns of the row that foreign key `number` references;
+        missing cells for a missing reference, which are unknown if the training table had none."""
         found = self.borrowed_cells(name, number, columns)
         there = self._there(name, number)
         if there not in self.models[name].columns:
@@ -363,12 +359,12 @@ class Households(LinkedRows):
             self.broken[name][column] = breaks, log_prob
 
     def _there(self, name: str, number: int) -> str:
-        """Returns the name of the column that tells whether a reference is present."""
+        """Returns the name of the column that contains whether foreign key `number` is present."""
         return f"{', '.join(self.links[name].foreign_keys[number].columns)} there"
 
     def _known_missing(self, name: str, frame: pd.DataFrame) -> dict[str, Mask]:
-        """Returns the cells that are known to be missing: of the first child of a row without
-        children, and of the referenced row of a missing reference."""
+        """Returns, by column, a mask of the cells that are known to be missing: cells about the
+        first child if there are no children, and about a referenced row if there is none."""
         part = self.parts[name]
         added = {c for columns in part.child_columns.values() for c in columns}
         found = {c: frame[c].isna().to_numpy() for c in frame.columns if c in added}
@@ -389,14 +385,15 @@ class Households(LinkedRows):
         return found
 
     def _equal_rows(self, name: str, rows: pd.DataFrame, parents: Codes) -> Codes:
-        """Returns a number for each row that only equal rows of the same parent share. Shape:
-        (n,)."""
+        """Returns a number for each of n rows; two rows have the same number only if they are equal
+        and have the same parent. Shape: (n,)."""
         own = rows[[c for c in self.models[name].columns if c in rows]]
         groups = own.groupby([*map(str, own.columns), parents], dropna=False)
         return np.asarray(groups.ngroup(), dtype=np.int64)
 
     def _posterior(self, name: str) -> tuple[Numbers, Numbers]:
-        """Returns q(u | children) for each parent of a table's rows: means and Cholesky factors."""
+        """Returns the posterior q(u | children) of the random effect u for each row of the parent
+        table: (means, Cholesky factors of the covariances)."""
         key, effect = self.key(name), self.models[name].effect
         assert key is not None, "it has a parent"
         assert effect is not None, "its parents have an effect"
@@ -418,8 +415,8 @@ class Households(LinkedRows):
         return pd.concat([above[effect_columns(name, above.columns)], context], axis=1)
 
     def _encoded(self, name: str, rows: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
-        """Returns (rows as the table's model expects them, names of the columns that are not
-        scored)."""
+        """Returns (rows with the columns and dtypes of the table's model, names of its columns that
+        are not scored: totals, and those that `rows` lacks)."""
         part = self.parts[name]
         schema = self.models[name].rows.schema
         absent = [c.name for c in schema if c.name not in rows]
@@ -428,7 +425,7 @@ class Households(LinkedRows):
         return typed, {*absent, *(total.column for total in part.totals)}
 
     def _siblings(self, name: str, at: Codes) -> Codes:
-        """Returns the parent index of rows; for a table without a parent, their own index."""
+        """Returns the parent index of the rows `at`; for a table without a parent, `at` itself."""
         return at if self.key(name) is None else self.parents(name)[at]
 
     def _completed(
@@ -441,16 +438,16 @@ class Households(LinkedRows):
         siblings: Codes,
         seed: int,
     ) -> tuple[pd.DataFrame, Steps | None]:
-        """Draws the unknown cells of rows given their known cells and their context. Returns (rows,
-        their steps in a sequence).
+        """Draws the unknown cells of rows given their known cells and their context. Returns
+        (completed rows, context in their sequence or None without an order).
 
         The rows of a sequence are completed in order, each given the completed row before it.
 
         Args:
             rows: Rows of the table with their additional columns. Shape: n rows.
-            typed: The same rows as the table's model expects them.
+            typed: The same rows with the columns and dtypes of the table's model.
             at: Index of each row in the table. Shape: (n,).
-            siblings: Number of the parent of each row. Shape: (n,).
+            siblings: Number that the rows of one parent have in common. Shape: (n,).
         """
         model, unknown = self.models[name], self.blanks[name][at]
         steps = self.steps[name].take(at) if name in self.steps else None
@@ -487,10 +484,10 @@ class Households(LinkedRows):
         draws: int,
         seed: int,
     ) -> tuple[Numbers, pd.DataFrame]:
-        """Returns (log p of rows and all rows below them given their context, completed rows), for
-        S draws of the random effects and of the unknown cells on which other rows depend.
+        """Returns (log p of each row and all rows below it given their context, completed rows) for
+        S draws of the random effects, and of the unknown cells on which other rows depend.
 
-        Shape: at (n,), siblings (n,) -> (S, n), S n rows.
+        `at` are the indices of n rows. Shape: at (n,), siblings (n,) -> (S, n), S n rows.
         """
         children = self.children(name)
         posteriors = {child: self._posterior(child) for child in children}
@@ -537,8 +534,8 @@ class Households(LinkedRows):
         steps: Steps | None,
         seed: int,
     ) -> Numbers:
-        """Returns log p of the known cells of rows (`typed`, without the columns `unknown`) given
-        their context, without the rows below them. Shape: (n,)."""
+        """Returns log p of the known cells of n rows given their context. The rows below them, and
+        the columns `unknown`, do not count. Shape: (n,)."""
         options = ScoreOptions(seed=seed, tolerance=_OF_A_ROW)
         found = np.zeros(len(at))
         for breaks, log_prob in self.broken[name].values():
@@ -551,7 +548,7 @@ class Households(LinkedRows):
         return found + scorer.given(typed, encoded, unknown, missing, options)
 
     def _context_of(self, name: str, context: pd.DataFrame, steps: Steps | None) -> Any:
-        """Encodes the context of rows; in a sequence, with their rank, time and previous row."""
+        """Encodes the context of rows, and in a sequence their rank, time and previous row."""
         codec = self.models[name].rows.context
         assert codec is not None, "its model is conditional"
         conditions = context[list(self.parts[name].context)]
@@ -560,7 +557,8 @@ class Households(LinkedRows):
     def _gap_log_density(
         self, name: str, steps: Steps, context: pd.DataFrame, options: ScoreOptions
     ) -> Numbers:
-        """Returns log p of the gaps of a sequence's rows; 0 for first rows. Shape: (n,)."""
+        """Returns, for n rows of sequences, log p of the time since the previous row; 0 for the
+        first row of a sequence. Shape: (n,)."""
         sequence = self.models[name].sequence
         assert sequence is not None, "it has an order"
         gaps, with_previous = sequence.gaps, steps.with_previous
@@ -583,8 +581,9 @@ class Households(LinkedRows):
     def _log_orders(
         self, child: str, below: Codes, drawn: pd.DataFrame, parents: Codes, n: int
     ) -> Numbers:
-        """Returns the log number of distinct orders of each parent's children, whose completed rows
-        are `drawn`. Shape: (n,)."""
+        """Returns, for each of n parents, the log of the number of distinct orders of its children,
+        whose indices are `below` and whose completed rows are `drawn`; 0 for sequences, which have
+        one order. Shape: (n,)."""
         if self.models[child].sequence is not None:
             return np.zeros(n)
         found = gammaln(np.bincount(parents, minlength=n) + 1.0)
@@ -607,8 +606,8 @@ class Households(LinkedRows):
         siblings: Codes,
         seed: int,
     ) -> Tails:
-        """Returns the smallest tail probability of each row and all rows below it, averaged over
-        possible contexts."""
+        """Returns the smallest tail probability among the cells of each row `at` and all rows below
+        it. Each cell's tail probability is its mean over the possible contexts."""
         part, rows = self.parts[name], self.frames[name].iloc[at].reset_index(drop=True)
         n, number = len(at), derived_seed(str(seed), name)
         typed, unknown = self._encoded(name, rows)
@@ -665,8 +664,8 @@ class Households(LinkedRows):
         seed: int,
         found: Tails,
     ) -> None:
-        """Merges the tail probabilities of the gaps between a sequence's rows, averaged over
-        possible contexts, as cells of its time column."""
+        """Merges into `found` the tail probabilities of the gaps between a sequence's rows, as
+        cells of its time column. `conditions` are the results of `_gaps` for possible contexts."""
         sequence = self.models[name].sequence
         if sequence is None or isinstance(sequence.gaps, float) or not conditions:
             return
@@ -681,8 +680,8 @@ class Households(LinkedRows):
     def _gaps(
         self, name: str, steps: Steps, context: pd.DataFrame
     ) -> tuple[pd.DataFrame, Any] | None:
-        """Returns (typed gaps, encoded contexts) of rows with a previous row; None if no gap is
-        modelled."""
+        """Returns (gaps, their encoded contexts) of rows with a previous row in their sequence;
+        None if no gap is modelled."""
         sequence, with_previous = self.models[name].sequence, steps.with_previous
         if sequence is None or isinstance(sequence.gaps, float) or not len(with_previous):
             return None

@@ -1,10 +1,10 @@
 """Infers keys of tables from column names, uniqueness and inclusion of values.
 
-    primary key    a column whose cells are unique and present, and whose name is like a key's, or
-                   whose values a column of the same name in another table repeats; or a foreign key
-                   together with a column that numbers its rows
+    primary key    a column whose cells are unique and not missing, and whose name is like a key's,
+                   or whose values a column of the same name in another table repeats; or foreign
+                   keys together; or a foreign key and a column that numbers the rows of each value
     foreign key    a column whose values are all among those of another table's primary key,
-                   and whose name is like that key, that table, or both
+                   and whose name is similar to that key, to that table, or to both
 
 Keys that the user specifies are not inferred.
 """
@@ -23,7 +23,7 @@ from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
 from gcvae.linked.references import comparable, without_blanks
 
 _RUN_TOGETHER = re.compile(r"(?!paid|valid|bid|grid|said|void|fluid|solid|mid|kid|aid)\w+id")
-"""Key names without a separator: `userid`, `pid`."""
+"""Matches key names without a separator, such as `userid` and `pid`."""
 _KEY_WORDS = frozenset({"id", "key", "no", "nr", "num", "number", "code", "uuid", "guid", "pk"})
 
 
@@ -75,9 +75,8 @@ def infer_database(
 
 
 def _key_of_references(frame: pd.DataFrame, table: LinkedTable) -> tuple[str, ...]:
-    """Returns the columns of two or more foreign keys that together identify a row, as in a link
-    table; an empty tuple if there are none.
-    """
+    """Returns the columns of all foreign keys if there are at least two, which together identify a
+    row, as in a link table; else an empty tuple."""
     columns = list(dict.fromkeys(table.referring))
     if len(table.foreign_keys) < 2 or not len(frame) or frame[columns].isna().any(axis=None):
         return ()
@@ -85,9 +84,9 @@ def _key_of_references(frame: pd.DataFrame, table: LinkedTable) -> tuple[str, ..
 
 
 def _numbered_key(frame: pd.DataFrame, table: LinkedTable) -> tuple[str, ...]:
-    """Returns a foreign key of one column and a column that numbers the rows of each of its values,
-    such as the number of an order and that of its line; an empty tuple if there are none, or if
-    other columns are stated to be unique."""
+    """Returns (column of a foreign key, column that numbers the rows of each of its values), such
+    as order number and line number; an empty tuple if there are none, or if the user specified
+    other unique columns."""
     if table.unique:
         return ()
     for [key] in (key.columns for key in table.foreign_keys if len(key.columns) == 1):
@@ -103,12 +102,12 @@ def _numbered_key(frame: pd.DataFrame, table: LinkedTable) -> tuple[str, ...]:
 
 
 _SAME_NAME = 3
-"""Value of `_likeness` for a column with the name of another table's key."""
+"""Result of `_likeness` for a column that has the name of another table's key."""
 _SUPERIORS = frozenset({"parent", "manager", "boss", "supervisor", "superior", "to", "lead"})
 """Words in the names of columns that reference another row of the same table."""
 _LEAST_INCLUDED = 0.9
-"""Minimum share of values that exist as keys, if a foreign key has the name of the primary key. The
-remaining values are invalid references, which a fit refuses."""
+"""Minimum share of values that exist as keys, for a column with the name of the primary key. The
+other values are then invalid references, which a fit refuses by default."""
 
 
 def _listed(document: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> Any:
@@ -161,10 +160,10 @@ def _is_unique(cells: pd.Series[Any]) -> bool:
 
 
 def _primary_key(name: str, tables: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
-    """Returns the unique column of a table that is a key by its name or by its use in another
-    table, preferably `id`, the table's name, or a column that another table uses.
+    """Returns the unique column of a table that is its key by its name or by its use in another
+    table, as a tuple; an empty tuple if there is none.
 
-    Returns an empty tuple if there is none.
+    Preferred are names such as `id`, or `user_id` in table users, then columns used elsewhere.
     """
     frame, own = tables[name], _joined(name)
     others = [other for key, other in tables.items() if key != name]
@@ -182,13 +181,13 @@ def _primary_key(name: str, tables: Mapping[str, pd.DataFrame]) -> tuple[str, ..
 
 
 def _is_code(cells: pd.Series[Any]) -> bool:
-    """Returns whether cells are present, unique, and no texts with spaces."""
+    """Returns whether no cell of a column is missing, repeated or contains a space."""
     return _is_unique(cells) and not cells.astype(str).str.contains(r"\s").any()
 
 
 def _is_used(cells: pd.Series[Any], other: pd.DataFrame) -> bool:
-    """Returns whether a column of the same name in another table repeats the values of a unique
-    column. Row numbers are too frequent to be evidence."""
+    """Returns whether a column of the same name in the table `other` repeats the values of a unique
+    column. Consecutive numbers from 0 or 1 are excluded, because many tables contain them."""
     if cells.name not in other or not _is_unique(cells):
         return False
     numbers = pd.to_numeric(cells.astype(str), errors="coerce")
@@ -203,9 +202,7 @@ def _is_used(cells: pd.Series[Any], other: pd.DataFrame) -> bool:
 def _foreign_keys(
     name: str, tables: Mapping[str, pd.DataFrame], schema: Mapping[str, LinkedTable]
 ) -> tuple[ForeignKey, ...]:
-    """Infers which columns refer to the primary key of a table; only keys of one column are
-    considered.
-    """
+    """Infers which columns of table `name` are foreign keys; each key has one column."""
     found = []
     for column in tables[name].columns:
         if (column,) == schema[name].primary_key and len(schema) == 1:
@@ -245,6 +242,6 @@ def _likeness(name: str, column: str, other: str, key: str) -> int:
 
 
 def _share_included(values: pd.Series[Any], keys: pd.Series[Any]) -> float:
-    """Returns the share of values that exist as keys. A number equals a text that spells it."""
+    """Returns the share of `values` that are among `keys`; a number equals its decimal string."""
     values, keys = comparable(values, keys)
     return float(values.isin(keys).mean())

@@ -1,9 +1,9 @@
 """Rows of linked tables, with the columns that related rows add to each row.
 
     row of T:  columns | columns of referenced rows | numbers of rows that reference it
-               | for each child table: number of children, random effect u, time of the first
+               | for each child table: number of children, random effect u, time of the first child
 
-References are row indices. The fit, the scores and the generation build their rows in this way.
+References are row indices. Fitting, scoring and generation build their rows in this way.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gcvae.linked.sequences import Clock
 
 
 def effect_columns(child: str, columns: Iterable[str]) -> list[str]:
-    """Returns the columns that contain a row's random effect on its rows in a child table."""
+    """Returns the names of those columns that contain a row's random effect on its `child` rows."""
     return [c for c in columns if c.startswith(f"{child} effect ")]
 
 
@@ -63,8 +63,8 @@ class LinkedRows:
     def lineage(
         self, name: str, frames: Mapping[str, pd.DataFrame], at: Codes | None = None
     ) -> pd.DataFrame:
-        """Returns the columns in `frames` of a table's rows, of their parents and of other
-        ancestors, each with the name of its table. `at` contains the row indices; None: all."""
+        """Returns the columns in `frames` of the rows `at` of a table (None: all rows), of their
+        parents and of other ancestors, side by side, with the table names as prefixes."""
         rows = frames[name] if at is None else frames[name].iloc[at].reset_index(drop=True)
         own, key = rows.add_prefix(f"{name} "), self.key(name)
         if key is None:
@@ -73,7 +73,7 @@ class LinkedRows:
         return pd.concat([own, self.lineage(key.table, frames, parents)], axis=1)
 
     def joined(self, name: str, outside: Mapping[str, str]) -> pd.DataFrame:
-        """Returns the table with additional columns that contain cells of the parent row.
+        """Returns the rows of table `name` with additional columns of their parent rows.
 
         Args:
             outside: Columns of the parent to add: {name in the result: name in the parent table}.
@@ -86,11 +86,11 @@ class LinkedRows:
         return pd.concat([typed, pd.DataFrame(columns, index=typed.index)], axis=1)
 
     def degrees(self) -> dict[str, pd.DataFrame]:
-        """Counts the rows that reference each row of a table.
+        """Counts the rows that reference each row of a table. Returns a frame of counts for each
+        referenced table, with one column for each foreign key.
 
         References to a parent, and references from or to catalogues (tables that are copied
-        unchanged), are not counted. Returns a frame of counts for each referenced table, with one
-        column for each foreign key.
+        unchanged), are not counted.
         """
         found: dict[str, dict[str, Codes]] = {}
         for name, plan in self.plans.items():
@@ -106,7 +106,7 @@ class LinkedRows:
 
     def borrowed_cells(self, name: str, number: int, columns: Sequence[str]) -> pd.DataFrame:
         """Returns columns of the rows that a foreign key references; missing cells for missing
-        references.
+        references. If there are such, a further, boolean column tells which references exist.
 
         Args:
             name: Name of the referring table.

@@ -1,7 +1,7 @@
-"""Checkpoints of a database's fit: its finished models, and the checkpoint of the one in training.
+"""Checkpoints of a database's fit: finished models, and the checkpoint of the model in training.
 
-Models are stored under a digest of everything that determines them, so that a fit continues only
-from models of the same tables, settings and seed.
+Each model is stored under a digest of everything that determines it, so that a fit uses only models
+of the same tables, settings and seed.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _IN_TRAINING = " in training"
 
 
 class ModelCheckpoints:
-    """Stores the finished models of a database's fit. To the model in training it is the
-    `CheckpointStore`.
+    """Stores the finished models of a database's fit, and serves as the `CheckpointStore` of the
+    model in training.
 
     Attributes:
         interval_seconds: Minimum time between two checkpoints of a model.
     """
 
     def __init__(self, store: CheckpointStore) -> None:
-        """Loads the stored models, if there are any."""
+        """Loads the models in `store`, if there are any."""
         self._store, self._digest = store, ""
         data = store.load()
         tensors = {} if data is None else unpack_tensors(data)[0]
@@ -42,11 +42,11 @@ class ModelCheckpoints:
     def model(
         self, digest: str, train: Callable[[CheckpointStore | None], Synthesizer]
     ) -> Synthesizer:
-        """Returns the stored model; if there is none, trains it and stores it.
+        """Returns the stored model with this digest; if there is none, trains and stores it.
 
         Args:
             digest: Digest of everything that determines the model (`digest_of`).
-            train: Function that trains the model with this store of checkpoints.
+            train: Function that trains the model, given a store for its checkpoints: this object.
         """
         self._digest = digest
         if digest in self._stored:
@@ -68,7 +68,7 @@ class ModelCheckpoints:
         return self._stored.get(self._digest + _IN_TRAINING)
 
     def restored(self, *, is_continued: bool) -> None:
-        """Reports once to the store whether the fit continues from its content."""
+        """Reports to the store whether the fit continues from its content, once per fit."""
         if not self._is_reported:
             self._store.restored(is_continued=is_continued)
         self._is_reported = True
@@ -84,7 +84,8 @@ class ModelCheckpoints:
 
 
 def digest_of(frames: Mapping[str, pd.DataFrame], settings: Mapping[str, object]) -> str:
-    """Returns a digest of a model's frames and settings, and of the version of model files."""
+    """Returns a digest of the frames and settings that determine a model, and of the version of
+    model files."""
     texts = {name: str(setting) for name, setting in settings.items()}
     digest = hashlib.sha256(json.dumps([VERSION, texts]).encode())
     for name, frame in frames.items():

@@ -1,10 +1,11 @@
-"""Plans how a database is generated: the parent of each table, and its copied and ordered columns.
+"""Plans how each table of a database is generated: its parent table, the columns that it copies
+from referenced rows, and the column that orders its rows.
 
-A table has at most one parent, and its rows are generated given the parent's row. Among its foreign
-keys, the parent is the one whose groups of rows differ most: the largest share of the table's
-variance lies between the groups. At least 20 rows of the parent have children, and a catalogue (a
-table that is copied unchanged) is a parent only if the user specified that it is kept. Other
-references are chosen after the rows are generated.
+A table has at most one parent table, and each row is generated given its parent row. The parent is
+chosen among the tables to which the foreign keys lead: it is the one for which the largest share of
+the table's variance lies between the rows of different parents. At least 20 of its rows must have
+children. A catalogue (a table that is copied unchanged) is a parent only if the user specified that
+it is one. References to other tables are chosen after the rows are generated.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ from gcvae.linked.totals import is_number
 from gcvae.schema.columns import TableSchema
 
 _LEAST_PARENTS = 20
-"""Minimum number of a parent's rows with children, needed to estimate their numbers."""
+"""Minimum number of rows of a parent table that have children."""
 _LEAST_DISTINCT = 0.9
-"""Minimum share of cells with words in a label column, and of distinct dates in an order."""
+"""Minimum share of cells with words in a column of labels, and of rows whose date is new among the
+rows of their parent in a column that orders rows."""
 _LONGEST_LABEL = 60
 _WORD = r"[^\W\d_]{3,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
-"""Three letters, or a character of a script whose words have one or two characters."""
-LEAST_EQUAL = 0.999
+"""Matches three letters, or a character of a script whose words have one or two characters."""
+LEAST_EQUAL = 0.999  # minimum share of rows in which a copied column equals its source
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,8 @@ class TablePlan:
     """Plan of how one table is modelled and generated.
 
     Attributes:
-        parent: Index of the foreign key to the parent, given whose row a row is generated; None
-            without a parent.
+        parent: Index of the foreign key to the parent table, on whose rows the table's rows depend;
+            None without a parent.
         is_catalogue: Whether the table is copied unchanged.
         copied: Columns that repeat a column of a referenced row: {column: (index of the foreign
             key, column of the referenced table)}.
@@ -111,8 +113,8 @@ def plan_database(
 
 
 def with_plans(links: DatabaseSchema, plans: Mapping[str, TablePlan]) -> DatabaseSchema:
-    """Returns the database schema, extended by the row orders of the plans and by the tables that
-    they copy unchanged."""
+    """Returns the database schema after adding, from the plans, the columns that order rows and
+    which tables are copied unchanged."""
     tables = {
         name: replace(
             table,
@@ -192,7 +194,7 @@ def _is_link(name: str, frame: pd.DataFrame, schema: DatabaseSchema) -> bool:
 
 
 def _break_circles(parents: dict[str, int | None], schema: DatabaseSchema) -> None:
-    """Removes the parent of tables that would be their own ancestors."""
+    """Sets the parent of tables that would be their own ancestors to None, in place."""
     for name in parents:
         seen, at = {name}, name
         while (number := parents[at]) is not None:
@@ -284,8 +286,8 @@ def _check_order(name: str, frame: pd.DataFrame, schema: DatabaseSchema) -> None
 def _order(name: str, frame: pd.DataFrame, parents: Codes, schema: DatabaseSchema) -> str | None:
     """Returns the column that orders the rows of a parent; None if there is none.
 
-    It completes a unique key with the parent's, or is the first column of dates that are nearly
-    distinct within each parent.
+    It is a column that together with foreign keys forms a unique key, or the first column of dates
+    that hardly repeat among the rows of one parent.
     """
     for columns in (schema[name].primary_key, *schema[name].unique):
         own = [c for c in columns if c not in schema[name].referring]

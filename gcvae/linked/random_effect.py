@@ -28,7 +28,7 @@ from gcvae.numerics.generators import numpy_generator
 
 _MOST_DIRECTIONS = 6
 RARE_ROWS = 5
-"""Levels with fewer rows are not written to a file."""
+"""Minimum number of rows of a level that is written to a model file."""
 _LEAST_SHARE = 0.01
 """Minimum share of the rows that contain a level, for it to have an indicator."""
 _MOST_INDICATORS = 40
@@ -79,7 +79,7 @@ class Feature:
         numbers = as_numbers(cells)
         if len(self.knots) < 2:
             return np.zeros((len(cells), 0))
-        if numbers is None:  # a column without a cell has no type
+        if numbers is None:  # all cells are missing, so that the column is not numeric
             return np.zeros((len(cells), 1))
         knots = np.array(self.knots)
         low, high = (np.searchsorted(knots, numbers, side) for side in ("left", "right"))
@@ -89,8 +89,8 @@ class Feature:
 
 @dataclass(frozen=True)
 class RandomEffect:
-    """Random effect u, a vector that the children of one parent share: its prior p(u) and p(u |
-    children).
+    """Random effect u, a vector that the children of one parent share: its prior p(u) and its
+    posterior p(u | children).
 
     A child has d features phi; u has q dimensions, the projections on eigenvectors V of the
     covariance between parents of mean features.
@@ -111,8 +111,8 @@ class RandomEffect:
 
     @classmethod
     def fit(cls, children: pd.DataFrame, parents: Codes, seed: int) -> Self:
-        """Estimates the random effect from n children grouped by parent; it has no dimensions if
-        children of the same parent are no more alike than others.
+        """Estimates the distribution of the random effect from n children grouped by parent. It has
+        no dimensions if children of the same parent are no more alike than others.
 
         Args:
             children: Columns of the children, with cells of their dtypes.
@@ -144,11 +144,11 @@ class RandomEffect:
     def posterior(
         self, children: pd.DataFrame, parents: Codes, n_parents: int
     ) -> tuple[Numbers, Numbers]:
-        """Returns, for each parent, the posterior mean of the random effect u (of q dimensions)
-        given the children, and the Cholesky factor of its covariance.
+        """Returns, for each parent, (posterior mean of the random effect u given the children,
+        Cholesky factor of its covariance); without children, those of the prior.
 
-        `parents` contains the parent index of each of n children. A parent without children has the
-        prior of u. Shape: parents (n,) -> (n_parents, q), (n_parents, q, q).
+        `parents` contains the parent index of each of n children; u has q dimensions. Shape:
+        parents (n,) -> (n_parents, q), (n_parents, q, q).
         """
         q = self.n_directions
         if not q:
@@ -175,12 +175,13 @@ class RandomEffect:
         noise: Numbers,
         of: Codes | None = None,
     ) -> Numbers:
-        """Draws the random effect u (of q dimensions) of m parents from its posterior given the
-        children, from standard normal noise. Shape: noise (m, q) -> (m, q).
+        """Returns m draws of the random effect u (of q dimensions) from its posterior given the
+        children. Shape: (m, q).
 
         Args:
-            parents: Parent index of each child.
-            of: Parent of each draw. Shape: (m,). None draws once for each of n_parents parents.
+            parents: Parent index of each of n children. Shape: (n,).
+            noise: Standard normal numbers, which are transformed into the draws. Shape: (m, q).
+            of: Parent of each draw. Shape: (m,). None: one draw for each of n_parents parents.
         """
         mean, root = self.posterior(children, parents, n_parents)
         if of is not None:
@@ -215,7 +216,7 @@ def _stacked(features: Sequence[Feature], children: pd.DataFrame) -> Numbers:
 
 
 def _components(phi: Numbers, parents: Codes, n_parents: int) -> tuple[Numbers, Numbers]:
-    """Returns the covariances W within and B between parents.
+    """Returns (covariance W of the features within parents, covariance B between parents).
 
     Shape: phi (n, d), parents (n,) -> (d, d), (d, d).
     """
@@ -228,11 +229,8 @@ def _components(phi: Numbers, parents: Codes, n_parents: int) -> tuple[Numbers, 
 
 
 def share_between(children: pd.DataFrame, parents: Codes) -> float:
-    """Returns the share of the variance of child rows that lies between parents, averaged over
-    features.
-
-    Shape: parents (n,), the parent index of each child.
-    """
+    """Returns the share of the variance of n child rows that lies between parents, averaged over
+    features. `parents` contains the parent index of each child. Shape: (n,)."""
     features = [Feature.fit(children[name]) for name in children.columns]
     phi = _stacked(features, children)
     places = np.unique(parents, return_inverse=True)[1]

@@ -1,13 +1,13 @@
 """Resolves references between tables to row indices, and chooses the references of generated rows.
 
-For each reference other than the one to its parent, a row is generated with some columns that the
-referenced row should have. It then refers to the most similar of 256 candidate rows:
+For each reference except that to its parent, a row is generated with values that the referenced row
+should have in some columns. It then refers to the candidate with the smallest cost among 256 rows:
 
     cost(row, candidate) = number of different levels + sum of |differences of normal scores|
                            + 2 max(0, 0.5 - remaining capacity)
 
 Candidates are drawn in proportion to their remaining capacity, the number of references that they
-should still receive. This preserves the distribution of the numbers of references.
+should still receive. This preserves the distribution of the number of references per row.
 """
 
 from __future__ import annotations
@@ -35,10 +35,8 @@ _SHOWN = 10
 
 
 def without_blanks(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Returns the tables with empty strings replaced by missing values.
-
-    CSV files have no other way to omit a key.
-    """
+    """Returns the tables with empty strings replaced by missing values, because an empty string in
+    a CSV file may be a missing key."""
     return {name: frame.replace({"": None}) for name, frame in tables.items()}
 
 
@@ -60,12 +58,11 @@ def comparable(own: pd.Series[Any], other: pd.Series[Any]) -> tuple[pd.Series[An
 
 
 def row_numbers(frame: pd.DataFrame, key: ForeignKey, parents: pd.DataFrame) -> tuple[Codes, Codes]:
-    """Finds the referenced row of each row. Returns (row indices in `parents`, rows whose key is
-    invalid).
+    """Finds the row that each of n rows references. Returns (its index in `parents`, indices of the
+    m rows whose key is invalid). Shape: (n,), (m,).
 
-    The row index is -1 if the key is missing or invalid. A key of several columns is missing if all
-    of its cells are missing; if only some are, it is invalid. Shape: (n,), (m,) for n rows, m of
-    them with an invalid key.
+    The index is -1 if the key is missing or invalid. A key of several columns is missing if all of
+    its cells are missing; if only some are, it is invalid.
     """
     pairs = [
         comparable(frame[own], parents[other])
@@ -99,7 +96,8 @@ def all_row_numbers(
 def checked_references(
     tables: Mapping[str, pd.DataFrame], schema: DatabaseSchema, invalid_references: str = "refuse"
 ) -> dict[str, pd.DataFrame]:
-    """Checks that keys are unique and that foreign keys exist or are missing. Returns the tables.
+    """Checks that keys are unique, and that foreign keys are missing or exist in the referenced
+    table. Returns the tables, without invalid references.
 
     Args:
         tables: Tables by name.
@@ -108,9 +106,9 @@ def checked_references(
             `drop` leaves out the row, `null` makes its key missing.
 
     Raises:
-        TableError: Keys are not unique, or foreign keys do not exist and `invalid_references` is
-            `refuse`. The message shows the first ten.
-        SchemaError: No value of a foreign key exists and `invalid_references` is not `refuse`.
+        TableError: Keys are not unique, or foreign keys do not exist in the referenced table and
+            `invalid_references` is `refuse`. The message shows the first ten.
+        SchemaError: No value of a foreign key exists there, and `invalid_references` is another.
     """
     tables = without_blanks(tables)
     keys: list[tuple[str, tuple[str, ...], tuple[str | int, ...]]] = [
@@ -185,7 +183,8 @@ def _repeated_key(
 
 
 def _dirty(name: str, frame: pd.DataFrame, key: ForeignKey, lost: Codes, pointer: str) -> Problem:
-    """Returns the problem of foreign keys that do not exist; its message shows the first ten."""
+    """Returns the problem that foreign keys do not exist in the referenced table; `lost` are the
+    indices of their rows."""
     shown = frame.iloc[lost][list(key.columns)].drop_duplicates().head(_SHOWN).astype(str)
     values = "; ".join(shown.agg(", ".join, axis=1))
     message = (
@@ -199,7 +198,7 @@ def _dirty(name: str, frame: pd.DataFrame, key: ForeignKey, lost: Codes, pointer
 
 
 def borrowed_columns(parents: pd.DataFrame, rare_rows: int) -> list[str]:
-    """Chooses at most six columns of a referenced table by which its rows can be told apart.
+    """Chooses at most six columns of a referenced table that distinguish its rows.
 
     They are modelled with the rows that reference the table, so that a suitable row can be chosen.
     Categorical columns come before numeric ones.
@@ -268,7 +267,8 @@ def chosen_rows(
 
 
 def _distance(target: Numbers, candidates: Numbers) -> Numbers:
-    """Returns the number of different levels plus the differences of normal scores.
+    """Returns, for each target and candidate, the number of different levels plus the sum of
+    absolute differences of normal scores.
 
     Shape: target (n, 2 C), candidates (m, 2 C) -> (n, m).
     """

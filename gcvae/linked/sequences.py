@@ -3,10 +3,10 @@
     t_1 is a column of the parent,  t_k = t_{k-1} + gap_k  <=  last time of the table
     gap_k ~ p(gap | parent, u, k, n - k, row k-1),   x_k ~ p(x | parent, u, k, n - k, t_k, row k-1)
 
-x_k is the k-th of n rows, t_k its time, u the random effect that they share. The unit of time is a
-day if all times are midnights, else a second; an order of numbers has no unit. If most gaps are
-longer than a day, and not whole days, gap_k is modelled as its number of days and the time of day
-of t_k. Sequences that end after the last time are generated anew.
+x_k is the k-th of the n rows of a parent, t_k its time, u the random effect that the rows share.
+The unit of time is a day if all times are midnights, else a second; an order column of numbers has
+no unit. If most gaps are longer than a day, but not whole days, gap_k is modelled as a number of
+days and the time of day of t_k. Sequences that end after the last time are generated again.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _FIRST, _TIME_OF_DAY = "first", "time of day"
 _SECOND = 1_000_000
 _DAY_SECONDS = DAY // _SECOND
 _LEAST_SHARE = 0.5
-"""Minimum share of gaps longer than a day, and maximum share of the most frequent remainder of a
-day, for gaps that consist of days and a time of day."""
+"""Conditions for modelling gaps as days and a time of day: the minimum share of gaps of a day or
+more, and the maximum share of gaps with the most frequent remainder modulo a day."""
 
 
 @dataclass(frozen=True)
@@ -68,20 +68,21 @@ class Clock:
         return pd.Series(ticks.view(TIMES)).astype(dtype)
 
     def has_times_of_day(self, gaps: Numbers) -> bool:
-        """Returns whether gaps are modelled as a number of days and a time of day. Shape: (n,)."""
+        """Returns whether gaps, in units of time, are to be modelled as a number of days and a time
+        of day. Shape: (n,)."""
         if self.unit != _SECOND or (gaps >= _DAY_SECONDS).mean() < _LEAST_SHARE:
             return False
         counts = np.unique(gaps % _DAY_SECONDS, return_counts=True)[1]
         return bool(counts.max() < _LEAST_SHARE * len(gaps))
 
     def gap_columns(self, gaps: Numbers, before: Numbers, *, of_days: bool) -> pd.DataFrame:
-        """Returns the columns that a model of gaps learns: the gaps, or their days and the times of
-        day to which they lead.
+        """Returns the columns that a model of gaps learns: the gaps; or their numbers of days and
+        the times of day at which they end.
 
         Args:
             gaps: Gaps in units of time. Shape: (n,).
-            before: Times at which they begin. Shape: (n,).
-            of_days: Whether gaps consist of days and times of day (`has_times_of_day`).
+            before: Times at which the gaps begin. Shape: (n,).
+            of_days: Whether to return days and times of day (`has_times_of_day`).
         """
         found = {GAP: gaps}
         if of_days:
@@ -90,8 +91,8 @@ class Clock:
         return pd.DataFrame(found).astype(np.int64 if self.is_whole else np.float64)
 
     def after(self, before: Numbers, columns: pd.DataFrame) -> Numbers:
-        """Returns the times to which gaps lead, given the times at which they begin and the columns
-        of `gap_columns`. Shape: (n,)."""
+        """Returns the times at which gaps end, given the times `before` at which they begin and the
+        `columns` that `gap_columns` describes. Shape: (n,)."""
         gaps = columns[GAP].to_numpy(dtype=np.float64)
         if _TIME_OF_DAY not in columns:
             return np.asarray(before + gaps)
@@ -99,8 +100,8 @@ class Clock:
         return np.asarray((before // _DAY_SECONDS + gaps) * _DAY_SECONDS + times)
 
     def first_columns(self, times: pd.Series[Any]) -> pd.DataFrame:
-        """Returns the columns that a parent's model learns of the times of first rows, which may be
-        missing: the time, or its date and its time of day in seconds. n rows."""
+        """Returns the columns with which a parent's model learns the time of the first child row,
+        missing without children: the time, or its date and its time of day in seconds. n rows."""
         if self.unit != _SECOND:
             return pd.DataFrame({_FIRST: times})
         dates = times.dt.normalize()
@@ -108,8 +109,8 @@ class Clock:
         return pd.DataFrame({_FIRST: dates, f"{_FIRST} {_TIME_OF_DAY}": seconds})
 
     def first_times(self, parents: pd.DataFrame, child: str) -> pd.Series[Any]:
-        """Returns the times of the first rows of table `child` for n parents, from the columns that
-        `first_columns` named."""
+        """Returns the time of the first row of table `child` for each of n parents, from the
+        columns of `first_columns` in `parents`. Shape: (n,)."""
         times = parents[f"{child} {_FIRST}"]
         if self.unit != _SECOND:
             return times
@@ -118,8 +119,8 @@ class Clock:
         return found
 
     def last(self, column: Column) -> float:
-        """Returns the largest time that is generated, in units of time, given the schema of the
-        time column; infinity without a limit."""
+        """Returns the largest time that may be generated, in units of time, given the schema of the
+        time column; infinity if the column has no limit."""
         grid = Grid.of(column)
         if grid is None or column.maximum is None:
             return np.inf

@@ -1,10 +1,12 @@
 """Model of one table of a database: p(row | parent row), or p(row) without a parent.
 
-Besides the table's columns, the model learns for each child table the number of children, their
-random effect (a vector that the children share) and, in a sequence, the time of the first child;
-and some columns of the rows that it references. Its context contains the columns of the parent and
-other ancestors, the parent's numbers of children, and the random effect of the parent on this
-table; in a sequence also the row's rank, its time and the previous row.
+The model learns the table's columns and some columns of the rows that it references. For each child
+table, it also learns the number of a row's children, their random effect (a vector that they share)
+and, if they are a sequence, the time of the first child.
+
+The context of a row contains the columns of its parent and other ancestors, their numbers of
+children, and the random effect of the parent on its children. In a sequence, it also contains the
+row's rank, its time and the previous row.
 """
 
 from __future__ import annotations
@@ -29,13 +31,13 @@ from gcvae.training.preparation import Context
 from gcvae.training.progress import Progress
 
 _MOST_ROUNDS = 5
-"""Maximum number of times that sequences which end too late are generated anew."""
+"""Maximum number of times that sequences which end too late are generated again."""
 _FILLER = "·"
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """Settings with which all models of one table are fitted: arguments of `Synthesizer.fit`."""
+    """Arguments of `Synthesizer.fit` that all models of one table have in common."""
 
     preset: str
     settings: Mapping[str, object]
@@ -65,7 +67,7 @@ class Fitting:
         if document is not None:
             own = [c for c in document["columns"] if c["name"] in frame.columns]
             document = {**document, "columns": own}
-        if len(frame) == 1:  # of one row every column is constant
+        if len(frame) == 1:  # in a single row, every column would be constant
             frame = pd.concat([frame, frame], ignore_index=True)
             context = None if context is None else context.twice()
         frame = with_filler(frame, document)
@@ -98,10 +100,8 @@ class Fitting:
 
 
 def with_filler(frame: pd.DataFrame, document: Mapping[str, Any] | None) -> pd.DataFrame:
-    """Returns the frame, with an additional column of two levels if it has no column to model.
-
-    A fit refuses a table that contains only keys and constants.
-    """
+    """Returns the frame, with an additional column of two levels if it contains only keys and
+    constants, because a fit refuses such a table."""
     kinds = {c["name"]: c.get("kind") for c in (document or {}).get("columns", ())}
     unmodelled = {"identifier", "constant"}
     is_modelled = [
@@ -115,16 +115,16 @@ def with_filler(frame: pd.DataFrame, document: Mapping[str, Any] | None) -> pd.D
 
 
 def with_filler_column(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns the frame with an additional column of two alternating levels, so that it has one to
-    model."""
+    """Returns the frame with an additional column of two alternating levels, which a model can
+    learn."""
     filler = np.where(np.arange(len(frame)) % 2, "a", "b")
     return pd.concat([frame, pd.DataFrame({_FILLER: filler}, index=frame.index)], axis=1)
 
 
 @dataclass(frozen=True)
 class RowOrder:
-    """Time column of a sequence (the ordered rows of a parent), and the model of the gaps between
-    rows.
+    """Time column of a sequence (the ordered rows of one parent), and the model of the gaps, the
+    times between consecutive rows.
 
     Attributes:
         column: Name of the time column.
@@ -171,14 +171,15 @@ class TableModel:
         schema: TableSchema,
         seed: int,
     ) -> tuple[pd.DataFrame, Codes]:
-        """Generates the rows of given parents. Returns (rows, parent index of each row), sorted by
+        """Generates the rows of m parents. Returns (rows, parent index of each row), sorted by
         parent and, in a sequence, by time.
 
         Args:
             context: Context (data on which rows depend) of each parent. Shape: m rows.
             counts: Number of rows to generate for each parent. Shape: (m,).
-            first: Time of each parent's first row in a sequence; else None.
-            schema: Schema of the table, whose time column limits the times of a sequence.
+            first: Time of each parent's first row; None if the rows are unordered. Shape: (m,).
+            schema: Schema of the table; the limit of its time column is the last possible time.
+            seed: Seed of the random generator.
         """
         parents = np.repeat(np.arange(len(counts)), counts)
         if self.sequence is None:
@@ -196,9 +197,9 @@ class TableModel:
         schema: TableSchema,
         seed: int,
     ) -> tuple[pd.DataFrame, Codes]:
-        """Generates sequences that end no later than the table's last time, and whose times rise.
+        """Generates sequences with ascending times that end no later than the table's last time.
 
-        Others are generated anew; in the end, rows after the last time are left out.
+        Others are generated again, at most five times; rows after the last time are then removed.
         """
         clock, last = sequence.clock, sequence.clock.last(schema[sequence.column])
         rows, parents = self._draw_sequences(sequence, context, counts, first, seed, 0)
@@ -234,7 +235,7 @@ class TableModel:
     ) -> tuple[pd.DataFrame, Codes]:
         """Generates the rows of all sequences: all first rows, then all second rows, and so on.
 
-        `n_drawn` rows were generated before, so that the keys of these rows differ from theirs.
+        `n_drawn` is the number of rows generated before, which have other keys than the new rows.
         """
         now = sequence.clock.count(first)
         steps: list[pd.DataFrame] = []
@@ -264,8 +265,8 @@ class TableModel:
         n: int,
         seed: int,
     ) -> tuple[pd.DataFrame, Codes]:
-        """Generates rows that continue the time-ordered rows of each parent. Returns (n new rows of
-        each parent, parent index of each row), sorted by parent and time.
+        """Generates `n` rows after the last row of each parent. Returns (new rows, parent index of
+        each), sorted by parent and time.
 
         Args:
             context: Context (data on which rows depend) of each of m parents. Shape: m rows.
@@ -295,9 +296,10 @@ class TableModel:
         seed: int,
         first_row: int,
     ) -> tuple[pd.DataFrame, Numbers]:
-        """Generates the next row of each parent. Returns (rows, their times).
+        """Generates the next row of each of m parents. Returns (rows, their times).
 
-        If `previous` is None, the rows are the first ones, at the times `before`.
+        `base` and `ranks` are context columns. `before` are the times of the `previous` rows; if
+        these are None, first rows are generated at these times. Shape: before (m,), rows (m,).
         """
         gap: Numbers = np.full(len(base), np.nan)
         previous_cells, now = _previous_features(previous, self.previous_columns, len(base)), before
@@ -320,7 +322,8 @@ class TableModel:
         places: Sequence[Codes],
         seed: int,
     ) -> tuple[pd.DataFrame, Codes]:
-        """Returns the rows of all steps sorted by parent, and the parent index of each."""
+        """Returns (rows of all steps, parent index of each), sorted by parent. Step k contains the
+        k-th rows of the parents whose indices are `places[k]`."""
         if not steps:
             empty = self.rows.sample_given(context.iloc[:0], seed)
             empty[sequence.column] = pd.Series(dtype=sequence.dtype)
@@ -347,8 +350,7 @@ class TableModel:
 
 
 def _rank_features(position: Codes, n_after: Codes) -> pd.DataFrame:
-    """Returns the context columns of a row's rank: numbers of its parent's rows before and after
-    it."""
+    """Returns the context columns on ranks: numbers of rows of the same parent before and after."""
     return pd.DataFrame({"rank": position, "rows left": n_after})
 
 
@@ -363,15 +365,15 @@ def _previous_features(
 
 @dataclass(frozen=True)
 class Steps:
-    """What each row of a time-ordered sequence depends on besides its parent: its rank, its time
-    and the previous row.
+    """Data on which n rows of sequences (time-ordered rows of a parent) depend besides the parent:
+    their ranks, their times and their previous rows.
 
     Attributes:
         order: Row indices sorted by parent and time. Shape: (n,).
         gap: Time since the previous row; NaN for the first row of a parent. Shape: (n,).
         ranks: Number of the parent's rows before and after each row. Shape: n rows.
-        at: Features of each row's time. Shape: n rows.
-        at_before: Features of the previous row's time. Shape: n rows.
+        at: Columns that describe each row's time (`Clock.features`). Shape: n rows.
+        at_before: The same for the previous row's time. Shape: n rows.
         before: Columns of the previous row; missing for the first row of a parent. Shape: n rows.
     """
 
@@ -391,15 +393,16 @@ class Steps:
         clock: Clock,
         columns: Sequence[str],
     ) -> Steps:
-        """Computes the context of a table's rows, which may have any order; `columns` of the
-        previous row are part of it. Shape: parents (n,), the parent index of each row."""
+        """Computes these data for n rows of a table, in any order, from their times and the parent
+        index of each row. `columns` are those of the previous row on which a row depends. Shape:
+        times (n,), parents (n,)."""
         counts = clock.count(times)
         order = np.lexsort((counts, parents))
         firsts = np.flatnonzero(np.diff(parents[order], prepend=-1))
         sizes = np.diff(np.r_[firsts, len(order)])
         rank = np.arange(len(order)) - np.repeat(firsts, sizes)
         n_after = np.repeat(sizes, sizes) - 1 - rank
-        place = np.argsort(order)  # of each row in `order`
+        place = np.argsort(order)  # position of each row in `order`
         is_first, before = rank[place] == 0, order[np.maximum(place - 1, 0)]
         previous = rows[list(columns)].iloc[before].reset_index(drop=True)
         name = str(times.name)
@@ -426,7 +429,8 @@ class Steps:
         return Steps(self.order, self.gap[at], *frames)
 
     def with_previous_rows(self, at: Codes, rows: pd.DataFrame) -> Steps:
-        """Returns a copy in which `rows` are the previous rows of the rows `at`."""
+        """Returns a copy in which missing cells of the previous rows of the rows with indices `at`
+        are taken from `rows`."""
         before = self.before.copy()
         for column in before.columns:
             cells = rows[column.removeprefix("before ")].set_axis(at)
@@ -434,8 +438,8 @@ class Steps:
         return replace(self, before=before)
 
     def context(self, base: pd.DataFrame) -> pd.DataFrame:
-        """Returns the columns on which the model of rows depends: `base`, rank, time, time since
-        the previous row, and previous row."""
+        """Returns the context of the model of rows: the columns `base` of the parent and other
+        ancestors, then rank, time, time since the previous row, and previous row."""
         gap = pd.DataFrame({GAP: self.gap})
         return pd.concat([base, self.ranks, self.at, gap, self.before], axis=1)
 
@@ -445,11 +449,8 @@ class Steps:
         return clock.gap_columns(self.gap, before, of_days=of_days)
 
     def gap_context(self, base: pd.DataFrame) -> pd.DataFrame:
-        """Returns the columns on which the model of the time since the previous row depends; the
-        time of the row itself is unknown to it.
-
-        It contains `base`, rank, time of the previous row and previous row.
-        """
+        """Returns the context of the model of gaps (times since the previous row): columns `base`
+        of the parent and other ancestors, then rank, time of the previous row, and that row."""
         return pd.concat([base, self.ranks, self.at_before, self.before], axis=1)
 
 
@@ -488,8 +489,8 @@ def fit_children(
         document: JSON schema document of the table.
         context: Context of each parent, also of parents without rows. Shape: m rows.
         parents: Parent index of each row. Shape: (n,).
-        effect: Random effect, the vector that the rows of one parent share; it is drawn anew for
-            each row.
+        effect: Random effect, the vector that the rows of one parent share. For training, each row
+            gets its own draw from its posterior.
         effect_names: Names of the context columns that contain the random effect.
         order: Column that orders the rows of a parent; None if they are unordered.
         held_out: Mask of the rows that decide when training stops; None lets the fit choose rows.
@@ -498,7 +499,7 @@ def fit_children(
     noise = numpy_generator(fitting.seed, "effect of rows")
     own = frame.drop(columns=[order]) if order is not None else frame
     seen = own[[feature.column for feature in effect.features]]
-    # If siblings shared one draw, the model could infer cells from it better than u tells them.
+    # From one draw for all siblings, the model could learn more about their cells than u contains.
     standard = noise.standard_normal((len(frame), effect.n_directions))
     fresh = effect.draw(seen, parents, len(context), standard, of=parents)
     rows = context.iloc[parents].reset_index(drop=True)
@@ -531,7 +532,8 @@ def _fit_gaps(
     clock: Clock,
     held_out: Mask | None,
 ) -> Synthesizer | float:
-    """Fits the model of the gaps between rows; returns the gap itself if it is constant."""
+    """Fits the model of the gaps between consecutive rows, and returns it; returns the gap itself,
+    in units of the clock, if it is constant."""
     with_previous = steps.with_previous
     found = steps.gap[with_previous]
     if not len(found) or (found == found[0]).all():

@@ -16,7 +16,7 @@ import pandas as pd
 
 from gcvae.arrays import Codes, Numbers
 
-LEAST_EQUAL = 0.99
+LEAST_EQUAL = 0.99  # minimum share of rows with children in which the column equals the sum
 _LEAST_PARENTS = 10
 _MOST_COLUMNS = 12
 SLACK = 0.0051
@@ -40,7 +40,7 @@ class Total:
     decimals: int
 
     def __str__(self) -> str:
-        """Returns the total as the expression of a rule."""
+        """Returns the total as an expression, such as `total == sum(lines.price)`."""
         if not self.factors:
             return f"{self.column} == count({self.child})"
         product = " * ".join(f"{self.child}.{name}" for name in self.factors)
@@ -94,7 +94,8 @@ def find_totals(
 def _fitting(
     target: Numbers, column: str, child: str, rows: pd.DataFrame, parents: Codes, has_rows: Any
 ) -> Iterator[Total]:
-    """Yields the sums that equal a column: numbers of rows first, then one factor, then two."""
+    """Yields the sums that equal a column of numbers `target`: first the number of child rows, then
+    sums of one column, then sums of products of two columns."""
     numbers = _numbers(rows)[:_MOST_COLUMNS]
     for factors in ((), *((n,) for n in numbers), *combinations(numbers, 2)):
         sums = np.bincount(parents, _product(rows, factors), len(target))
@@ -110,5 +111,5 @@ def _numbers(frame: pd.DataFrame) -> list[str]:
 
 
 def is_number(dtype: Any) -> bool:
-    """Returns whether a dtype holds numbers; truth values are none."""
+    """Returns whether a dtype is numeric; the dtype of booleans is not."""
     return pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)

@@ -1,6 +1,5 @@
-"""Infers the properties of a column of known kind from its cells, and checks what the user
-specified.
-"""
+"""Infers the properties of a column whose kind is known, such as its limits, from its cells, and
+checks the properties that the user specified."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ class Completion:
         cells: Cells that are not missing.
         has_missing: Whether the column contains missing cells.
         draft: Properties of the column that the user specified.
-        pointer: JSON pointer of these properties in the user's schema; empty without any.
+        pointer: JSON pointer of these properties in the user's schema; "" if there are none.
         problems: Contradictions between the user's schema and the cells, so far.
         warnings: Data-quality warnings, so far.
     """
@@ -62,10 +61,11 @@ class Completion:
     warnings: list[str] = field(default_factory=list)
 
     def refuse(self, wrong: Mask, message: str, key: str, expected: str) -> bool:
-        """Records a problem if a distinct cell is in the mask `wrong`, and returns whether one is.
+        """Records a problem if a cell is wrong, and returns whether one is.
 
-        In `message`, `{}` stands for the first such cell. `key` is the property of the user's
-        schema that it contradicts, such as `minimum`; `expected` says what is right.
+        `wrong` is the mask of wrong cells among the U distinct ones, of shape (U,). In `message`,
+        `{}` is replaced by the first wrong cell. `key` is the property of the user's schema that it
+        contradicts, such as `minimum`; `expected` describes a valid cell or property.
         """
         if wrong.any():
             place = f"{self.pointer}/{key}" if self.pointer else None
@@ -74,8 +74,8 @@ class Completion:
         return bool(wrong.any())
 
     def refuse_field(self, message: str, key: str, expected: str | None = None) -> None:
-        """Records a problem of the property `key` that the user specified; `expected` says what is
-        right."""
+        """Records a problem of the property `key` that the user specified; `expected` describes a
+        valid value, if there is one."""
         place = f"{self.pointer}/{key}"
         name = self.column.name
         self.problems.append(Problem(message, place, column=name, expected=expected))
@@ -114,8 +114,8 @@ def _complete_real(work: Completion) -> Column:
 def _with_steps(work: Completion, column: Column, values: npt.NDArray[Any]) -> Column:
     """Returns the column with its steps (spacings of its values) and endings (common remainders).
 
-    If some cells do not lie on the steps that the user specified, finer steps are added until all
-    do. With problems, the column is unchanged.
+    If the user's steps and endings do not fit all cells, the column's resolution becomes a further
+    step. If `work` has problems, the column is returned unchanged.
     """
     if work.problems:
         return column
@@ -137,7 +137,8 @@ def _with_steps(work: Completion, column: Column, values: npt.NDArray[Any]) -> C
 
 
 def _with_grid(column: Column, grid: Grid) -> Column:
-    """Returns the column with steps down to its grid, so that every cell lies on them."""
+    """Returns the column with its resolution, which `grid` contains, as a further step, so that its
+    steps fit every cell; endings of dates other than "month end" are removed."""
     endings = [text for text in column.endings or () if text == "month end" or grid.step is None]
     steps = list(column.steps or ())
     if steps == ["1 month"] and grid.step is not None:
@@ -148,7 +149,8 @@ def _with_grid(column: Column, grid: Grid) -> Column:
 
 
 def _spelling_fields(work: Completion) -> dict[str, Any]:
-    """Returns decimals, padding and notation, as specified or as the cells are written."""
+    """Returns the properties that describe how numbers are written, by name, such as `decimals`: as
+    the user specified, else as in the cells."""
     cells, draft = work.cells, work.draft
     is_whole = work.column.kind.is_whole
     spelling = Spelling(0)
@@ -171,9 +173,9 @@ def _spelling_fields(work: Completion) -> dict[str, Any]:
 
 
 def _limit(work: Completion, values: npt.NDArray[Any], key: str) -> Bound | None:
-    """Returns the minimum or maximum (`key`): as the user specified, else that of the cells.
+    """Returns the limit `key`, "minimum" or "maximum": the user's, else that of `values`.
 
-    The user may write the limit as a number, or as a text in the format of the cells.
+    The user may write the limit as a number, or as a string in the format of the cells.
     """
     found = (values.min() if key == "minimum" else values.max()).item() if len(values) else None
     if work.column.kind.is_whole and found is not None:
@@ -294,7 +296,7 @@ def _complete_levels(work: Completion) -> Column:
 
 
 def _number_spelling(work: Completion) -> Spelling | None:
-    """Returns how the levels are written if they are numbers; None if they are texts."""
+    """Returns how numeric levels are written; None if the levels are strings."""
     cells = work.cells
     if not len(cells.texts) or not cells.all_numbers:
         return None
@@ -320,7 +322,7 @@ def _number_fields(spelling: Spelling | None, work: Completion) -> dict[str, Any
 
 
 def _levels_as_cells(given: tuple[Level, ...], numeric: bool, cells: Cells) -> list[Level]:
-    """Converts the user's levels to numbers or texts, as the cells are."""
+    """Converts the user's levels to the type of the cells: numbers (`numeric`) or strings."""
     if numeric and not are_numeric(given):
         texts = pa.array([str(level) for level in given], pa.string())
         if cells.number_format is not None:
@@ -364,7 +366,8 @@ def _boolean_levels(work: Completion) -> tuple[Level, ...] | None:
 
 
 def _spelled_booleans(given: tuple[Level, ...], cells: Cells) -> tuple[Level, ...]:
-    """Returns the user's levels as the words of the cells, with the one that means false first."""
+    """Returns the user's two levels of a boolean column, the one that means false first; True and
+    False are replaced by the words in the cells, such as no and yes."""
     false_first = _false_first(given)
     if cells.source == "boolean" or not all(isinstance(level, bool) for level in given):
         return false_first
@@ -373,24 +376,23 @@ def _spelled_booleans(given: tuple[Level, ...], cells: Cells) -> tuple[Level, ..
 
 
 def _false_first(given: tuple[Level, ...]) -> tuple[Level, ...]:
-    """Sorts two levels such as yes and no, true and false, 1 and 0: the one that means false first.
-
-    Other words stay in their order.
-    """
+    """Sorts two levels such as yes and no, true and false, or 1 and 0, so that the one that means
+    false is first. Levels with another meaning keep their order."""
     texts = [str(level) for level in given]
     pair = ("0", "1") if set(texts) == {"0", "1"} else boolean_pair(pa.array(texts, pa.string()))
     return given if pair is None else tuple(given[texts.index(text)] for text in pair)
 
 
 def _complete_identifier(work: Completion) -> Column:
-    """Completes an identifier: `decimals` is 0 for whole numbers, None for texts."""
+    """Returns an identifier with `decimals`, unless the user specified them: 0 if all its values
+    are whole numbers, None if they are strings."""
     cells = work.cells
     whole = len(cells.texts) > 0 and _are_whole_numbers(cells)
     return replace(work.column, decimals=work.draft.get("decimals", 0 if whole else None))
 
 
 def _are_whole_numbers(cells: Cells) -> bool:
-    """Returns whether all texts, as they are, are whole numbers without spaces and plus signs."""
+    """Returns whether all cells are whole numbers, written without spaces and plus signs."""
     if pc.any(pc.starts_with(cells.texts, "+")).as_py():
         return False
     if cells.numerals is cells.texts:
@@ -421,7 +423,8 @@ def _complete_constant(work: Completion) -> Column:
 
 
 def _with_one_spelling(work: Completion) -> Completion:
-    """Returns the work with the most frequent text alone if all are one number (0 and -0)."""
+    """Returns `work` with only the most frequent cell if all cells are the same number, written in
+    different ways, such as 0 and -0; else `work` unchanged."""
     cells = work.cells
     if len(cells.texts) < 2 or cells.numbers is None:
         return work

@@ -4,11 +4,12 @@
     1         C-17         Berlin  1980-05-01   10.50
     2         C-17         Berlin  1980-05-01    3.90
 
-A key is a text or a whole number, named like a key, that recurs and determines at least two other
-columns; a whole number has to determine two that are not numbers, because a quantity may determine
-others by formulas. A column named like the number of a person or a case, such as an order, is a key
-even if it determines nothing. A key of which most values are frequent, such as the number of one of
-20 stores, is a category instead, unless it determines personal data.
+A key is a column of strings or whole numbers that is named like a key, repeats its values, and
+determines at least two other columns. Whole numbers have to determine two columns that are not
+numeric, because a quantity may determine others by formulas. A column named like the number of a
+person or of a case, such as an order, is a key even if it determines nothing. A column whose values
+are nearly all frequent, such as the numbers of 20 stores, is a category instead, unless it
+determines personal data.
 """
 
 from __future__ import annotations
@@ -36,17 +37,18 @@ from gcvae.spelling.number_text import are_whole
 
 _LEAST_DETERMINED = 2
 _RARE_ROWS, _LEAST_RARE = 5, 0.05
-"""Keys with fewer rows than this are rare; minimum share of rows with rare keys."""
+"""A value of a key is rare if it has fewer rows than the first number; the second is the minimum
+share of rows with rare values."""
 _MOST_ROWS_EACH = 10
-"""Maximum mean number of rows of the number of a person or a case, if none of them is rare."""
+"""Maximum mean number of rows per key of a person or of a case, if few rows have rare keys."""
 
 
 def recurring_keys(source: SourceColumns, settled: Collection[str]) -> dict[str, list[str]]:
-    """Returns the recurring keys of a table, each with the columns that it determines: the key that
-    determines most columns, and the numbers of persons and cases, with no columns.
+    """Returns the recurring keys of a table: {key: names of the columns that it determines}.
 
-    Args:
-        settled: Columns whose kind the user specified, which are not considered as keys.
+    These are the key that determines the most columns, and all columns with numbers of persons or
+    of cases, for which the list of determined columns is empty. Columns in `settled`, whose kind
+    the user specified, are not considered.
     """
     names = [name for name in source.names if isinstance(name, str)]
     numbers, found = dict[str, list[str]](), dict[str, list[str]]()
@@ -79,8 +81,8 @@ def recurring_keys(source: SourceColumns, settled: Collection[str]) -> dict[str,
 
 
 def _may_be_keys(cells: Cells) -> bool:
-    """Returns whether the cells are many texts or whole numbers, and no dates or personal data that
-    several may share, such as phone numbers."""
+    """Returns whether a column has at least 20 distinct strings or whole numbers that are neither
+    dates nor personal data that several people may share, such as phone numbers."""
     if len(cells.texts) < FEWEST_KEYS or cells.source not in ("text", "integer", "float"):
         return False
     values = cells.numbers if cells.all_numbers else None
@@ -95,7 +97,8 @@ def _may_be_keys(cells: Cells) -> bool:
 
 
 def _determined(keys: Codes, others: Iterator[Cells]) -> Iterator[Cells]:
-    """Yields the columns with several values, but only one for each key."""
+    """Yields those of the columns `others` that have several values, but only one for each key;
+    `keys` contains the index of each row's key. Shape: (n,)."""
     first = np.zeros(int(keys.max()) + 1, dtype=np.int64)
     for cells in others:
         first[keys] = cells.codes

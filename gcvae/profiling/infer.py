@@ -1,8 +1,8 @@
-"""Infers the schema of a table from its cells, and checks the part that the user specified.
+"""Infers the schema of a table from its cells, and checks the properties that the user specified.
 
-A column is judged by its distinct cells: which of them mean "missing", the kind of the remaining
-ones, and how they are written. What the user specified overrides inference, and the cells are
-checked against it.
+For each column, the distinct cells decide which of them mean "missing", what kind the others are,
+and how they are written. Properties that the user specified are not inferred; the cells are checked
+against them.
 """
 
 from __future__ import annotations
@@ -72,17 +72,17 @@ from gcvae.spelling.forms import NumberFormat
 from gcvae.spelling.number_formats import completed_format, example
 from gcvae.spelling.number_text import are_whole
 
-FEW_VALUES = 20  # numeric columns with fewer distinct values are ordinal if ...
-ROWS_PER_LEVEL = 2  # ... each has this many rows on average; else levels would disclose rows
-MANY_LEVELS = 1000
-LEVEL_SHARE = 0.1  # distinct values per row above which levels get a warning
-MOST_LEVEL_CHARACTERS = 1_000  # longer text is not a level; every model file would contain it
+FEW_VALUES = 20  # numeric columns with fewer distinct values are ordinal
+ROWS_PER_LEVEL = 2  # minimum mean number of rows per value of such a column, to protect single rows
+MANY_LEVELS = 1000  # categorical columns with more levels get a warning
+LEVEL_SHARE = 0.1  # and so do those with over FEW_VALUES levels and more levels per row than this
+MOST_LEVEL_CHARACTERS = 1_000  # longer strings are refused as levels: model files contain levels
 
 
 def infer_schema(
     rows: Rows, given: Mapping[str, Any] | TableSchema | None = None, *, rules: bool = True
 ) -> InferredSchema:
-    """Infers the schema of a table from all its rows; what the user specified in `given` is kept.
+    """Infers the schema of a table from all its rows, except what the user specified in `given`.
 
     Args:
         rows: Data frame of pandas, polars or Arrow; or a file, a path or a TableReader, which is
@@ -107,7 +107,7 @@ def complete_schema(
     *,
     rules: bool = True,
 ) -> InferredSchema:
-    """Infers the schema of a table, as `infer_schema` does.
+    """Infers the schema of a table of which one column is read at a time; see `infer_schema`.
 
     Args:
         report: Function that receives the fraction of the columns that is done.
@@ -147,10 +147,10 @@ def _judged(
     typed: GrowingColumns | None,
     report: Report,
 ) -> tuple[list[Column], list[str], list[Problem]]:
-    """Returns (columns, warnings, problems of the user's schema).
+    """Infers all columns. Returns (columns, warnings, problems of the user's schema).
 
-    `places` has the JSON pointer and the properties of each column that the user specified. `notes`
-    collects warnings on the table, `typed` the parsed values of each column.
+    `places` contains, by column name, the JSON pointer of the properties that the user specified,
+    and these properties. `notes` collects warnings on the table, `typed` the parsed columns.
     """
     columns, warnings, problems = [], list[str](), list[Problem]()
     said = {"kind", "drop", "levels", "personal"}
@@ -181,7 +181,8 @@ def _judged(
 
 
 def _with_types(column: Column, draft: Draft, source: SourceColumns) -> Column:
-    """Returns the column with its dtypes in Parquet files and data frames."""
+    """Returns the column with its dtype in data frames and its type in Parquet files, as the user
+    specified or as in the source."""
     own, parquet_type = source.types(column)
     dtype = draft.get("dtype") or own
     is_other = own is not None and dtype != own
@@ -192,8 +193,8 @@ def _with_types(column: Column, draft: Draft, source: SourceColumns) -> Column:
 class Judged(NamedTuple):
     """Result of schema inference for one column.
 
-    `missing` is the mask of those of the distinct `cells` that mean "missing"; `present` are the
-    other cells. A column that `is_numbering` has no name and only counts the rows.
+    `missing` is a mask of the U distinct `cells` of the column that mean "missing", of shape (U,);
+    `present` are the other cells. `is_numbering`: whether the column has no name and numbers rows.
     """
 
     column: Column
@@ -208,10 +209,10 @@ class Judged(NamedTuple):
 def judge_column(
     series: pd.Series[Any] | TextColumn, draft: Draft, pointer: str, source: SourceColumns
 ) -> Judged:
-    """Infers the properties of a column that the user did not specify, and checks the specified
-    ones.
+    """Infers the properties of a column that the user did not specify, and checks the others.
 
     Args:
+        series: Cells of the column.
         draft: Properties that the user specified; at least the name.
         pointer: JSON pointer of these properties in the user's schema; "" if there are none.
         source: The table.
@@ -322,7 +323,7 @@ def _with_categories(draft: Draft, series: pd.Series[Any]) -> Draft:
 
 
 def _missing_cells(cells: Cells, draft: Draft) -> Mask:
-    """Returns a mask of the distinct texts that mean "missing"."""
+    """Returns a mask of those of the U distinct cells that mean "missing". Shape: (U,)."""
     given = draft.get("missing", {}).get("markers")
     if given is not None:
         return cells.are_listed(given)
@@ -341,7 +342,8 @@ def _missing_cells(cells: Cells, draft: Draft) -> Mask:
 
 
 def _is_strict(cells: Cells, draft: Draft) -> bool:
-    """Returns whether the cells are of a kind in which words cannot be values, such as numbers."""
+    """Returns whether the column is of a kind whose values cannot be words, such as numbers or
+    dates: the kind that the user specified, else the one that fits all `cells`."""
     kind = draft.get("kind")
     if kind is not None:
         return bool(kind.is_strict)
@@ -354,7 +356,8 @@ def _is_strict(cells: Cells, draft: Draft) -> bool:
 
 
 def _missing_of(cells: Cells, missing: Mask, has_missing: bool, draft: Draft) -> Missing:
-    """Returns the markers of missing cells, the most frequent first."""
+    """Returns the description of missing cells in a schema, with the strings that mean "missing",
+    the most frequent first."""
     given = draft.get("missing", {})
     places = np.flatnonzero(missing)
     order = places[np.argsort(-cells.counts[places], kind="stable")]
@@ -380,7 +383,8 @@ def _forbidden_missing(cells: Cells, missing: Mask, draft: Draft, pointer: str) 
 
 
 def _detected_format(cells: Cells, draft: Draft) -> InferredFormat | None:
-    """Returns the number format of a text column; None if it is not numeric or needs no format."""
+    """Returns the number format that fits most cells of a text column; None if the column is not
+    numeric, or if its numbers are plain, such as 12.5."""
     kind, given = draft.get("kind"), draft.get("number_format")
     if kind is None and ("datetime_format" in draft or "levels" in draft):
         kind = _kind_of_draft(draft, cells)
@@ -394,7 +398,8 @@ def _detected_format(cells: Cells, draft: Draft) -> InferredFormat | None:
 
 
 def _number_format(found: InferredFormat | None, draft: Draft) -> NumberFormat | None:
-    """Returns the number format if it reads every cell, or if the user requires one; else None."""
+    """Returns the number format of a column: `found`, the format that fits most cells, if it fits
+    all or if the user specified a format or a numeric kind; else the user's format or None."""
     given, kind = draft.get("number_format"), draft.get("kind")
     if found is not None:
         has_to = given is not None or (kind is not None and kind.is_real)
@@ -405,7 +410,7 @@ def _number_format(found: InferredFormat | None, draft: Draft) -> NumberFormat |
 def _unread_numbers(
     cells: Cells, found: InferredFormat | None, draft: Draft, pointer: str
 ) -> list[Problem]:
-    """Returns the problem of the first cell that the user's number format cannot read."""
+    """Returns a list with the problem of the first cell that the user's format cannot read."""
     if "number_format" not in draft or found is None or found.fits.all():
         return []
     expected = f"a number such as {example(found.format)}, or a text named in missing.markers"
@@ -417,7 +422,8 @@ def _unread_numbers(
 def _two_readings(
     cells: Cells, kind: ColumnKind, draft: Draft, found: InferredFormat | None
 ) -> Iterator[str]:
-    """Yields a warning on numbers such as 1,234, whose sign may group digits or be decimal."""
+    """Yields a warning on numbers such as 1,234, whose comma may be the thousands or the decimal
+    separator."""
     given = draft.get("number_format") or {}
     if cells.source != "text" or not kind.may_be_numbers or {"decimal", "thousands"} & set(given):
         return
@@ -499,13 +505,14 @@ def _numeric_kind(
 
 
 def _n_distinct(values: npt.NDArray[Any]) -> int:
-    """Returns the number of distinct numbers; at least FEW_VALUES may be a lower bound."""
+    """Returns the number of distinct numbers; a result of FEW_VALUES or more may be too small."""
     start = len(np.unique(values[: 4 * FEW_VALUES]))
     return start if start >= FEW_VALUES else len(np.unique(values))
 
 
 def _is_whole(cells: Cells, values: npt.NDArray[Any], has_missing: bool) -> bool:
-    """Returns whether numbers are whole; a float column only if cells are missing."""
+    """Returns whether numbers count as whole. Those of a float column do so only if cells are
+    missing, because pandas then converts integers to floats."""
     if cells.source == "float" and not has_missing:
         return False
     if values.dtype.kind == "i":

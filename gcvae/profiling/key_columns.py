@@ -1,10 +1,10 @@
-"""Detects columns that identify rows: keys, addresses and other unique texts or whole numbers.
+"""Detects columns that identify rows: keys, e-mail addresses and other unique values.
 
-Whole numbers are told from quantities by counting equal and adjacent ones. For independent values
-with any distribution p, the expected number of pairs that differ by one is at most twice that of
-equal pairs, because sum p_v p_(v+1) <= sum p_v². If many pairs differ by one and almost none are
-equal, each number was assigned once. Numbers too sparse for this test are judged by the column's
-name.
+Keys that are whole numbers are distinguished from quantities by two counts: pairs of rows with
+equal numbers, and pairs with numbers that differ by one. For independent values with any
+distribution p, the expected second count is at most twice the first, because sum p_v p_(v+1) <=
+sum p_v². If many pairs differ by one and almost none are equal, each number was assigned once.
+Numbers too sparse for this test are judged by the column's name.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from gcvae.spelling.number_text import are_whole
 
 _ADDRESS = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
 IDENTIFIER_SHARE = 0.9  # minimum number of distinct values per row of an identifier
-IDENTIFIER_ROWS = 50  # with fewer rows uniqueness counts only for names of keys
-FEWEST_NAMES = 3
-FEWEST_DIGITS = 4  # of a key
-KEY_SPREAD = 4  # whole numbers that never repeat in a range this many times their number are keys
-YEARS = (1500, 2200)  # whole numbers in this range may be years, and are no keys
-EPOCH_SECONDS = (946_684_800, 2_051_222_400)  # from 2000 to 2035, since 1970
+IDENTIFIER_ROWS = 50  # with fewer rows, unique values also need the name or form of keys
+FEWEST_NAMES = 3  # minimum number of distinct values of an identifier
+FEWEST_DIGITS = 4  # minimum number of digits of a key, if its form decides
+KEY_SPREAD = 4  # distinct whole numbers are keys if their range is below this times their number
+YEARS = (1500, 2200)  # whole numbers in this range are treated as years, not as keys
+EPOCH_SECONDS = (946_684_800, 2_051_222_400)  # start of 2000 and of 2035, in seconds since 1970
 KEY_NAME = re.compile(
     r"(^|[_\W])(id|uuid|guid|key|idx|index|serial|row|rowid|row_?number)$|(?-i:[a-z](Id|ID)$)",
     re.IGNORECASE,
@@ -42,7 +42,7 @@ _NUMBER_NAME = re.compile(
     r"|^(номер|numero|número|numéro|n°|رقم)(?=[_\W])",
     re.IGNORECASE,
 )
-"""Column names of numbers that identify something."""
+"""Matches names such as `order_no` and `Kundennummer` for columns of identifying numbers."""
 _OWNERS = (
     r"invoice|rechnung|facture|factura|fattura|faktura|receipt|beleg|policy|police|póliza|полис"
     r"|contract|vertrag|contrat|contrato|договор|order|auftrag|bestell(ung)?|commande|pedido|заказ"
@@ -54,7 +54,7 @@ _OWNER_NAME = re.compile(
     rf"({_OWNERS}|code|código|код|barcode|phone|telefon)$|(^|[_\W])(ean|isbn|imei|ssn|upc)$",
     re.IGNORECASE,
 )
-"""Column names that may mean an amount, or the number of something such as an invoice."""
+"""Matches ambiguous column names such as `invoice`, which may mean an amount or an identifier."""
 _RECORD_NAME = re.compile(
     rf"(^|[_\W]|(?<=[^\x00-\x7f]))({_OWNERS}|user|person|student|subscriber|case|akten?|mitarbeiter"
     r"|benutzer|ordine|utente|dipendente|usuario|empleado|пользовател|сотрудник|用户|会员|账户|患者|会員)"
@@ -62,22 +62,22 @@ _RECORD_NAME = re.compile(
     r"|numéro|номер|번호|番号|番號|编号|編號|号码|號碼|zeichen)\.?|а|я)?$",
     re.IGNORECASE,
 )
-"""Column names of the numbers of persons, and of cases such as orders and contracts."""
+"""Matches column names of identifiers of persons, and of cases such as orders and contracts."""
 _KEY_TEXT = re.compile(
     r"(?![^\w\s]?\d[\d.,' ]*(\s\D+|[^\w\s])?$)(?=.*\d)[\w./:#-]+( [A-Z\d./:#-]+)*"
 )
-"""Texts with digits, but no amounts such as 12.50 or 7 EUR."""
-FEWEST_KEYS = 20  # distinct values of a recurring key
-_LOOKED_AT = 1_000  # distinct texts
+"""Matches strings with digits, except amounts such as 12.50 or 7 EUR."""
+FEWEST_KEYS = 20  # minimum number of distinct values of a recurring key
+_LOOKED_AT = 1_000  # maximum number of distinct cells that are examined
 _CODE_NAME = re.compile(r"code|código|код|zip|plz", re.IGNORECASE)
-_GIVEN_OUT_SHARE = 0.98  # minimum share of distinct values of keys judged by distances only
-_CHANCE = 1e-6  # probability that independent values look as if assigned once
-_APART = 8  # neighbours per equal pair; independent values have two at most
-_AS_MANY = 0.5  # relative to the neighbours of randomly assigned numbers
-_GROUP = 16  # neighbouring numbers over which a density is taken
-_MANY_DIGITS = 7  # numbers that all have this number of digits or more are rarely quantities
-_DATE_WIDTHS = (6, 8, 10, 12, 14)
-_DATE_PARTS = ((1, 12), (1, 31), (0, 23), (0, 59), (0, 59))  # after the year, two digits each
+_GIVEN_OUT_SHARE = 0.98  # minimum number of distinct values per row for `_are_given_out`
+_CHANCE = 1e-6  # maximum probability that independent values have so few equal pairs
+_APART = 8  # minimum ratio of pairs that differ by one to equal pairs; about 2 if independent
+_AS_MANY = 0.5  # minimum ratio of adjacent numbers to those of randomly assigned numbers
+_GROUP = 16  # number of consecutive values from which a local density is estimated
+_MANY_DIGITS = 7  # numbers of equal length with at least this many digits are rarely quantities
+_DATE_WIDTHS = (6, 8, 10, 12, 14)  # possible numbers of digits of a date such as 20240131
+_DATE_PARTS = ((1, 12), (1, 31), (0, 23), (0, 59), (0, 59))  # limits of month, day, ..., second
 
 Reading = Literal["keys", "quantities", "undecided"]
 Values = npt.NDArray[Any]
@@ -99,17 +99,18 @@ def is_called_a_key(name: str) -> bool:
 
 
 def is_called_a_record(name: str) -> re.Match[str] | None:
-    """Returns whether a column is named like the number of a person or a case, such as `order_no`,
-    as a match with the group `id` if it is called an id."""
+    """Returns a match if a column is named like the number of a person or of a case, such as
+    `order_no`; else None. The group `id` is set if the name ends in "id", "key" or the like."""
     name = unicodedata.normalize("NFKC", name).strip()
     return _RECORD_NAME.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name))
 
 
 def are_record_keys(name: str, texts: Sequence[str]) -> bool:
-    """Returns whether the distinct texts of a column are keys of persons or of cases, such as
-    customer numbers and order numbers, by its name and their form.
+    """Returns whether a column contains keys of persons or of cases, such as customer numbers or
+    order numbers, by its name (`is_called_a_record`) and the form of its distinct cells `texts`.
 
-    Whole numbers have to be named an id, or to have the same number of digits.
+    Whole numbers are keys if the name ends in "id", "key" or the like, or if all have the same
+    number of digits, at least four.
     """
     found, some = is_called_a_record(name), texts[:_LOOKED_AT]
     if found is None or len(texts) < FEWEST_KEYS:
@@ -122,14 +123,15 @@ def are_record_keys(name: str, texts: Sequence[str]) -> bool:
 
 
 def has_record_keys(column: Column, texts: Sequence[str]) -> bool:
-    """Returns whether the model learns and generates keys of persons or of cases, given the
-    distinct texts of a column. If its `personal` is false, they are none."""
+    """Returns whether the model learns, and synthetic rows repeat, real keys of persons or of cases
+    from a column with the distinct cells `texts`. False if its `personal` is False."""
     is_learned = column.kind.has_levels or column.kind.is_whole
     return is_learned and column.personal is not False and are_record_keys(column.name, texts)
 
 
 def key_texts(keys: Cells) -> list[str]:
-    """Returns the distinct cells of a column, whole numbers without decimals."""
+    """Returns the distinct cells of a column as strings; if all are whole numbers, they are written
+    without decimals."""
     numbers = keys.numbers if keys.all_numbers else None
     if numbers is None or not are_whole(keys.numerals).all():
         return keys.stripped.to_pylist()  # type: ignore[no-any-return]
@@ -137,10 +139,10 @@ def key_texts(keys: Cells) -> list[str]:
 
 
 def are_names(cells: Cells) -> bool:
-    """Returns whether cells that are not missing identify rows, as keys and e-mail addresses do.
+    """Returns whether the cells of a text column identify rows, as keys and e-mail addresses do.
 
-    Of 50 or more cells, 90 % must be distinct; of fewer, all must be, and the column's name or the
-    format of the cells must suggest it.
+    `cells` are those that are not missing. Among 50 or more rows, at least 90 % of the cells must
+    be distinct; among fewer, all must be, and the column's name or their form must be like a key's.
     """
     n_rows, n_levels = int(cells.counts.sum()), len(cells.texts)
     if n_rows >= IDENTIFIER_ROWS:
@@ -153,7 +155,7 @@ def are_names(cells: Cells) -> bool:
         return True
     forms = pc.unique(pc.replace_substring_regex(cells.stripped, "[0-9]", "0"))
     n_digits = forms[0].as_py().count("0")
-    # Digits only, such as 00501, may be a code that rows share.
+    # Cells of digits only, such as 00501, may be postal or similar codes, which can repeat.
     return len(forms) == 1 and FEWEST_DIGITS <= n_digits < len(forms[0].as_py())
 
 
@@ -172,11 +174,10 @@ def are_numbering(cells: Cells) -> bool:
 
 
 def reading_of(cells: Cells, values: Values) -> Reading:
-    """Returns "keys" if the whole numbers of a column identify rows, "quantities" if they do not,
-    and "undecided" if they may be keys.
+    """Returns whether the whole numbers of a column are "keys", which identify rows, "quantities"
+    such as money, shares, years and times, or "undecided" if they may be keys.
 
-    Money, shares, years and times are quantities. `cells` are those that are not missing, `values`
-    the numbers of the U distinct ones. Shape: (U,).
+    `cells` are those that are not missing; `values` are the U distinct numbers. Shape: (U,).
     """
     number_format = cells.number_format
     if number_format is not None and (
@@ -210,7 +211,7 @@ def reading_of(cells: Cells, values: Values) -> Reading:
 
 
 def _width(cells: Cells) -> int:
-    """Returns the number of digits if all numbers have the same and at least four; else 0."""
+    """Returns the number of digits of the cells, if it is equal for all and at least 4; else 0."""
     lengths = pc.min_max(pc.utf8_length(cells.numerals)).as_py()
     least: int = lengths["min"]
     return least if least == lengths["max"] and least >= FEWEST_DIGITS else 0
@@ -232,7 +233,7 @@ def _are_given_out(values: Values, counts: npt.NDArray[np.int64]) -> bool:
     are_next = np.diff(numbers) == 1
     n_equal = (times * (times - 1) / 2).sum()
     n_apart = (times[1:] * times[:-1])[are_next].sum()
-    # Neighbours of numbers that are placed at random with the same density.
+    # Expected number of pairs that differ by one among random numbers of the same density.
     n_expected = (_GROUP**2 / np.diff(numbers[::_GROUP]).astype(np.float64)).sum()
     return bool(
         n_apart >= _APART * n_equal
@@ -242,7 +243,8 @@ def _are_given_out(values: Values, counts: npt.NDArray[np.int64]) -> bool:
 
 
 def _are_epochs(low: int, high: int) -> bool:
-    """Returns whether numbers may be times since 1970, in seconds to nanoseconds."""
+    """Returns whether numbers from `low` to `high` may be times since 1970, in seconds,
+    milliseconds, microseconds or nanoseconds."""
     first, last = EPOCH_SECONDS
     return any(
         first * unit <= low and high <= last * unit and high - low >= 60 * unit
@@ -251,7 +253,8 @@ def _are_epochs(low: int, high: int) -> bool:
 
 
 def are_dates(values: Values, low: int, high: int) -> bool:
-    """Returns whether all numbers are dates in digits, such as 202401 and 20240131."""
+    """Returns whether all whole numbers, from `low` to `high`, can be read as dates such as 202401
+    and 20240131."""
     width = len(str(low))
     digits = min(width, _DATE_WIDTHS[-1])
     if len(str(high)) != width or digits not in _DATE_WIDTHS:

@@ -1,10 +1,11 @@
 """Detects columns with personal data, by their cells and names.
 
-Cells alone identify most kinds by form and check digits: e-mail addresses, URLs, IP addresses,
-IBANs, card numbers, phone numbers with country codes, and tax numbers. The latter count if they
-pass a country's check, and random rearrangements of their digits fail it. Names of people are
-matched with Faker's lists of every locale. Ambiguous cells, such as user names, also need a column
-name that suggests them; a column name such as `city` or `brand` rules them out.
+The cells alone identify kinds that have a form or check digits: e-mail addresses, URLs, IP
+addresses, IBANs, card numbers, phone numbers with country codes, and tax numbers. A column has tax
+numbers if its cells pass a country's check, and random rearrangements of their digits fail it.
+Names of people are looked up in the lists of the package Faker, for all its locales. Ambiguous
+cells, such as user names, are personal only if the column's name suggests it; a column name such as
+`city` or `brand` excludes names of people.
 """
 
 from __future__ import annotations
@@ -28,18 +29,19 @@ from gcvae.schema.personal import PersonalKind
 _LOOKED_AT = 1_000
 """Maximum number of distinct texts that are checked."""
 _NEARLY_ALL = 0.9
-"""Minimum share of texts that have a form, if cells alone decide."""
+"""Minimum share of texts that match a kind of personal data, if the cells alone decide."""
 _MOSTLY = 0.8
-"""Minimum share if the column's name suggests the kind, and for full names."""
+"""Minimum share of matching texts if the column's name suggests the kind, and for full names."""
 _LISTED = 0.3
-"""Minimum share of names in the lists if the column's name suggests names; lists are incomplete."""
+"""Minimum share of texts in the incomplete lists of names if the column's name suggests names."""
 _LIKELY = 0.6
-"""Minimum share if the column's name may suggest names, or other columns name people."""
+"""Minimum share of texts in these lists if the column's name is ambiguous, or if names of other
+columns suggest names of people."""
 _FEWEST = 10
-"""Minimum number of distinct texts if cells alone decide."""
+"""Minimum number of distinct texts if the cells alone decide."""
 _FEWEST_NAMED = 3
 _FEWEST_SINGLE = 20
-"""Minimum number of distinct first or last names if cells alone decide."""
+"""Minimum number of distinct first or last names, or tax numbers, if the cells alone decide."""
 _MOST_LOCALES = 4
 _LEAST_ADDED = 0.1
 """Minimum share of a column's full names that each locale after the best one must add."""
@@ -112,7 +114,7 @@ _SAYS_NAME = _name(
     rf"{_B}(nom(bre|e)?s?|name|naam|na[mv]n|nama|nimi|ad[ıi]?|isim|jm[ée]no|meno|nume|n[ée]v|이름|नाम|নাম"
     rf"|tên|имя|ім.?я|imi[ęe]|ime|[οό]νομα|名字){_E}"
 )
-"""Words for names of people, products or places alike, and for first and full names alike."""
+"""Ambiguous words for a name, which may be of a person, product or place, and be first or full."""
 _SAYS_OTHERWISE = _name(
     r"city|town|village|place|stadt|ort$|ville|commune|ciudad|citt[àa]|cidade|город|населенн|城市|市区"
     r"|都市|市町村|مدينة|πόλη|country|land$|pays|pa[íi]s|paese|страна|国|国家|بلد|χώρα|state|region|province|county"
@@ -137,7 +139,7 @@ _SAYS_NUMBER = _name(
     rf"|charge|booking|buchung|ticket|claim|case|akten|customer.?(no|num|id)|kunden.?(nr|nummer)|{_B}(ref"
     rf"|iban|ean|isbn|zip|plz|po|code|id){_E}|reference|referenz|договор|счет|заказ|артикул|订单|合同|账户|注文"
 )
-"""Words for numbers that have the form of phone numbers by chance."""
+"""Words for other numbers, which may have the form of phone numbers by chance."""
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]+")
 _URL = re.compile(r"(https?://|www\.)[^\s/]+\.[^\s]+|https?://\S+", re.IGNORECASE)
 _PHONE = re.compile(r"\(?\+?\d[\d\s().\-/]*(\s*(x|ext\.?)\s*\d+)?", re.IGNORECASE)
@@ -155,18 +157,19 @@ _STREET = _name(
 
 
 class DetectedPersonal(NamedTuple):
-    """Kind of personal data that was detected in a column, and the reason as a clause."""
+    """Kind of personal data that was detected in a column, and the reason as a text."""
 
     kind: PersonalKind
     reason: str
 
 
 def find_personal(cells: Cells, draft: Draft, names: Iterable[str] = ()) -> DetectedPersonal | None:
-    """Returns the kind of personal data in the cells that are not missing; None if there is none.
+    """Returns the kind of personal data in a column and the reason; None if there is none.
 
-    `names` are those of the table's columns: beside a column of last names, another one is likely
-    to contain first names. If the user's `draft` of the column has the property `personal`, its
-    value is returned, whatever the cells are; other properties of the draft have no influence.
+    `cells` are those that are not missing. If the user specified `personal` in `draft`, it decides;
+    else a kind other than identifier, levels, limits or a format in `draft` exclude personal data.
+    `names` are those of the table's columns: if one suggests last names and none first names, other
+    columns are likely to contain first names, and vice versa.
     """
     said = draft.get("personal")
     if said is not None:
@@ -205,8 +208,8 @@ class _Column:
         return kind in _SAYS and _SAYS[kind].search(self.name) is not None
 
     def share(self, is_so: Callable[[str], Any]) -> float:
-        """Returns the share of cells for which `is_so` is true; 0 if it is for less than a fifth of
-        the first 40."""
+        """Returns the share of the distinct texts for which `is_so` is true; 0 if it is true for
+        less than a fifth of the first 40, to save time."""
         few = self.texts[:40]
         if sum(bool(is_so(text)) for text in few) < 0.2 * len(few):
             return 0.0
@@ -219,7 +222,8 @@ def _split(name: str) -> str:
 
 
 def _part_missing_beside(names: Sequence[str]) -> PersonalKind | None:
-    """Returns whether first or last names are missing among columns: None for none or both."""
+    """Returns FIRST_NAME if some column is named like last names and none like first names, and
+    vice versa; None if both kinds or neither occur among the column names."""
     parts = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME
     missing = [kind for kind in parts if not any(map(_SAYS[kind].search, names))]
     return missing[0] if len(missing) == 1 else None
@@ -262,7 +266,7 @@ _SURE = PersonalKind.EMAIL, PersonalKind.URL, PersonalKind.IBAN
 
 
 def _numbers(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
-    """Yields phone numbers and tax numbers, if they match, as (kind, reason)."""
+    """Yields (kind, reason) if the column contains phone numbers or tax numbers."""
     enough = len(column.texts) >= _FEWEST
     named = f"its name says so ({column.name})"
     digits = ((PersonalKind.PHONE, _is_phone), (PersonalKind.TAX_ID, _is_number))
@@ -297,7 +301,7 @@ def _has_letters(text: str) -> bool:
 
 @cache
 def _tax_ids() -> tuple[tuple[str, Callable[[str], bool]], ...]:
-    """Returns pairs of a country's personal tax number and the function that checks it."""
+    """Returns pairs (name of a country's personal tax number, function that checks a number)."""
     from stdnum.br import cpf
     from stdnum.cn import ric
     from stdnum.cz import rc
@@ -321,7 +325,8 @@ def _tax_ids() -> tuple[tuple[str, Callable[[str], bool]], ...]:
 
 
 def _country_of_tax_ids(column: _Column) -> str | None:
-    """Returns the name of the tax number whose check the texts pass, and rearranged digits fail."""
+    """Returns the name of the tax number whose check the texts pass, but not their characters in
+    random order; None if there is none."""
     if column.share(_is_number) < _NEARLY_ALL:
         return None
     draw = random.Random(0)
@@ -335,7 +340,7 @@ def _country_of_tax_ids(column: _Column) -> str | None:
 
 
 def _places(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
-    """Yields streets and postal addresses, if they match, as (kind, reason)."""
+    """Yields (kind, reason) if the column contains streets or postal addresses."""
     if len(column.texts) < _FEWEST_NAMED or column.share(_EMAIL.fullmatch) > 0.5:
         return
     has_code = column.share(_is_whole_address)
@@ -356,7 +361,8 @@ def _places(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
 
 
 def _is_whole_address(text: str) -> bool:
-    """Returns whether a text has a street and a town: in parts, or as in East Asia."""
+    """Returns whether a text may be an address with street and town: it has several parts, between
+    commas or line breaks, with three digits if there are only two; or it is East Asian."""
     parts = [part for part in re.split(r"\n|, ?", text) if part.strip()]
     if len(parts) > 1:
         return re.search(r"\d{3}", text) is not None or len(parts) > 2
@@ -364,7 +370,8 @@ def _is_whole_address(text: str) -> bool:
 
 
 def _is_address_by_form(text: str) -> bool:
-    """Returns whether a text has several lines, or parts with numbers, and a postal code."""
+    """Returns whether a text is an address by its form alone: it has a postal code, and several
+    lines or more than two parts with several numbers; or it is an East Asian address."""
     parts = [part for part in re.split(r"\n|, ?", text) if part.strip()]
     n_numbers = sum(re.search(r"\d", part) is not None for part in parts)
     is_split = "\n" in text or (len(parts) > 2 and n_numbers > 1)
@@ -375,7 +382,7 @@ def _is_address_by_form(text: str) -> bool:
 
 
 def _names(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
-    """Yields kinds of names of people, if they match, as (kind, reason)."""
+    """Yields (kind, reason) if the column contains full, first or last names of people."""
     says = [kind for kind in _OF_NAMES if column.says(kind)]
     others = _SAYS_OTHERWISE.search(column.name) is not None
     if (others and not says) or len(column.texts) < _FEWEST_NAMED:
@@ -430,20 +437,20 @@ def _is_like_name(text: str) -> bool:
 
 
 def _is_of_words(text: str) -> bool:
-    """Returns whether a text may be a name, such as "van der Berg", and is no sentence."""
+    """Returns whether a text may be a name, such as "van der Berg", and not a sentence."""
     n_words = text.count(" ") + 1
     has_stops = re.search(r"[,;:!?/()]|[^\W\d_]{3}\.", text) is not None
     return n_words < 3 or (n_words <= _MOST_WORDS and not has_stops)
 
 
 def _ends_in_name(text: str) -> bool:
-    """Returns whether a text has two words at most, or its last one begins with a capital."""
+    """Returns whether a text has at most two words, or its last word begins with a capital."""
     words = text.split()
     return len(words) < 3 or words[-1][0].isupper()
 
 
 def _has_first(text: str, firsts: frozenset[str]) -> bool:
-    """Returns whether the first or last of several words is a first name."""
+    """Returns whether a text of several words begins or ends with one of the first names."""
     words = text.casefold().replace(",", " ").split()
     return len(words) > 1 and not firsts.isdisjoint((words[0], words[-1]))
 
@@ -451,8 +458,11 @@ def _has_first(text: str, firsts: frozenset[str]) -> bool:
 def _best(
     ranked: Sequence[tuple[float, str]], kind: PersonalKind, column: _Column
 ) -> tuple[float, str]:
-    """Returns (largest share of texts that are in the lists of a locale, that locale); for full
-    names, which may be of several locales, such as a city's residents', (share, locales)."""
+    """Returns (largest share of texts that are in the name lists of one locale, that locale).
+
+    For full names, locales that add enough texts are combined, because people of several countries
+    may occur in a column: (share in the combined lists, the locales as one text).
+    """
     readers = {locale: _reader(names_of(locale), kind) for _, locale in ranked}
     shares = {locale: column.share(reader) for locale, reader in readers.items()}
     chosen = [max(shares, key=shares.__getitem__)]

@@ -20,7 +20,7 @@ from gcvae.spelling.date_text import write_dates
 
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 MOST_BINS = 30
-MOST_LEVELS = 50  # the rest are counted together
+MOST_LEVELS = 50  # maximum number of levels that are listed; all others are counted together
 
 
 def profile_table(
@@ -28,9 +28,9 @@ def profile_table(
 ) -> dict[str, Any]:
     """Returns a JSON document with the number of rows, the profile of each column, and the rules.
 
-    A dropped column appears by name only. A rule appears with its JSON document, its formula, the
-    numbers of rows to which it applies and that satisfy it, and the first rows that violate it.
-    `line_of` returns the line of a row in the table's file; it is None without a file.
+    For a dropped column, the profile contains only the name. For a rule, the document contains its
+    JSON form, its formula, the numbers of rows to which it applies and that satisfy it, and the
+    first rows that violate it. `line_of` returns the line of a row in the file; None: no file.
     """
     columns = [
         {"name": c.name, "drop": True} if c.drop else profile_column(table[c.name], c)
@@ -43,8 +43,9 @@ def profile_table(
 
 
 def profile_column(series: pd.Series[Any], column: Column) -> dict[str, Any]:
-    """Returns a JSON document with the share of missing cells, quantiles or level counts, and a
-    histogram of a parsed column; that of an identifier shows no values."""
+    """Returns a JSON document on a parsed column: the share of missing cells, the number of
+    distinct cells, and quantiles with a histogram, or counts of levels; no values of an identifier.
+    """
     present = series[series.notna()]
     profile: dict[str, Any] = {
         "name": column.name,
@@ -75,8 +76,8 @@ def _profile_numbers(values: Numbers) -> dict[str, Any]:
 
 
 def _edges(values: Numbers) -> Numbers:
-    """Returns the edges of B bins of a histogram: bins of equal width, and one bin for each
-    frequent value that lies far from all others. Shape: (n,) -> (B + 1,)."""
+    """Returns the edges of the B bins of a histogram: bins of equal width, and one more bin for
+    each frequent value far from all others, such as -999. Shape: (n,) -> (B + 1,)."""
     apart = standing_apart(values)
     near = values[~np.isin(values, apart)]
     n_bins = min(MOST_BINS, max(len(np.unique(near)), 1))
@@ -109,7 +110,7 @@ def _written(microseconds: list[float], column: Column) -> list[str]:
 
 
 def _profile_levels(present: pd.Series[Any]) -> dict[str, Any]:
-    """Returns counts of the most frequent levels, and the sum for all other levels."""
+    """Returns the counts of the 50 most frequent levels, and the sum of those of all others."""
     counts = present.astype(object).value_counts()
     levels = [
         {"level": _plain(level), "count": int(n)} for level, n in counts.iloc[:MOST_LEVELS].items()

@@ -1,7 +1,7 @@
-"""Data-quality warnings on a table, such as repeated rows and a row of totals.
+"""Data-quality warnings on a whole table, such as on repeated rows or a last row of totals.
 
-Columns are checked one at a time while their schema is inferred. Of a file, memory holds only one
-column and a few numbers per row.
+The columns are passed one at a time while the schema is inferred, so that memory holds only one
+column of a file and a few numbers per row.
 """
 
 from __future__ import annotations
@@ -18,49 +18,49 @@ from gcvae.files.source_columns import SourceColumns
 from gcvae.schema.columns import Column
 from gcvae.schema.kinds import Outcomes
 
-FEW_ROWS = 50  # fewer say almost nothing about how columns depend on each other
-ENOUGH_ROWS = 500
-REPEATED_SHARE = 0.02  # minimum share of exact copies of rows for a warning
-BEYOND_CHANCE = 10  # minimum ratio of copies to those expected of independent columns
-EXPLAINED = 0.5  # minimum share of the repeats in the most varied column that are copies of rows
-FEWEST_ABOVE_TOTAL = 3  # minimum number of numbers above a total
-MOSTLY = 0.9
+FEW_ROWS = 50  # a table with fewer rows gets a warning
+ENOUGH_ROWS = 500  # recommended number of rows
+REPEATED_SHARE = 0.02  # minimum share of rows that copy earlier rows, for a warning
+BEYOND_CHANCE = 10  # minimum ratio of copies to those expected if columns were independent
+EXPLAINED = 0.5  # minimum ratio of copied rows to repeated cells of the most varied column
+FEWEST_ABOVE_TOTAL = 3  # minimum number of numeric cells above a row of totals
+MOSTLY = 0.9  # minimum share of cells that contain a separator equally often
 _TOTAL = re.compile(
     r"(grand |sub ?)?totals?|sum|summe|gesamt(summe)?|insgesamt|somme|suma|totale|total general"
     r"|合计|总计|合計|итого|всего",
     re.IGNORECASE,
 )
-_HASH = np.uint64(0x9E3779B97F4A7C15)  # odd, so that products keep every bit
+_HASH = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplication modulo 2^64 is one-to-one
 
 _SEPARATORS = ((";", "a semicolon"), ("\t", "a tab"), ("|", "a bar"), (",", "a comma"))
 
 
 class TableNotes:
-    """Collects data-quality warnings on a table, whose columns are passed one after the other.
+    """Collects data-quality warnings on a table, whose columns are passed one by one to `see`.
 
     Attributes:
-        hidden_separator: Warning if the table has a single column whose cells look like rows with
-            another separator; else None.
+        hidden_separator: Warning that the cells of the table's only column look like whole rows
+            with a separator, such as "1;Berlin"; None for other tables.
     """
 
     def __init__(self, source: SourceColumns) -> None:
-        """Prepares for the first column of `source`."""
+        """Prepares an empty collection for the table `source`; no column is read here."""
         self._source = source
         self._n_seen = 0
-        self._sums: list[str] = []  # columns whose last cell is the sum of the others
-        self._total_label: tuple[str, str] | None = None  # column and word of the last row
+        self._sums: list[str] = []  # columns whose last cell is the sum of the cells above
+        self._total_label: tuple[str, str] | None = None  # column and cell such as "Total"
         self._n_last_blank = 0
         self._repeats_header = np.ones(len(source), dtype=bool)
         self._is_blank = np.ones(len(source), dtype=bool)
         self._hashes = np.zeros(len(source), dtype=np.uint64)
         self._single_texts: list[str] = []  # columns in which each level occurs in one row
         self._most_distinct = 0
-        self._chance = 1.0  # probability that two rows are equal, for independent columns
+        self._chance = 1.0  # probability that two rows are equal if columns are independent
         self.hidden_separator: str | None = None
 
     def see(self, cells: Cells, present: Cells, column: Column) -> None:
-        """Collects warnings on one column, and what those on whole rows need, from all its cells
-        and from those `present`, which are not missing."""
+        """Records one column for the warnings that `sentences` yields: all its cells, those that
+        are not missing (`present`), and its inferred schema."""
         self._n_seen += 1
         if len(self._source.names) == 1:
             self.hidden_separator = _hidden_separator(cells)
@@ -78,7 +78,7 @@ class TableNotes:
         self._chance *= float((cells.counts**2).sum() + n_blank**2) / len(self._source) ** 2
 
     def sentences(self) -> Iterator[str]:
-        """Yields the data-quality warnings on the columns passed so far, as sentences."""
+        """Yields the warnings on the table, as sentences, after all columns have been passed."""
         notes = (
             _few_rows(len(self._source), self._single_texts),
             self.hidden_separator,
@@ -171,7 +171,7 @@ def _few_rows(n_rows: int, single_texts: list[str]) -> str | None:
 
 
 def _hidden_separator(cells: Cells) -> str | None:
-    """Returns a warning if the cells of the only column look like rows with a separator."""
+    """Returns a warning if nearly all cells of the only column have a separator equally often."""
     for separator, name in _SEPARATORS:
         times = pc.count_substring(cells.texts, separator).to_numpy(zero_copy_only=False)
         if len(times) > 1 and times[-1] > 0 and np.mean(times == times[-1]) > MOSTLY:
@@ -183,7 +183,8 @@ def _hidden_separator(cells: Cells) -> str | None:
 
 
 def _index_of_frame(source: SourceColumns) -> str | None:
-    """Returns a warning that a data frame's index is ignored, if it is named or not of integers."""
+    """Returns a warning that a data frame's index is ignored; None if the index is unnamed and
+    contains integers, or if the table is a file."""
     if source.frame is None:
         return None
     index = source.frame.index
@@ -195,7 +196,8 @@ def _index_of_frame(source: SourceColumns) -> str | None:
 
 
 def _ends_in_sum(present: Cells) -> bool:
-    """Returns whether the last cell is the sum of the numbers above, and larger than each."""
+    """Returns whether the last cell of a column is the sum of the numbers above it, up to rounding,
+    and larger than each of them in absolute value."""
     if present.numbers is None:
         return False
     values = present.numbers.astype(np.float64)
@@ -222,7 +224,7 @@ def _unit(text: str) -> float:
 
 
 def _shown_names(names: list[str]) -> str:
-    """Returns a text such as "'price', 'weight', 'tax' and 2 more"."""
+    """Returns the first three names and the number of others: "'price', 'tax', 'id' and 2 more"."""
     shown = ", ".join(shortened(name) for name in names[:3])
     return shown + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 

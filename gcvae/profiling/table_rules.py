@@ -1,4 +1,4 @@
-"""Rules of a schema, inferred from its table, and the number of rows that satisfy them."""
+"""Infers the rules of a table, checks those of the user, and counts the rows that satisfy them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gcvae.schema.rules import Combination, Condition, Formula, Rule
 from gcvae.schema.suggestions import nearest
 
 _MOST_SINGLE_SHARE = 0.5
-"""Maximum share of combinations of numbers or dates that occur in one row only."""
+"""Maximum share of combinations of numbers or dates, in a hard rule, that occur in one row only."""
 LineOf = Callable[[int], int | None]
 """Function from a row index to the line in the table's file; None without a line."""
 
@@ -35,14 +35,15 @@ LineOf = Callable[[int], int | None]
 def with_rules(
     schema: TableSchema, table: TypedTable, line_of: LineOf, report: Report = report_to_nobody
 ) -> tuple[TableSchema, list[RuleFinding]]:
-    """Returns (schema with rules, findings): the rules of the schema, inferred ones, or both.
+    """Infers rules if the schema's `rules` are None or its `find_rules` is true, and checks all.
 
-    Rules are inferred if the schema has none (None), or if its `find_rules` is true. A finding
-    counts the rows that satisfy a rule. `report` receives the fraction of the search that is done.
+    Returns (schema with its own and the inferred rules, one finding for each rule). A finding
+    contains a rule and the number of rows that satisfy it. `line_of` returns the line of a row in
+    the table's file; `report` receives the fraction of the search that is done.
 
     Raises:
-        SchemaError: Rows of the table violate a hard rule, a formula of the schema has a value in
-            no row, or a hard rule lists combinations of numbers or dates that hardly repeat.
+        SchemaError: Rows of the table violate a hard rule, a formula of the user has a value in no
+            row, or a hard rule lists combinations of numbers or dates that hardly repeat.
     """
     rules = [_with_exempt_values(rule, table, schema) for rule in schema.rules or ()]
     if schema.rules is None or schema.find_rules:
@@ -73,8 +74,8 @@ def with_rules(
 
 
 def search_notes(schema: TableSchema) -> tuple[str, ...]:
-    """Returns sentences on the columns that the search for rules in `with_rules` leaves out because
-    there are too many."""
+    """Returns warnings that `with_rules` searches for rules only among the first columns of the
+    table, because it has too many; empty if it searches all columns or does not infer rules."""
     if schema.rules is not None and not schema.find_rules:
         return ()
     numbers = [column.name for column in schema if column.is_modelled and column.has_numbers]
@@ -96,7 +97,7 @@ def refuse_misfits(schema: TableSchema) -> None:
 
     Raises:
         SchemaError: A rule has the wrong types, contradicts another one, or cannot be soft. Every
-            problem has the JSON pointer of its rule; problems of types come first.
+            problem has the JSON pointer of its rule.
     """
     rules = schema.rules or ()
     hard = [replace(rule, keep="hard") if rule.keep == "soft" else rule for rule in rules]
@@ -106,7 +107,7 @@ def refuse_misfits(schema: TableSchema) -> None:
 
 
 def _wrong_types(schema: TableSchema) -> list[Problem]:
-    """Returns the problems of rules whose expressions do not match the types of their columns."""
+    """Returns a problem for each rule whose expression does not fit the types of its columns."""
     problems = []
     for i, rule in enumerate(schema.rules or ()):
         try:
@@ -126,7 +127,7 @@ def _check_tables(rule: Rule, schema: TableSchema) -> None:
     looked up.
 
     Raises:
-        ValueError: A table has another key, or the expression does not use the table.
+        ValueError: A key is no such level, or the expression does not use the lookup table.
     """
     form = rule.form
     tree = form.value if isinstance(form, Formula) else getattr(form, "tree", None)
@@ -162,8 +163,8 @@ def _check_tables(rule: Rule, schema: TableSchema) -> None:
 
 
 def _with_exempt_values(rule: Rule, table: TypedTable, schema: TableSchema) -> Rule:
-    """Returns a rule of the user's schema; an inequality is extended by isolated values to which it
-    does not apply, as an inferred one."""
+    """Adds exempt values, to which the rule does not apply, if it is an inequality that the user
+    wrote without any: isolated values of its column. Returns other rules unchanged."""
     form, column = rule.form, schema[rule.column]
     is_plain = isinstance(form, Formula) and form.is_inequality and not form.exempt
     if not is_plain or rule.source == "found":
@@ -174,8 +175,8 @@ def _with_exempt_values(rule: Rule, table: TypedTable, schema: TableSchema) -> R
 
 
 def shown_finding(finding: RuleFinding, line_of: LineOf) -> dict[str, Any]:
-    """Returns a rule as JSON for users: its formula, the number of rows that satisfy it, and the
-    first rows that violate it with their lines."""
+    """Returns a rule as JSON for users: its formula, the numbers of rows to which it applies and
+    that satisfy it, and the first rows that violate it, with their lines in the file."""
     return {
         "rule": finding.rule.to_json(),
         "columns": list(finding.rule.columns),
@@ -189,8 +190,8 @@ def shown_finding(finding: RuleFinding, line_of: LineOf) -> dict[str, Any]:
 def _senseless_combinations(
     number: int, rule: Rule, form: Combination, table: TypedTable, schema: TableSchema
 ) -> list[Problem]:
-    """Returns the problem of a hard rule whose combinations of numbers or dates hardly repeat, so
-    that generated rows could only repeat rows of the table."""
+    """Returns a problem, in a list, if most combinations of numbers or dates in the hard rule with
+    index `number` occur in one row only, so that synthetic rows could only repeat real rows."""
     names = [name for name in form.columns if schema[name].is_modelled]
     if not any(schema[name].kind.is_real for name in names):
         return []
@@ -208,7 +209,8 @@ def _senseless_combinations(
 
 
 def _without_value(number: int, rule: Rule, table: TypedTable, line_of: LineOf) -> Problem:
-    """Returns the problem of a formula that has a value in no row, so that no row can break it."""
+    """Returns the problem of a formula that has a value in no row, so that it cannot be checked.
+    `number` is the index of its rule in the schema."""
     whole = rows_at(table, slice(None), rule.columns)
     known = np.flatnonzero(whole.notna().all(axis=1))
     if not len(known):
@@ -222,7 +224,7 @@ def _without_value(number: int, rule: Rule, table: TypedTable, line_of: LineOf) 
 
 
 def _broken(number: int, finding: RuleFinding, table: TypedTable, line_of: LineOf) -> Problem:
-    """Returns the problem of rows that violate a hard rule."""
+    """Returns the problem that rows violate a hard rule, the one with index `number`."""
     broken = finding.rows - finding.kept
     rows, rule = np.array(finding.exceptions), finding.rule
     listed, cells, line = _shown_rows(rows, broken, rule, table, line_of)
@@ -236,7 +238,8 @@ def _broken(number: int, finding: RuleFinding, table: TypedTable, line_of: LineO
 def _shown_rows(
     rows: npt.NDArray[np.int64], n_rows: int, rule: Rule, table: TypedTable, line_of: LineOf
 ) -> tuple[str, str, int | None]:
-    """Returns (the first of some rows in words, the cells of the very first, its line if any)."""
+    """Describes `rows`, the first of `n_rows` row indices, for a message. Returns (their lines as
+    text, cells of the first row in the rule's columns as text, line of the first row or None)."""
     lines = [line_of(int(row)) for row in rows]
     numbers = [row if line is None else line for row, line in zip(rows, lines, strict=True)]
     more = ", ..." if n_rows > len(rows) else ""

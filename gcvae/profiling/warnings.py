@@ -1,4 +1,4 @@
-"""Data-quality warnings on a column: why its cells were not read as numbers or dates, sentinel
+"""Data-quality warnings on single columns: cells that were not read as numbers or dates, sentinel
 values, repeated keys, and levels that are written in two ways."""
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from gcvae.spelling.number_formats import read_number
 from gcvae.spelling.number_text import LARGEST_WHOLE, LONG_WHOLE, are_numbers
 from gcvae.spelling.written_numbers import mask_of
 
-MOSTLY = 0.5  # minimum share of numbers among a few frequent words
-MOST_WORDS = 3
-FEWEST_NUMBERS = 20  # minimum number of distinct numbers; fewer may be levels
-_LOOKED_AT_TEXTS = 100  # may be dates of an unknown format
-FEWEST_VALUES = 20  # minimum number of other values for a lone negative number to count
-FEWEST_OTHERS = 3  # minimum number of other distinct values, to tell what is far from them
-_MANY_OTHERS = 10  # with fewer, only nines are far from them
-_LEAST_SHARE = 1e-3  # of the rows that have a sentinel value
+MOSTLY = 0.5  # minimum share of numbers or dates for a warning on the other cells
+MOST_WORDS = 3  # maximum number of distinct words among numbers, for a warning on them
+FEWEST_NUMBERS = 20  # minimum number of distinct numbers among words; fewer may be levels
+_LOOKED_AT_TEXTS = 100  # number of distinct cells that are examined for dates of unknown format
+FEWEST_VALUES = 20  # with more distinct numbers, a single negative one may be a sentinel
+FEWEST_OTHERS = 3  # minimum number of distinct numbers that are not sentinels
+_MANY_OTHERS = 10  # with at most this many others, only numbers such as 999 may be sentinels
+_LEAST_SHARE = 1e-3  # minimum share of the rows that have a sentinel
 _NINES = r"^-?9{2,}([.][09]*)?$"
-MOST_SHOWN = 3
+MOST_SHOWN = 3  # maximum number of sentinels that a warning describes
 
 NUMBERING_WARNING = (
     "has no name and only numbers the rows, as written by DataFrame.to_csv() without index=False;"
@@ -63,8 +63,8 @@ PHRASES_WARNING = (
 def why_text(cells: Cells, found: InferredFormat | None) -> Iterator[str]:
     """Yields reasons why a column is read as text, although most cells are numbers or dates.
 
-    `cells` are those that are not missing, at least one; `found` is the number format that reads
-    most of them, if there is one.
+    `cells` are those that are not missing, at least one; `found` is the number format that fits
+    most of them, or None.
     """
     reasons = (
         _words_among_numbers(cells, found),
@@ -75,8 +75,8 @@ def why_text(cells: Cells, found: InferredFormat | None) -> Iterator[str]:
 
 
 def markers_warning(cells: Cells, missing: Mask) -> str:
-    """Returns the warning that several different strings in a column mean "missing": the distinct
-    cells in the mask `missing`."""
+    """Returns the warning that several different strings in a column mean "missing": those in the
+    mask `missing` of the U distinct cells. Shape: (U,)."""
     texts = cells.texts.filter(pa.array(missing)).to_pylist()
     most_frequent = cells.texts[int(np.where(missing, cells.counts, -1).argmax())].as_py()
     return (
@@ -86,7 +86,8 @@ def markers_warning(cells: Cells, missing: Mask) -> str:
 
 
 def recurrence_warning(determined: Sequence[str]) -> str:
-    """Returns the warning that a key recurs, given the names of the columns that it determines."""
+    """Returns the warning that values of a key column occur in several rows, given the names of the
+    columns that the key determines, if any."""
     if determined:
         made = f"determines {', '.join(determined)}: rows with the same value are generated as one"
         made += " entity, with a new value"
@@ -97,8 +98,8 @@ def recurrence_warning(determined: Sequence[str]) -> str:
 
 
 def words_warning(cells: Cells, words: Mask) -> str:
-    """Returns the warning that words such as "unknown" among numbers or dates count as missing: the
-    distinct cells in the mask `words`."""
+    """Returns the warning that words such as "unknown" among numbers or dates count as missing:
+    those in the mask `words` of the U distinct cells. Shape: (U,)."""
     texts, counts = cells.texts.filter(pa.array(words)).to_pylist(), cells.counts[words].tolist()
     shown = [
         f"{text!r} ({n:,} {'cell' if n == 1 else 'cells'})"
@@ -111,8 +112,8 @@ def words_warning(cells: Cells, words: Mask) -> str:
 
 
 def two_readings(cells: Cells, taken: NumberFormat, other: NumberFormat) -> str:
-    """Returns the warning that numbers such as 1,234 are read by the format `taken` although
-    `other` reads them too, with the schema property that selects `other`."""
+    """Returns the warning that numbers such as 1,234 are read in the format `taken` although the
+    format `other` fits too. It names the schema property that selects `other`."""
     texts = cells.stripped
     sign = taken.thousands or taken.decimal
     text = texts[pc.index(pc.match_substring(texts, sign), True).as_py()].as_py()
@@ -131,8 +132,7 @@ _SIGN_NAMES = {",": "comma", ".": "point"}
 
 
 def why_respelled(cells: Cells) -> str:
-    """Returns the warning that some numbers are written differently in the cells than generated
-    ones will be."""
+    """Returns the warning that synthetic numbers are written in another format than some cells."""
     message = (
         "has numbers in several formats, or of more than 15 to 17 digits; values are kept, formats"
         " and further digits are not"
@@ -149,23 +149,23 @@ def why_respelled(cells: Cells) -> str:
 
 
 def _share(cells: Cells, chosen: Mask) -> float:
-    """Returns the share of the column's cells whose text is chosen."""
+    """Returns the share of a column's cells that are in the mask `chosen` of the distinct cells."""
     return float(cells.counts[chosen].sum() / cells.counts.sum())
 
 
 def _row_of_first(cells: Cells, chosen: Mask) -> int:
-    """Returns the first row whose text is chosen."""
+    """Returns the index of the first row whose cell is in the mask `chosen` of distinct cells."""
     return int(np.argmax(np.append(chosen, False)[cells.codes]))
 
 
 def _first(cells: Cells, chosen: Mask) -> str:
-    """Returns the first cell whose text is chosen, with its location."""
+    """Returns the first cell in the mask `chosen` of distinct cells: "line 7 holds 'unknown'"."""
     row = _row_of_first(cells, chosen)
     return f"{cells.place(row)} holds {shortened(cells.texts[int(cells.codes[row])].as_py())}"
 
 
 def _words_among_numbers(cells: Cells, found: InferredFormat | None) -> str | None:
-    """Returns the warning on a few words in a column of numbers."""
+    """Returns the warning that a column is text because of a few words among numbers; else None."""
     are_numbers = cells.are_numbers if found is None else found.fits
     if are_numbers.all() or (found is None and not _are_few_words(cells, ~are_numbers)):
         return None
@@ -183,7 +183,8 @@ def _words_among_numbers(cells: Cells, found: InferredFormat | None) -> str | No
 
 
 def _are_few_words(cells: Cells, words: Mask) -> bool:
-    """Returns whether up to three frequent words stand among many numbers."""
+    """Returns whether `words`, a mask of the distinct cells, contains at most three words, each in
+    several rows, and the other cells are many numbers."""
     n_words, n_numbers = int(words.sum()), int((~words).sum())
     are_frequent = n_words <= MOST_WORDS and bool((cells.counts[words] > 1).all())
     return are_frequent and n_numbers >= FEWEST_NUMBERS and _share(cells, ~words) >= MOSTLY
@@ -204,12 +205,13 @@ def _long_numbers(cells: Cells) -> str | None:
 
 
 def _percent(share: float) -> str:
-    """Returns a share as a percentage, which is 100 only if the share is 1."""
+    """Returns a share as a text such as "12.5%", and "100.0%" only for a share of exactly 1."""
     return f"{share if share == 1.0 else min(share, 0.999):.1%}"
 
 
 def _no_dates_among_dates(cells: Cells) -> str | None:
-    """Returns the warning on cells that are not dates in a column of dates."""
+    """Returns the warning that a column is text although most cells are dates of one format; else
+    None."""
     readable, date_format = _nearest_format(cells)
     if date_format is None:
         return None
@@ -230,10 +232,10 @@ def _no_dates_among_dates(cells: Cells) -> str | None:
 
 
 def _nearest_format(cells: Cells) -> tuple[Mask, str | None]:
-    """Returns (mask of the distinct cells that are dates in a format, that format).
+    """Returns (mask of the distinct cells that are dates in the most suitable format, the format).
 
-    Of the date formats that read the most frequent cell, it is the one that reads most distinct
-    cells. It is None if that cell does not look like a date.
+    Only formats that fit the most frequent cell are considered, and the one that fits most distinct
+    cells is chosen. The format is None if the most frequent cell does not look like a date.
     """
     formats = list(candidate_formats(cells.texts[int(cells.counts.argmax())].as_py()))
     if not formats:
@@ -244,7 +246,8 @@ def _nearest_format(cells: Cells) -> tuple[Mask, str | None]:
 
 
 def _like_dates(cells: Cells) -> str | None:
-    """Returns the warning on texts that pandas parses as dates although no known format does."""
+    """Returns the warning that pandas can parse nearly all cells as dates, although the library
+    knows no format for them; else None."""
     texts = pd.Series(cells.stripped.slice(0, _LOOKED_AT_TEXTS).to_pylist(), dtype=str)
     may_be = texts.str.fullmatch(_WORDS_OF_DATES) & texts.str.contains(_YEAR_OR_MONTH)
     if may_be.mean() < NEARLY:
@@ -272,8 +275,8 @@ def _matches(texts: pa.Array, pattern: str) -> Mask:
 
 
 def column_notes(cells: Cells, column: Column, draft: Draft) -> Iterator[str]:
-    """Yields data-quality warnings on the cells that are not missing, except on properties that the
-    user has specified in `draft`."""
+    """Yields data-quality warnings on a column, given its cells that are not missing and its
+    inferred schema. Properties that the user specified (`draft`) cause no warnings."""
     says = set(draft)
     if is_unnamed(column.name) and says <= {"name"}:
         yield ("has no name in the table and is named as in pandas; name it there, or drop it")
@@ -288,7 +291,8 @@ def column_notes(cells: Cells, column: Column, draft: Draft) -> Iterator[str]:
 
 
 def _like_markers(cells: Cells, column: Column) -> Iterator[str]:
-    """Yields a warning on frequent numbers or dates that are far from all others of a column."""
+    """Yields a warning on frequent numbers or dates that are far from all others of a column, and
+    therefore may mean "missing"."""
     values = _values(cells, column) if (cells.counts > 1).any() else None
     if values is None:
         return
@@ -317,7 +321,8 @@ def _like_markers(cells: Cells, column: Column) -> Iterator[str]:
 
 
 def _values(cells: Cells, column: Column) -> Numbers | None:
-    """Returns the distinct numbers, or times in seconds, of a modelled column; None for others."""
+    """Returns the U distinct numbers of a modelled column, dates as seconds since 1970; None for a
+    column without numbers or dates. Shape: (U,)."""
     if column.has_times and not is_time_of_day(column.date_format):
         times = cells.times(column.date_format)
         return times.astype("datetime64[s]").astype(np.float64)
@@ -327,7 +332,8 @@ def _values(cells: Cells, column: Column) -> Numbers | None:
 
 
 def _copies_of_keys(cells: Cells) -> Iterator[str]:
-    """Yields a warning if keys repeat. Texts of several words are exempt: they are hardly keys."""
+    """Yields a warning if values of an identifier repeat, unless a value contains a space, because
+    phrases are hardly keys."""
     is_copied = cells.counts > 1
     if not is_copied.any() or pc.any(pc.match_substring_regex(cells.stripped, r"\s")).as_py():
         return
@@ -370,5 +376,5 @@ def _n_cells(cells: Cells, i: int) -> str:
 
 
 def _place(cells: Cells, i: int) -> str:
-    """Returns the location of the first cell with the text of index `i`."""
+    """Returns the location, such as "line 7", of the first row with the distinct cell `i`."""
     return cells.place(int(np.argmax(cells.codes == i)))

@@ -1,11 +1,12 @@
 """Replaces levels that occur in few rows, so that a model does not contain them.
 
 A model may be shared, and a rare level may identify a person. In the training rows, rare levels are
-replaced by frequent ones, in proportion to the frequencies, so that shares stay: preferably by
-levels that determine the same values of other columns, and among these by levels with similar other
-cells. Cells that the replaced level determines, such as the price of a product, are replaced by
-those of the new level, and formulas of them are computed again. If most cells of a column contain
-rare levels, all rare ones become "(other)".
+replaced by frequent ones, in proportion to their frequencies, so that the frequent levels keep
+their relative shares. Preferred are levels that determine the same values of other columns, and
+among these, levels that occur with similar cells in other columns. Cells that the rare level
+determines, such as the price of a product, are replaced by those of the new level, and formulas
+with these cells are computed again. If most cells of a column contain rare levels, all rare ones
+become "(other)".
 
 Levels are kept if the column has a number or date type in the file, if the user listed them, or if
 a hard rule depends on them.
@@ -51,9 +52,9 @@ class LearnedTable:
     Attributes:
         schema: Schema without rare levels.
         cells: The table after replacement.
-        withheld: By column and level, the number of rows in which it replaces a rare level.
-        lost_rules: Functional dependencies that no longer hold, because most cells of one of their
-            columns are replaced.
+        withheld: By column and level, the number of rows in which the level replaces a rare one.
+        lost_rules: Rules that are removed: functional dependencies of columns in which most cells
+            are replaced, and conditions that contain a rare level.
     """
 
     schema: TableSchema
@@ -62,8 +63,8 @@ class LearnedTable:
     lost_rules: tuple[Rule, ...] = ()
 
     def notes(self, rows: int) -> tuple[str, ...]:
-        """Returns warnings on columns in which most cells were replaced because their levels have
-        fewer than `rows` rows."""
+        """Returns warnings on columns in which most cells were replaced, because their levels have
+        fewer than `rows` rows, and on removed rules."""
         others = (
             f"column {name!r}: most cells have categories of fewer than {rows} rows, which are"
             f" suppressed: the model and its rows have {OTHER!r} instead (rare_level_rows)"
@@ -94,7 +95,7 @@ def without_rare_levels(
         declared_names: Columns whose levels the user listed; all these levels are kept.
         rows: Minimum number of rows of a level; 1 keeps all.
         functions: Functional dependencies of the model; a level is preferably replaced by one that
-            determines the same values.
+            determines the same values of other columns.
     """
     kept = _bound_columns(schema, functions), _named_levels(schema)
     found = {}
@@ -167,9 +168,9 @@ class _Levels:
     def replaced(
         self, series: pd.Series[Any], others: Sequence[CoarseColumn], functions: FunctionLevels
     ) -> pd.Series[Any]:
-        """Returns the column after replacing rare levels, by "(other)" if `are_most`, else by
-        frequent levels that determine the same cells in dependent columns and occur with similar
-        cells in `others`."""
+        """Returns the column after replacing rare levels: by "(other)" if `are_most`, else by
+        frequent levels, preferably those that determine the same cells by `functions`, and among
+        these, those that occur with similar cells in the columns `others`."""
         instead = np.array([*self.levels, OTHER, None], dtype=object)
         at = np.where(self.at < 0, len(self.levels) + 1, self.at)
         is_rare = np.append(self.are_rare, False)[self.at]
@@ -182,13 +183,14 @@ class _Levels:
     def _replacements(
         self, rows: RowIndices, others: Sequence[CoarseColumn], functions: FunctionLevels
     ) -> RowIndices:
-        """Returns the index of the replacement level for each of `rows`.
+        """Returns the index of the replacement level for each of r rows with rare levels, whose
+        indices are `rows`. Shape: (r,).
 
         A class is a set of levels that determine the same levels of other columns, such as the
-        cities of one country. A rare level is replaced by levels of its smallest class that
-        contains frequent levels. To keep their shares, each frequent level receives rows in
-        proportion to its count. Levels are matched in the order of the first axis of a
-        correspondence analysis, so that similar levels replace each other.
+        cities of one country. A rare level is replaced by frequent levels of the smallest class
+        that contains both. A frequent level replaces rare ones in a number of rows in proportion to
+        its count, so that relative shares stay. Levels are matched in the order of the first axis
+        of a correspondence analysis, so that similar levels replace each other.
         """
         others = [other for other in others if other.name != self.name]
         axis = level_axis(self.at, len(self.levels), others)
@@ -210,9 +212,10 @@ class _Levels:
 def _replace_determined(
     functions: Sequence[Rule], table: TypedTable, cells: dict[str, pd.Series[Any]]
 ) -> None:
-    """Replaces determined cells according to the replaced levels that determine them."""
+    """Replaces cells that functional dependencies determine, in rows with a replaced level, and
+    adds the changed columns to `cells`, the replaced columns by name."""
     known: Any = ChainMap(cells, table)  # type: ignore[arg-type]
-    for rule in [*functions, *functions]:  # follows chains of dependencies
+    for rule in [*functions, *functions]:  # twice, for dependencies on determined columns
         if cells.keys().isdisjoint(rule.parents):
             continue
         of = [known[name].astype(object) for name in rule.parents]
@@ -234,8 +237,8 @@ def _replace_determined(
 def _compute_again(
     schema: TableSchema, table: TypedTable, cells: dict[str, pd.Series[Any]]
 ) -> None:
-    """Computes columns again by the formulas of the schema, in rows in which other columns of the
-    formula were replaced and which satisfied it before."""
+    """Computes columns again by formulas with replaced cells, in rows that satisfied the formula
+    before, and adds the changed columns to `cells`, the replaced columns by name."""
     known: Any = ChainMap(cells, table)  # type: ignore[arg-type]
     formulas = {
         rule.column: rule
@@ -267,10 +270,10 @@ def _learned(
     cells: Mapping[str, pd.Series[Any]],
     found: Mapping[str, _Levels],
 ) -> LearnedTable:
-    """Combines the replaced columns and the schema.
+    """Returns the table with its replaced columns `cells`, and the schema without rare levels.
 
-    Functional dependencies of columns with mostly replaced cells are dropped, and soft conditions
-    that name a rare level.
+    Functional dependencies of columns in which most cells are replaced, and conditions that contain
+    a rare level, are dropped from the schema. `found` has the levels of the replaced columns.
     """
     columns = {column.name: column for column in schema}
     withheld: dict[str, dict[Any, int]] = {}
@@ -296,14 +299,15 @@ def _learned(
 
 def _has_words(column: Column) -> bool:
     """Returns whether a column has unordered levels that are words, so that "(other)" can replace
-    them; not so if the file's type makes them dates or numbers."""
+    them. False if the column has a type of dates or numbers in its file."""
     is_nominal = column.is_modelled and column.kind.outcomes is Outcomes.NOMINAL_LEVELS
     holds_texts = column.parquet_type is None or "string" in column.parquet_type
     return is_nominal and holds_texts and not are_numeric(column.levels or ())
 
 
 def _bound_columns(schema: TableSchema, functions: Sequence[Rule]) -> set[str]:
-    """Returns the columns of hard rules of combinations and of hard dependencies."""
+    """Returns the columns in which no level is replaced: those of hard rules on combinations, and
+    of hard functional dependencies."""
     hard = [rule for rule in (*(schema.rules or ()), *functions) if rule.keep == "hard"]
     return {
         name
@@ -314,14 +318,14 @@ def _bound_columns(schema: TableSchema, functions: Sequence[Rule]) -> set[str]:
 
 
 def _named_levels(schema: TableSchema) -> frozenset[str]:
-    """Returns the words in the conditions of a schema that are hard or given, and all markers of
-    missing cells."""
+    """Returns the levels that are never replaced: those in conditions that are hard or written by
+    the user, and all words that mean "missing"."""
     kept = [r for r in schema.rules or () if r.keep == "hard" or r.source == "given"]
     return MARKERS | WEAK_MARKERS | _words(kept)
 
 
 def _words(rules: Sequence[Rule]) -> set[str]:
-    """Returns the words in the conditions among the rules."""
+    """Returns the constants in the conditions among the rules as strings, such as levels."""
     trees = [rule.form.tree for rule in rules if isinstance(rule.form, Condition)]
     constants = (n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Constant))
     return {str(constant.value) for constant in constants}
