@@ -58,7 +58,7 @@ def evenly_spaced(n: int, most: int) -> list[int]:
 
 
 def with_outcome(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Returns the rows in which the column with this name is not missing."""
+    """Returns the rows in which the column `name` is not missing."""
     return frame[frame[name].notna()]
 
 

@@ -88,9 +88,9 @@ def strongest_dependencies(
 ) -> list[Dependency]:
     """Returns the ten strongest pairs of columns, then each column with its two best predictors.
 
-    Both groups are sorted, the strongest first. A dependency is left out if the sampling error is
-    so large that the loss of half of it could go undetected. At most 60 features are examined:
-    columns, and the hours and weekdays of dates.
+    Both groups are sorted, the strongest first. A dependency is left out if it is below 0.05 nats,
+    or if its sampling error is so large that the loss of half of it could go undetected. At most 60
+    features are examined: columns, and the hours and weekdays of dates.
 
     Args:
         real: Real rows, with cells of their columns' dtypes.
@@ -152,7 +152,7 @@ def _dependency(target: _Feature, *others: _Feature) -> Dependency:
 
 
 def _joint(codes: list[Codes]) -> Codes:
-    """Returns for each row one code for its combination of codes. Shape: (n,) each -> (n,)."""
+    """Returns an integer code for each row's combination of codes. Shape: (n,) each -> (n,)."""
     return np.unique(np.stack(codes), axis=1, return_inverse=True)[1].ravel()
 
 

@@ -1,7 +1,8 @@
 """Finds columns whose distribution changes when rows that violate a hard rule are rejected.
 
-A share a of n generated rows satisfies all hard rules. By chance alone, a value's shares among all
-rows and among these rows differ by about sqrt((1 - a) / (a n)), the standard error of log a.
+If a share a of n generated rows satisfies all hard rules, the share of a value among these rows and
+its share among all rows differ by chance by about sqrt((1 - a) / (a n)), the standard error of log
+a.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def moved_columns(rows: pd.DataFrame, is_kept: Mask, schema: TableSchema) -> lis
 
 
 def _most_moved(rows: pd.DataFrame, is_kept: Mask, column: Column) -> tuple[str, float, float]:
-    """Returns (cells, share of all rows, share of kept rows) for a column's largest change."""
+    """Returns (cells whose share changed most, their share of all rows, their share of kept
+    rows)."""
     cells = numbers_of(rows, column) if is_number(column) else rows[column.name].astype(object)
     codes, values = pd.factorize(pd.Series(cells), sort=is_number(column))
     both = [

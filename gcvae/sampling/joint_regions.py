@@ -6,7 +6,8 @@ each column is drawn among the values that occur in a possible combination with 
 before. Every particle (weighted draw of a row) thus satisfies the formulas, and its weight is the
 probability of the possible values.
 
-Only formulas that every row of the table satisfies are used; exceptions would get no particle.
+Only formulas that every row of the table satisfies are used, because rows that are exceptions would
+get no particle.
 """
 
 from __future__ import annotations
@@ -108,11 +109,12 @@ class _RowConstraint:
 
     Attributes:
         formulas: Formulas in an order in which their results follow from each other.
-        unknown: Columns from which all others follow.
+        unknown: Unknown columns that are drawn; all other columns of the formulas are known or
+            follow from them.
         known: Known cells of the row, each as a series of length one.
-        target: For each known computed column, intervals (low, high) of its grid index.
-        checks: Inequalities, and formulas with exceptions, between known columns. A residual that
-            no row of the table has is impossible.
+        target: For each known computed column, intervals (low, high) of its possible grid indices.
+        checks: Inequalities, and formulas with exceptions, that compute a known column from unknown
+            ones. Combinations with a residual beyond its range in the table are impossible.
     """
 
     formulas: Sequence[Residual | Alternative]
@@ -249,7 +251,7 @@ def _is_solved(formula: Residual | Alternative, name: str) -> bool:
 
 
 def _support(codec: TableCodec, name: str) -> tuple[Codes, list[Any]] | None:
-    """Returns (codes, values) of a column of few values; None for other columns."""
+    """Returns (codes, values) of all values of a column that has few; None for other columns."""
     if name not in codec.places:
         return None
     column: ColumnCodec = codec.column_codec(name)

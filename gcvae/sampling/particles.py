@@ -2,11 +2,11 @@
 
     w = p(l) / g(l)  prod_j p_j(region_j | l, columns before j)
 
-A particle's latent vector l is drawn from a proposal g; its columns are drawn in order, each within
-its region. The weighted particles follow p(l, x | x in the regions), and the mean of w is an
-unbiased estimate of the probability of the regions (of their density, if a region is a point).
-Columns after the last conditioned one do not change the weight, and are drawn only for the chosen
-particles.
+A particle's latent vector l is drawn from a proposal g instead of the prior p(l); its columns are
+drawn in order from the decoder's conditionals p_j, each within its region (set of possible cells).
+The weighted particles follow p(l, x | x in the regions), and the mean of w is an unbiased estimate
+of the probability of the regions (of their density, if a region is a point). Columns after the last
+conditioned one do not change the weight, and are drawn only for the chosen particles.
 
 Source: sequential importance sampling; Liu 2001, chapter 3.
 """
@@ -111,7 +111,7 @@ def complete(
 
 
 def _order(walk: ColumnWalk, regions: Regions) -> Sequence[int]:
-    """Returns the decoder's order of columns; if it has none, conditioned columns come first."""
+    """Returns the decoder's order of columns; if it has none, columns with a region come first."""
     by_region = sorted(range(len(regions)), key=lambda j: regions[j] is None)
     return by_region if walk.order is None else walk.order
 
@@ -134,7 +134,8 @@ def effective_size(log_weight: Tensor) -> Tensor:
 
 
 def log_mean(log_weight: Tensor) -> Tensor:
-    """Returns the log of the mean of N weights. Shape: log_weight (..., N) -> (...)."""
+    """Returns the log of the mean of N weights, given their logs. Shape: log_weight (..., N) ->
+    (...)."""
     return log_weight.logsumexp(-1) - math.log(log_weight.shape[-1])
 
 
@@ -142,8 +143,8 @@ def systematic(log_weight: Tensor, n: int, generator: AnyGenerator) -> Tensor:
     """Resamples n particles (weighted draws) of each group by systematic resampling. Returns their
     indices, in random order.
 
-    Each particle is chosen n w / sum w times, rounded up or down. Shape: G groups of N particles,
-    log_weight (G, N) -> (G, n).
+    A particle of weight w is chosen n w / (sum of the group's weights) times, rounded up or down.
+    Shape: G groups of N particles, log_weight (G, N) -> (G, n).
     """
     weight = torch.softmax(log_weight, dim=-1)
     n_groups = len(weight)

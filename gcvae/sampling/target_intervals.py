@@ -191,8 +191,8 @@ def lies_in(region: Region, codes: Tensor, values: Tensor) -> Tensor:
 
 
 def indices_of_rows(rows: Tensor, n_known: int) -> npt.NDArray[np.int64]:
-    """Converts row indices to a NumPy array, for indexing a restriction of `n_known` rows; all are
-    0 if one row (`n_known` = 1) holds for all."""
+    """Converts row indices to a NumPy array that indexes a restriction of `n_known` rows; all
+    indices become 0 if the restriction has a single row, which applies to all."""
     found: npt.NDArray[np.int64] = rows.numpy()
     return found if n_known > 1 else np.zeros_like(found)
 

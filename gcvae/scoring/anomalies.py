@@ -3,13 +3,12 @@
     t_j = P(an outcome of column j that is no likelier than this one | the cells before it)
     T   = (number of known cells) · min_j t_j
 
-A log density detects a different kind of rows: a wrong category costs a row nine nats, which is
-little beside the noise of eighteen columns, whereas its tail probability is one in ten thousand. T
-is ranked among held-out rows of training, so that a share p of similar rows has an `anomaly` of at
-most p.
+A log-likelihood hardly shows one unlikely cell: a wrong category of probability 1 in 10,000 lowers
+it by nine nats, which is little beside the variation of eighteen columns. T is ranked among
+held-out rows of training, so that a share p of similar rows has an `anomaly` of at most p.
 
-The unknown cells of a partly observed row are first drawn given all known ones; its T is the mean
-over several such completions, of the known cells.
+The unknown cells of a partly observed row are first drawn given all known ones, several times; t_j
+of a known cell is the mean over these completions.
 
 For numbers, t is two-sided: twice the smaller tail of the conditional. The conditionals are those
 of an autoregressive decoder (presets `default`, `fast`); other models have no anomalies.
@@ -148,7 +147,7 @@ def column_tails(
     column: ColumnDistribution, codes: Tensor, values: Tensor, kept: Tensor | None = None
 ) -> Tensor:
     """Returns for each of N cells the total probability of all outcomes of its column that are no
-    likelier.
+    likelier than the cell.
 
     For a row of the training table, `kept` is the share of the rows with its code that remain
     without this row; the probability of the code is multiplied by it. Shape: codes, values and kept
@@ -207,8 +206,8 @@ def p_values(reference: Mapping[str, list[float]] | None, found: Numbers) -> Num
     """Returns p-values of rows: the share of held-out rows whose anomaly statistic (`row_tails`) is
     at most that of the row.
 
-    NaN if there are no held-out rows. Below all of their statistics, p decreases further, so that
-    the most unusual rows rank first.
+    NaN if there are no held-out rows. Below the smallest positive statistic of held-out rows, p
+    decreases in proportion to the row's statistic, so that the most unusual rows rank first.
 
     Args:
         reference: Sorted statistics of held-out rows under the key `anomaly`; None if there are

@@ -1,4 +1,4 @@
-"""Options of a score, and descriptions of what its numbers mean.
+"""Options of scoring, and texts that explain the numbers of a score.
 
 Loads without torch, pandas and NumPy, because the service needs both before its port is open.
 """
@@ -42,7 +42,8 @@ FIRST_DRAWS, MOST_DRAWS = 12, 1000
 """Minimum and maximum number of draws of z for a row, if a tolerance determines it."""
 _LEAST_TOLERANCE = 0.001
 _TYPICAL_SPREAD = 0.33
-"""Standard deviation of a typical row's weights, relative to their mean; used to estimate jobs."""
+"""Standard deviation of a typical row's weights, relative to their mean; used to estimate the
+work."""
 
 
 def _is_tolerance(value: Any) -> bool:
@@ -132,7 +133,7 @@ class ScoreOptions:
 
     @property
     def typical_draws(self) -> int:
-        """Expected number of draws of z for a typical row, to estimate the work."""
+        """Expected number of draws of z for a typical row, from which the work is estimated."""
         if self.draws is not None:
             return self.draws
         assert self.tolerance is not None, "it is one of both"
