@@ -116,8 +116,7 @@ def strongest_dependencies(
 
 
 def least_visible(n_rows: int) -> float:
-    """Returns the smallest mutual information of columns, in nats, that can be detected in `n_rows`
-    rows."""
+    """Returns the smallest mutual information of two columns that `n_rows` rows reveal, in nats."""
     return 2 * _ERRORS * math.sqrt(2 * 2 * (_N_BINS - 1) ** 2) / (2 * max(n_rows, 1))
 
 

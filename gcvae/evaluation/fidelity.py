@@ -91,8 +91,7 @@ def trend_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema
                       with bin k of one and bin l of the other column; numbers are in 10 bins of
                       equal width, from the minimum to the maximum of each table
 
-    An extreme value changes the bins, and so the errors of all pairs of its column; `two_way_tv` is
-    not affected.
+    An extreme value changes the bins, and so all errors of its column; not those of `two_way_tv`.
 
     Source: 1 − CorrelationSimilarity and 1 − ContingencySimilarity, combined as the column pair
     trends of SDMetrics' quality report, without its association thresholds.
@@ -178,8 +177,7 @@ def _subsampled(
 def _auc(
     x: Numbers, are_levels: list[bool], n_folds: int, n_repeats: int, seed: int
 ) -> TwoSampleAuc:
-    """Returns the AUC between real and synthetic rows. Of the encoded rows x, the first half are
-    real."""
+    """Returns the AUC between real and synthetic rows, the first and the second half of x."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import RepeatedStratifiedKFold

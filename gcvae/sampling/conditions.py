@@ -62,16 +62,13 @@ class Condition:
     """A parsed condition that every generated row has to satisfy.
 
     Attributes:
-        regions: The set of possible cells of each modelled column; None for an unconditioned
-            column.
+        regions: The set of possible cells of each modelled column; None without a condition.
         grouped: Mask of the possible levels, by column index, for conditioned columns in which
             several (rare) levels share one code.
-        expected: Text for error messages: the limits of the computed columns for which the
-            condition requires values beyond the limits of the training table; None if there are
-            none.
+        expected: Text for error messages: the training table's limits of the computed columns that
+            the condition requires to lie beyond them; None if there are none.
         known: One row with the values of the computed columns that the condition fixes. They
-            replace decoded values, which may differ by one unit of the resolution where a formula
-            lies half way between two multiples of it.
+            replace decoded values, which may differ from them if a formula's result is rounded.
         names: Names of the conditioned columns.
     """
 
@@ -84,8 +81,7 @@ class Condition:
     def placed(
         self, rows: EncodedTable, codec: TableCodec, generator: torch.Generator
     ) -> EncodedTable:
-        """Returns the encoded rows with a random possible level wherever several levels share a
-        row's code."""
+        """Returns the encoded rows with a random possible level where levels share a code."""
         values = rows.values.clone()
         for j, chosen in self.grouped.items():
             column = codec.columns[j]
@@ -154,8 +150,7 @@ def read_condition(
 
 
 def _beyond(targets: Mapping[str, TargetIntervals], schema: TableSchema) -> Iterator[str]:
-    """Yields, as text, the limits of each column for which all values in `targets` lie beyond
-    them."""
+    """Yields the limits, as text, of each column whose `targets` all lie beyond its limits."""
     for name, target in targets.items():
         grid, limits = grid_of(schema[name]), " ".join(_limits(schema[name]))
         is_within = (target.low <= grid.high) & (target.high >= grid.low)
@@ -169,8 +164,7 @@ def _broken_rules(
     known: pd.DataFrame,
     condition: Condition,
 ) -> Iterator[Problem]:
-    """Yields a problem for each rule without exceptions in the table that the known cells, or the
-    condition, violate."""
+    """Yields a problem for each rule that the condition violates but no row of the table."""
     for rule in codec.schema.rules or ():
         is_sure = rule.is_dependency and rule.share == 1.0 and rule.keep != "off"
         has_parents = set(rule.parents) <= set(known.columns)
@@ -218,8 +212,7 @@ def _breaks(
 
 
 def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
-    """Converts a value, a list of values or a range of NumPy or pandas to its form in a JSON
-    document.
+    """Converts a value, list or range of NumPy or pandas to its form in a JSON document.
 
     A span of time, such as a `pandas.Period`, "2022-05", or a day in a column with times, becomes
     the range from its first to its last moment. As one end of a range (`end` is "min" or "max"), it
@@ -260,8 +253,7 @@ def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
 
 
 def _date_text(time: pd.Timestamp, column: Column) -> Any:
-    """Returns a time as text in the table's format; the time itself if the format cannot express
-    it."""
+    """Returns a time as text in the table's format; unchanged if the format cannot express it."""
     schema = TableSchema((column,))
     frame = pd.DataFrame({column.name: pd.Series([time]).astype(TIMES)})
     text = format_table(frame, schema)
@@ -300,8 +292,7 @@ def refuse_beyond_limits(typed: pd.DataFrame, codec: TableCodec) -> None:
 
 
 def _refusal(message: str, expected: str | None, suggestion: str | None = None) -> ConditionError:
-    """Returns the error about a value that is invalid for its column, without the column and JSON
-    pointer."""
+    """Returns the error about a value that is invalid for its column, without its JSON pointer."""
     return ConditionError(Problem(message, expected=expected, suggestion=suggestion))
 
 
@@ -363,7 +354,7 @@ _NO_INDICES = np.zeros((1, 1), dtype=np.int64)
 
 
 def _no_level(items: list[Any]) -> str:
-    """Returns the message for levels that do not exist."""
+    """Returns the error message for a condition that allows no level of the column."""
     ends = items[0]
     if not isinstance(ends, Mapping):
         return f"no level of the column is {', '.join(map(_shown, items))}"
@@ -400,7 +391,7 @@ def _listed(wanted: Any, codec: ColumnCodec) -> tuple[list[Any], bool]:
 
 
 def _may_be_missing(codec: ColumnCodec) -> bool:
-    """Returns True; raises an error if the column had no missing cells."""
+    """Returns True; raises an error if the column had no missing cells in training."""
     if not codec.has_missing:
         raise _refusal("no cell of the column was missing in training", "a value")
     return True
@@ -454,8 +445,7 @@ def _intervals(
 
 
 def _written(typed: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Returns values rounded to the column's decimals. Raises a ConditionError if one lies beyond
-    the column's limits."""
+    """Returns values rounded to the column's decimals; raises an error if one is beyond limits."""
     given = typed
     if typed.dtype == np.float64 and column.decimals is not None:
         with np.errstate(over="ignore"):  # numbers far beyond any column

@@ -44,8 +44,7 @@ Source = Callable[[int, torch.Generator], EncodedTable]
 
 @dataclass(frozen=True)
 class Acceptance:
-    """Counts of generated rows that satisfy the hard rules, from which the acceptance (their share)
-    follows.
+    """Counts of generated rows that satisfy the hard rules; their share is the acceptance.
 
     Attributes:
         rows: Number of rows drawn; 0 if the acceptance was not measured.
@@ -87,8 +86,7 @@ class Acceptance:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Self:
-        """Reads the acceptance from a training record; if it has none, the model has no hard
-        rules."""
+        """Reads the acceptance from a training record; without one, there are no hard rules."""
         measured = record.get("hard_rule_acceptance")
         return cls(0, 0, ()) if measured is None else cls.from_json(measured)
 
@@ -116,8 +114,7 @@ class ConstrainedModel:
     def draw(
         self, n: int, block_rows: int, generator: torch.Generator, source: Source | None = None
     ) -> EncodedTable:
-        """Draws the first n rows of a block of `block_rows` rows, all of which satisfy the hard
-        rules.
+        """Draws the first n rows of a block of `block_rows` rows that satisfy the hard rules.
 
         Rows are drawn in rounds until n are accepted. The size of a round is the expected number of
         draws that the block still needs, so that it depends on the block and not on n.
@@ -182,15 +179,13 @@ class ConstrainedModel:
         return rows, np.logical_and.reduce(self._keeps(rows), axis=1)
 
     def draw_given(self, context: Tensor, generator: torch.Generator) -> EncodedTable:
-        """Draws a row of a conditional model p(row | context) for each of n contexts, such as
-        parent rows.
+        """Draws a row of a model p(row | context) for each of n contexts, such as parent rows.
 
         A context of C columns is encoded as C codes, then C values. A row that violates a hard rule
         is drawn again with the same context. Shape: context (n, 2 C) -> n rows.
 
         Raises:
-            HardRuleError: _MOST_DRAWS draws with one context contain no row that satisfies all hard
-                rules.
+            HardRuleError: No row of _MOST_DRAWS draws with one context satisfies all hard rules.
         """
         open_rows, rows = torch.arange(len(context)), None
         for _ in range(_MOST_DRAWS):
@@ -223,8 +218,7 @@ class ConstrainedModel:
         return np.logical_and.reduce(satisfied, axis=1)  # type: ignore[no-any-return]
 
     def _keeps(self, rows: EncodedTable) -> Mask:
-        """Returns for each row and hard rule whether the row satisfies the rule. Shape: (n, number
-        of rules)."""
+        """Returns whether each row satisfies each hard rule. Shape: (n, number of rules)."""
         if not len(self.hard_rules):
             return np.ones((len(rows), 0), dtype=bool)
         return self.hard_rules.kept(self.codec.decode(rows))
@@ -281,8 +275,7 @@ def _drawn(
 def _drawn_at(
     codec: TableCodec, z: Tensor, generator: torch.Generator, draws: Draws
 ) -> EncodedTable:
-    """Draws a row at each latent vector z, without rejection. `draws` is the decoder's function for
-    draws."""
+    """Draws a row at each latent vector z by the decoder's function `draws`; none is rejected."""
     with torch.no_grad():
         codes, values = draws(z, generator)
     rows = EncodedTable(codes, values, torch.ones_like(codes, dtype=torch.bool))
@@ -305,8 +298,7 @@ def _refusal(
     hard_rules: HardRules,
     expected: str,
 ) -> HardRuleError:
-    """Returns the error for an acceptance that is too small; it names the rule that rows violate
-    most often.
+    """Returns the error for too small an acceptance; it names the rule that is violated most often.
 
     `accepted` of `drawn` rows satisfy all rules; `expected` is the error's advice.
     """

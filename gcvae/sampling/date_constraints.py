@@ -1,5 +1,4 @@
-"""Restricts unknown dates by known columns that are computed from them (parts): months, weekdays,
-hours.
+"""Restricts unknown dates by known parts, which are computed from them: months, weekdays, hours.
 
 Every day or hour between the date column's limits is tested against all known parts together,
 because a date drawn at random hardly ever has a given month, day and hour at once. Unknown dates
@@ -81,8 +80,7 @@ def _possible(
 
 
 def _is_part(prediction: Prediction) -> bool:
-    """Returns whether a formula computes a column from one date, and the column is not itself a
-    date."""
+    """Returns whether a formula computes a column from one date, and the column is no date."""
     columns = prediction.parents.columns
     is_of_date = len(columns) == 1 and columns[0].has_times and not prediction.column.has_times
     return is_of_date and not prediction.form.is_inequality
@@ -174,8 +172,7 @@ def _target(
 
 
 def _places(rule: Prediction, cells: pd.Series[Any]) -> Numbers:
-    """Returns the grid indices of the cells of a part, which `rule` computes; NaN for missing
-    cells. Shape: (n,)."""
+    """Returns the grid indices of the cells of a part; NaN for missing ones. Shape: (n,)."""
     known = cells.notna().to_numpy()
     found = np.full(len(cells), np.nan)
     found[known] = grid_of(rule.column).indices(cells[known])
@@ -183,7 +180,6 @@ def _places(rule: Prediction, cells: pd.Series[Any]) -> Numbers:
 
 
 def _runs(is_possible: Mask) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Returns the first and the last index of each run of True. Shape: (B,) -> (R,), (R,) for R
-    runs."""
+    """Returns the first and the last index of each of R runs of True. Shape: (B,) -> (R,), (R,)."""
     edges = np.diff(np.concatenate([[0], is_possible.astype(np.int8), [0]]))
     return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1

@@ -39,8 +39,7 @@ _MOST_ROUNDS = 6
 _MOST_COMBINATIONS = 20_000
 _MOST_VALUES = 200
 _NEIGHBOURS, _MOST_TRIED = 2, 40
-"""Number of neighbours below and above the solutions of a chain that are tried, and maximum number
-of values tried."""
+"""Number of neighbours beside a chain's solutions that are tried, and most values tried in all."""
 _WIDER = 1_000
 """Solutions may lie beyond their column's range by up to this many times its width."""
 Indices = npt.NDArray[np.int64]
@@ -79,8 +78,7 @@ def determined(codec: TableCodec, frame: pd.DataFrame, barred: Mapping[str, Mask
     the training table satisfies.
 
     A cell may lie beyond the range of the training table, unless its column has levels. If several
-    values give the same rounded result, and all lie beyond the range, the one nearest to it is
-    used.
+    values give the same rounded result, all beyond the range, the one nearest to it is used.
 
     Args:
         frame: Rows with cells of the columns' dtypes; missing cells are unknown.
@@ -103,8 +101,7 @@ def determined(codec: TableCodec, frame: pd.DataFrame, barred: Mapping[str, Mask
 
 
 def filled(cells: pd.Series[Any], by: pd.Series[Any]) -> pd.Series[Any]:
-    """Returns `cells`, in which cells of `by` replace missing ones; returns `by` itself if all are
-    missing."""
+    """Returns `cells`, missing ones replaced by those of `by`; `by` itself if all are missing."""
     return by if cells.isna().all() else cells.where(cells.notna(), by)
 
 
@@ -120,8 +117,7 @@ def _rounds(cells: Cells) -> Iterator[int]:
 
 def _computed(formula: Residual, cells: Cells, barred: Mapping[str, Mask]) -> pd.Series[Any] | None:
     """Returns the result y of a formula where y is unknown and all columns of the formula are
-    known, and missing cells elsewhere; None if there are no such rows. `barred` has masks of cells
-    to leave out."""
+    known, missing elsewhere; None if there are no such rows. `barred` masks cells to leave out."""
     parents = pd.DataFrame({name: cells[name] for name in formula.parents})
     is_computable = cells[formula.column].isna() & parents.notna().all(axis=1)
     is_computable &= ~barred.get(formula.column, np.zeros(len(parents), dtype=bool))
@@ -146,10 +142,10 @@ def _solved(
     *,
     beyond: bool,
 ) -> Iterator[tuple[str, pd.Series[Any]]]:
-    """Yields (column of the formula, its unknown cells that y and the other columns determine).
+    """Yields (name of a column of the formula, its unknown cells computed from y and the others).
 
-    `beyond` tells whether cells may lie beyond the range of the training table; `barred` has masks
-    of cells to leave out.
+    `beyond` tells whether cells may lie beyond the training table's range; `barred` masks cells to
+    leave out.
     """
     known = pd.DataFrame({name: cells[name].notna() for name in formula.parents})
     is_one = cells[formula.column].notna() & (known.sum(axis=1) == known.shape[1] - 1)
@@ -180,8 +176,8 @@ def _solved(
 def _from_chains(
     codec: TableCodec, cells: Cells, barred: Mapping[str, Mask], *, beyond: bool
 ) -> Iterator[tuple[str, pd.Series[Any]]]:
-    """Yields (column x, its unknown cells) where all known computed cells of a row follow from x,
-    and all other unknown columns of their formulas follow from x too.
+    """Yields (name of a column x, its deduced cells) if all known computed cells of a row follow
+    from x, as do all other unknown columns of their formulas.
 
         net == gross - tax, tax == round(0.2 * gross, 2)      net gives gross if tax is unknown too
 
@@ -229,8 +225,7 @@ def _from_chains(
 
 @dataclass(frozen=True)
 class _Chain:
-    """Formulas that compute columns from one unknown column, the leaf, directly or in several
-    steps.
+    """Formulas that compute columns from one unknown column, the leaf, in one or several steps.
 
     Attributes:
         codec: Codec of the table.

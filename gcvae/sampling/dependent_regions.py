@@ -79,8 +79,7 @@ class DependentRegion:
 
     @property
     def is_informative(self) -> Mask:
-        """Mask of the rows in which the column is restricted. Shape: (n,), or (1,) for all rows
-        alike."""
+        """Mask of the rows in which the column is restricted. Shape: (n,), or (1,) for all."""
         return self.target.is_known
 
     def take(self, rows: Tensor | None) -> DependentRegion:
@@ -117,8 +116,7 @@ class DependentRegion:
 
 @dataclass(frozen=True)
 class RegionsByRow:
-    """Alternative sets of possible cells (regions) of one column; each row uses the first one that
-    restricts it.
+    """Alternative regions of possible cells of a column; each row uses the first that restricts it.
 
     Attributes:
         regions: Regions that rules imply, most restrictive first.
@@ -130,8 +128,7 @@ class RegionsByRow:
 
     @property
     def has_density(self) -> bool:
-        """Whether the region of a row without rules can be a single number, whose probability is a
-        density."""
+        """Whether a row that no rule restricts has a single possible number, with a density."""
         return isinstance(self.plain, Region) and self.plain.has_density
 
     def take(self, rows: Tensor | None) -> RegionsByRow:
@@ -140,8 +137,7 @@ class RegionsByRow:
         return RegionsByRow(tuple(region.take(rows) for region in self.regions), plain)
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Draws a cell for each of N particles (weighted draws of a row), from the region that
-        applies to its row.
+        """Draws a cell for each of N particles (weighted draws of a row) from its row's region.
 
         `column` is the column's distribution given the earlier columns. Shape: uniform noise (N,);
         codes and values (N, D), of which the columns drawn so far are set.
@@ -288,8 +284,7 @@ def _always(target: TargetIntervals) -> ConstraintAt:
 
 @dataclass(frozen=True)
 class _ParentProposals:
-    """Makes proposals for unknown columns of rules: a proposed column is drawn preferably among the
-    solutions of its rule.
+    """Proposes unknown columns of rules: they are drawn preferably among the solutions of the rule.
 
     Attributes:
         codec: Codec of the table.
@@ -306,8 +301,7 @@ class _ParentProposals:
     def of(
         self, rewriting: Rewriting, target_at: ConstraintAt, is_partial: Mask, length: int = 1
     ) -> Iterator[_Proposal]:
-        """Yields proposals for the unknown columns of one rule, and for columns from which they
-        follow.
+        """Yields proposals for the unknown columns of a rule and columns from which they follow.
 
         Args:
             rewriting: Rule of the restricted column.
@@ -339,8 +333,7 @@ class _ParentProposals:
     def of_deductions(self) -> Iterator[_Proposal]:
         """Yields proposals for the unknown cells that follow from known ones.
 
-        Columns that a formula computes need no proposal, because the model has residuals instead of
-        them.
+        Columns that a formula computes need none, because the model has their residuals.
         """
         for column in self.codec.schema:
             grid = Grid.of(column) if column.name in self.frame else None
@@ -368,9 +361,8 @@ class _ParentProposals:
         part: int,
         is_open: Mask,
     ) -> _Proposal:
-        """Returns the proposal for column `parent` of the table, whose model column has the index
-        `part`, among the solutions of a restriction; `is_open` is a mask of the rows in which it
-        applies."""
+        """Returns the proposal for column `parent` of the table, by its model column
+        with index `part`, among the solutions of `target`, for the rows of the mask `is_open`."""
         name, beyond = self.codec.columns[part].name, self.beyond
         region = SolvedRegion(
             self.codec, parent, target, name, is_open, self.may_be_blank, beyond=beyond
@@ -420,8 +412,7 @@ class _ParentProposals:
         return [places[part] for part in self.codec.reduction.parts_of(name) if part in places]
 
     def _drawn_at(self, name: str) -> int:
-        """Returns the position in the decoder's order at which the last part of a column is
-        drawn."""
+        """Returns the position in the decoder's order of the last part of a column."""
         return max((self.order.index(part) for part in self._parts(name)), default=-1)
 
 
@@ -439,8 +430,8 @@ def exact_columns(regions: Iterable[object]) -> set[str]:
 
 
 def dependent_parts(region: object) -> list[DependentRegion]:
-    """Selects, from the region of a column or from its regions for different rows, those that
-    depend on a restriction of another column (`DependentRegion`)."""
+    """Returns the regions of class `DependentRegion` of a column, whose region may combine several
+    (`RegionsByRow`)."""
     parts = region.regions if isinstance(region, RegionsByRow) else (region,)
     return [part for part in parts if isinstance(part, DependentRegion)]
 
@@ -449,7 +440,7 @@ def evaluation_rank(codec: TableCodec, name: str) -> int:
     """Returns the rank in which restrictions of column `name` are evaluated: 0, 1 or 2.
 
     0: no rule computes the column. 1: a rule other than an inequality. 2: an inequality, which
-    leaves most freedom. An unknown column is proposed by the first rule that restricts it.
+    leaves most freedom. If several rules restrict an unknown column, the first proposes it.
     """
     rewriting = codec.reduction.rewritten.get(name)
     if rewriting is None:

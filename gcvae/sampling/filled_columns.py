@@ -1,8 +1,8 @@
-"""Chooses the columns whose missing cells an imputation fills, leaves unknown, or keeps as values.
+"""Chooses the columns whose missing cells an imputation fills, leaves, or keeps as information.
 
     filled   missing cells are replaced by values
-    left     missing cells stay; their values are unknown, and are integrated out
-    kept     missing cells stay; their absence is information ("no second applicant")
+    left     missing cells stay, and count as unknown values, which are integrated out
+    kept     missing cells stay, and count as information ("no second applicant")
 
 Loads without torch, because the service checks requests in the API process.
 """
@@ -40,8 +40,7 @@ def filled_columns(
     columns: Sequence[str] | None = None,
     keep_missing: Sequence[str] | None = None,
 ) -> FilledColumns:
-    """Checks the columns that a caller wants to fill or keep, and determines the rest from the
-    schema.
+    """Checks the columns that a caller wants to fill or keep; the rest follows from the schema.
 
     Args:
         columns: Columns to fill; None for all whose missing cells are not kept.
@@ -71,8 +70,7 @@ def filled_columns(
 
 
 def read_names(text: str, pointer: str) -> list[str]:
-    """Parses a list of names separated by commas; a name that contains a comma is quoted, as in
-    CSV.
+    """Parses a list of names separated by commas; a name with a comma is quoted, as in CSV.
 
     >>> read_names('age, "price, net"', "?columns")
     ['age', 'price, net']

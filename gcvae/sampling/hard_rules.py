@@ -64,8 +64,7 @@ class KnownCombinations(Document):
         return frozenset(self.rows)
 
     def hold(self, frame: pd.DataFrame) -> Mask:
-        """Returns a mask of the n rows of a frame whose combination occurs in the table. Shape:
-        (n,)."""
+        """Returns a mask of the n rows whose combination occurs in the table. Shape: (n,)."""
         found = _combinations(frame[list(self.names)])
         return np.array([row in self._known for row in found], dtype=bool)
 
@@ -149,12 +148,10 @@ class HardRules:
         return len(self.rules)
 
     def kept(self, frame: pd.DataFrame, *, blanks_unknown: bool = False) -> Mask:
-        """Returns for each of n rows and each rule whether the row satisfies it. Shape: (n, number
-        of rules).
+        """Returns whether each of n rows satisfies each rule. Shape: (n, number of rules).
 
         Args:
-            frame: Rows with at least the columns of the rules, with cells of their dtypes; constant
-                columns may be absent.
+            frame: Rows with the columns of the rules and their dtypes; constants may be absent.
             blanks_unknown: Whether missing cells stand for unknown values, which violate no rule;
                 else they are known to be missing.
         """
@@ -164,8 +161,7 @@ class HardRules:
         return found
 
     def _keeps(self, pointer: str, rule: Rule, frame: pd.DataFrame, blanks_unknown: bool) -> Mask:
-        """Returns a mask of the n rows of a frame that do not violate a rule, given with its JSON
-        pointer. Shape: (n,)."""
+        """Returns a mask of the n rows that do not violate a rule. Shape: (n,)."""
         if isinstance(rule.form, Combination | Dependency):
             combinations = self._combinations[pointer]
             held = combinations.hold(frame)
@@ -199,9 +195,8 @@ class HardRules:
 
     def blanks_of_formulas(self, frame: pd.DataFrame) -> dict[str, Mask]:
         """Returns masks of the unknown cells of n rows that must be missing values, because a known
-        cell is computed from them by a formula with `is_missing`.
-
-        The masks are by column; columns without such cells are omitted. Shape: (n,) each.
+        cell is computed from them by a formula with `is_missing`. They are by column;
+        columns without such cells are omitted. Shape: (n,) each.
         """
         found = {str(name): np.zeros(len(frame), dtype=bool) for name in frame}
         for rule, term in self._of_missing:
@@ -214,10 +209,10 @@ class HardRules:
         """Returns masks of the unknown cells of n partly observed rows that must be missing values,
         because any value would violate a rule.
 
-        For example, the date of a row that is not delivered, with `delivered == (not
-        is_missing(date))`. The rules are conditions, and rules on missing cells, that are hard or
-        have no exception in the table. The masks are by column; columns without such cells are
-        omitted. Shape: (n,) each.
+        With `delivered == (not is_missing(date))`, this is the date of a row that is not delivered.
+        The rules are conditions, and rules on missing cells, that are hard or have no exception in
+        the table. The masks are by column; columns without such cells are omitted. Shape: (n,) for
+        each.
 
         Args:
             frame: Rows with cells of the columns' dtypes; missing cells are unknown.
@@ -229,7 +224,7 @@ class HardRules:
         """Returns masks of the unknown cells of n rows that may have to be missing values,
         depending on other unknown cells of the row.
 
-        For example, `code` with `discounted == (not is_missing(code))`, if both cells are unknown.
+        With `discounted == (not is_missing(code))`, this is `code` where both cells are unknown.
         The masks are by column; columns without such cells are omitted. Shape: (n,) each.
 
         Args:
@@ -302,10 +297,7 @@ class HardRules:
         found: Mapping[str, Mask],
     ) -> Mask:
         """Returns a mask of the unknown cells of column `name` that must be missing, because any
-        value would make a compiled rule (term) false. Shape: (n,).
-
-        `names` are the columns of the rule, `found` masks by column of cells known to be missing.
-        """
+        value makes a compiled rule false; `found` masks cells known to be missing. Shape: (n,)."""
         cells = frame.get(name)
         if cells is None or not cells.isna().any():
             return np.zeros(len(frame), dtype=bool)
@@ -321,8 +313,7 @@ class HardRules:
         found: Mapping[str, Mask],
     ) -> tuple[Truths, Truths]:
         """Returns (truth of a compiled rule if the unknown cells of column `name` have values,
-        truth if they are missing). Shape: (n,) each. `found` has masks of cells known to be
-        missing, by column."""
+        truth if they are missing); `found` masks cells known to be missing. Shape: (n,) each."""
         certain = {
             other: np.where(found[other], TRUE, UNKNOWN) for other in names if other in found
         }
@@ -351,8 +342,7 @@ class HardRules:
         return zip(self.pointers, self.rules, strict=True)
 
     def _values(self, frame: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
-        """Converts the columns `names` of a frame to the values from which compiled rules are
-        evaluated."""
+        """Converts the columns `names` of a frame to values that compiled rules can evaluate."""
         values = {}
         for name in names:
             column = self._schema[name]
@@ -384,19 +374,17 @@ def _rejects(rule: Rule, reduction: Reduction | None) -> bool:
 
 
 def _is_exact(rule: Rule) -> bool:
-    """Returns whether generated rows must satisfy a rule: it is hard, or soft without exceptions in
-    the table."""
+    """Returns whether a rule has no exceptions: it is hard, or soft and no row violates it."""
     return rule.keep == "hard" or (rule.keep == "soft" and rule.share == 1.0)
 
 
 def _allows_values(form: Form) -> bool:
-    """Returns whether a rule is on missing cells and holds in rows in which all its columns have
-    values."""
+    """Returns whether a rule is on missing cells, and rows without missing cells satisfy it."""
     return isinstance(form, Missingness) and not form.is_inverse
 
 
 def _is_of_missing(rule: Rule) -> bool:
-    """Returns whether a rule is on missing cells, computes a column with `is_missing`, or is a soft
+    """Returns whether a rule is on missing cells, a formula with `is_missing`, or a soft
     condition."""
     form = rule.form
     if isinstance(form, Missingness) or (isinstance(form, Condition) and rule.keep == "soft"):

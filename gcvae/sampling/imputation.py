@@ -47,8 +47,7 @@ def impute_blocks(
     """Yields the completed rows in blocks, in order, with the completions of a row together.
 
     Args:
-        rows: Cells as text or with the columns' dtypes. A modelled column that is absent is added
-            as entirely missing.
+        rows: Cells as text or with the columns' dtypes. Absent modelled columns count as missing.
         draws: Number of completions of each row. If more than 1, a first column `draw` numbers them
             from 1.
         among: Range of the rows to complete, which begins at a multiple of BLOCK_ROWS; None
@@ -166,8 +165,7 @@ def _filled(
     column: Column,
     are_written: bool,
 ) -> pd.Series[Any]:
-    """Replaces missing cells (mask `blank`) by drawn ones, in the dtype of the series if it can
-    hold them.
+    """Replaces missing cells (mask `blank`) by drawn ones; keeps the series' dtype if it can.
 
     `are_written` tells whether the drawn cells already have the form of the caller's cells.
     """

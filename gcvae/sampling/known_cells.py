@@ -37,8 +37,7 @@ _MOST_SHOWN = 10
 _MOST_ROUNDS = 50
 """Maximum number of times that a completion is drawn, until it satisfies the hard rules."""
 _ROUNDS_OF_DEPENDENCIES = 5
-"""Number of first rounds in which a completion must also satisfy the functional dependencies
-without exceptions."""
+"""Number of first rounds that also require functional dependencies without exceptions to hold."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +62,7 @@ class KnownRows:
     def read(cls, frame: pd.DataFrame, constrained: ConstrainedModel) -> KnownRows:
         """Reads rows to be completed; columns may be absent and cells missing.
 
-        A number beyond its column's limits, or with too many decimals, is replaced by the nearest
-        possible one.
+        A number beyond its column's limits or decimals is replaced by the nearest possible one.
 
         Raises:
             ConditionError: A known cell is impossible, or violates a hard rule.
@@ -113,8 +111,7 @@ class KnownRows:
             kept: Names of the columns whose missing cells are known to be missing.
             context: Encoded context of each row of a conditional model: C codes, then C values.
                 None for other models. Shape: (n, 2 C), C context columns.
-            missing: By column, a mask of further cells that are known to be missing. Shape: (n,)
-                each.
+            missing: By column, a mask of further cells known to be missing. Shape: (n,) each.
         """
         typed, codec = typed.reset_index(drop=True), constrained.codec
         own = {codec.copies.get(name, name) for name in kept}
@@ -278,8 +275,7 @@ class KnownRows:
         dependencies that every row of the training table satisfies. Shape: (n,). `known` is a mask
         of the known cells.
 
-        The decoder leaves each dependency a small probability of exceptions, which other known
-        cells may favour.
+        The decoder gives exceptions a small probability, which other known cells may increase.
         """
         codec, kept = self.constrained.codec, np.ones(len(table), dtype=bool)
         exact = {
@@ -307,8 +303,7 @@ class KnownRows:
         return torch.from_numpy(kept)
 
     def _check(self, written: pd.DataFrame) -> None:
-        """Checks that the model can generate the known cells. `written` contains them in their
-        original form."""
+        """Checks that the model can generate the known cells; `written` has their original form."""
         problems = [*self._made_up(), *self._impossible(written)]
         for copy, differ in self.constrained.codec.differing_copies(self.typed).items():
             if differ.any():
@@ -460,8 +455,7 @@ def _nearest(typed: pd.DataFrame, codec: TableCodec) -> pd.DataFrame:
 
 def _declared_missing(frame: pd.DataFrame, codec: TableCodec) -> Tensor:
     """Returns a mask of the cells with a text that declares the value missing, such as "none", in
-    columns in which that is information; empty cells are unknown. Shape: n original rows -> (n,
-    D)."""
+    columns in which that is information; empty cells are unknown. Shape: n rows -> (n, D)."""
     found = torch.zeros(len(frame), len(codec.columns), dtype=torch.bool)
     for column in codec.schema:
         words = [text for text in column.missing.markers if text.strip()]

@@ -24,10 +24,10 @@ from gcvae.codec.region import Drawn, Region, WalkedColumn
 from gcvae.model.level_functions import LevelFunction
 
 _LOG_SILENT = math.log(0.1)
-"""log h of a code that does not occur in the dependency's table."""
+"""log h of a code that does not occur in the dependency's combinations."""
 _LEAST = 1e-4
-"""Minimum of h for a code that leads to no possible y; h is the dependency's share of exceptions if
-that is larger."""
+"""Minimum of h for a code that leads to no possible y; h is the larger of it and the dependency's
+share of exceptions."""
 
 
 @dataclass(frozen=True)

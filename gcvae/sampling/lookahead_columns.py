@@ -19,9 +19,8 @@ from gcvae.sampling.solved_regions import SolvedRegion
 def lookahead_regions(
     model: GenerativeModel, order: Sequence[int] | None, regions: Sequence[object]
 ) -> dict[int, LookaheadRegion | RegionsByRow]:
-    """Returns, by column index, the regions of the columns that are drawn with lookahead: those
-    generated in `order` before a conditioned column with which a functional dependency connects
-    them.
+    """Returns the regions, by column index, of the columns drawn with lookahead: those generated
+    before a conditioned column with which they share a functional dependency.
 
     `regions` are the regions of all columns without lookahead. They remain in rows in which a rule
     restricts the column.

@@ -71,8 +71,7 @@ def draw_particles(
         latent: Latent vectors of K dimensions, with F factors of the copula. Shape: (N, K + F).
         log_ratio: log p - log g of each vector, with the prior p and the proposal g it was drawn
             from. Shape: (N,).
-        rows: Index of the row whose regions apply to each particle; None if the regions apply to
-            all.
+        rows: Index of the row whose regions apply to each particle; None if all share them.
     """
     walk = model.walk(latent)
     noise = uniform((len(latent), len(regions)), generator, torch.float64)
@@ -124,18 +123,15 @@ def _conditioned(walk: ColumnWalk, regions: Regions) -> Sequence[int]:
 
 
 def effective_size(log_weight: Tensor) -> Tensor:
-    """Returns the effective sample size (sum w)^2 / sum w^2 of N importance weights w; 0 if all are
-    0.
-
-    Shape: log_weight (..., N) -> (...).
+    """Returns the effective sample size (sum w)^2 / sum w^2 of N importance weights w, or 0 if all
+    are 0. Shape: log_weight (..., N) -> (...).
     """
     size = (2.0 * log_weight.logsumexp(-1) - (2.0 * log_weight).logsumexp(-1)).exp()
     return torch.where(torch.isneginf(log_weight).all(-1), 0.0, size)
 
 
 def log_mean(log_weight: Tensor) -> Tensor:
-    """Returns the log of the mean of N weights, given their logs. Shape: log_weight (..., N) ->
-    (...)."""
+    """Returns the log of the mean of N weights. Shape: log_weight (..., N) -> (...)."""
     return log_weight.logsumexp(-1) - math.log(log_weight.shape[-1])
 
 

@@ -34,8 +34,7 @@ def level_region(log_share: Numbers) -> Region:
     """Returns the region (set of possible cells) of a column of levels, the same for all rows.
 
     `log_share` is the log of the possible share of each of K codes: 0 for possible and -inf for
-    excluded codes; between, if a code stands for several levels and only some are possible. Shape:
-    (K,).
+    excluded codes; between, if a code stands for several levels and some are possible. Shape: (K,).
     """
     nothing = torch.zeros(1, 0, dtype=torch.float64)
     return Region(torch.from_numpy(log_share)[None], nothing, nothing)
@@ -44,8 +43,7 @@ def level_region(log_share: Numbers) -> Region:
 def number_region(
     codec: RealCodec | QuantileCodec, low: pd.Series[Any], high: pd.Series[Any], missing: bool
 ) -> Region | None:
-    """Returns the region (set of possible cells) of the numbers in m closed intervals; None if it
-    is empty.
+    """Returns the region (set of possible cells) of numbers in m closed intervals; None if empty.
 
     A single number with a density but no probability is ignored if other cells have a probability.
 

@@ -29,8 +29,7 @@ N_PARTICLES = 24
 """Number of particles of a row in the second round; the first round has half as many."""
 ROWS_PER_BATCH = 128
 LEAST_EFFECTIVE = 6.0
-"""Minimum effective sample size of a row's particles; rows with less are redrawn with `_MORE` times
-as many particles."""
+"""Minimum effective sample size of a row's particles; rows with less get `_MORE` times as many."""
 _MORE = 8
 _N_ENCODED = 6
 """Number of completions of a row that are encoded for the second proposal."""
@@ -178,8 +177,7 @@ class _RowProposal:
         generator: AnyGenerator,
     ) -> _RowProposal:
         """Returns the proposal from the encoder's posteriors of n rows, completed from the `chosen`
-        particles. The copula's factors f are centred at these particles, and have the spread of all
-        weighted `particles`."""
+        particles. The copula's factors f are centred at these, with the spread of `particles`."""
         codes, values = complete(model, regions, chosen, generator)
         everything = torch.ones_like(codes, dtype=torch.bool)
         eta, log_tau = model.encoder(EncodedTable(codes, values, everything))

@@ -59,7 +59,7 @@ class Sampler(Protocol):
         """
 
     def summary(self, rows: int) -> dict[str, Any]:
-        """Returns estimates by name, which are available before rows are generated.
+        """Returns estimates by name, without generating rows.
 
         `probability` is that of the condition under the model (`density` if the condition names
         numbers that are not rounded); `effective_sample_size` is the number of independent rows
@@ -70,8 +70,7 @@ class Sampler(Protocol):
 def block_ranges(rows: int, among: range | None) -> Iterator[tuple[int, int]]:
     """Yields (first row, number of rows) of each block; one empty block if there are no rows.
 
-    The random generator of a block is determined by its number, so that every process draws the
-    same rows.
+    A block's number determines its random generator, so that every process draws the same rows.
 
     Args:
         rows: Number of rows of the sample.
@@ -113,7 +112,7 @@ def make_sampler(
         given_rows: Known cells of each row to generate.
         distribution: Shares of the levels of one column: {column: {level: share}}.
         reveals_probability: Whether the summary and error messages may contain the condition's
-            probability. If the condition names all cells of a row, it reveals the row's score.
+            probability. For a condition on all cells of a row, that is the row's score.
 
     Raises:
         ConditionError: The condition is malformed, names an unknown column or level, or is too
@@ -253,8 +252,7 @@ class SharesSampler:
         return cls(tuple(samplers), shares / shares.sum(), seed)
 
     def summary(self, rows: int) -> dict[str, Any]:
-        """Returns the probability that a row contains one of the levels, and the effective sample
-        size."""
+        """Returns the probability that a row has one of the levels, and effective sample size."""
         parts = [sampler.summary(rows) for sampler in self.samplers]
         names = [name for name in parts[0] if name != "effective_sample_size"]
         effective = sum(

@@ -146,7 +146,7 @@ def _tails(model: GenerativeModel, rows: EncodedTable, noise: RowNoise, kept: Te
 def column_tails(
     column: ColumnDistribution, codes: Tensor, values: Tensor, kept: Tensor | None = None
 ) -> Tensor:
-    """Returns for each of N cells the total probability of all outcomes of its column that are no
+    """Returns for each of N cells the total probability of the outcomes of its column that are no
     likelier than the cell.
 
     For a row of the training table, `kept` is the share of the rows with its code that remain
@@ -165,8 +165,7 @@ def column_tails(
 
 
 def _two_sided(column: ColumnDistribution, values: Tensor) -> Tensor:
-    """Returns 2 min(F, 1 - F) at each number, F the cumulative distribution. Shape: (N,) ->
-    (N,)."""
+    """Returns 2 min(F, 1 - F) at each of N numbers, F the cumulative distribution. Shape: (N,)."""
     log_share = torch.full((1, column.log_beta.shape[-1]), -torch.inf, dtype=torch.float64)
     log_share[0, column.point_code] = 0.0
     ends = torch.full_like(values, -torch.inf)[:, None], values[:, None].double()
@@ -178,10 +177,7 @@ def _two_sided(column: ColumnDistribution, values: Tensor) -> Tensor:
 
 def row_tails(tails: Numbers, known: Numbers) -> Numbers:
     """Returns the anomaly statistic of each row: its smallest tail probability times its number of
-    known cells.
-
-    Shape: tails and known (n, D), the tail probability of each cell and whether it is known ->
-    (n,).
+    known cells, at most 1. Shape: tail probabilities (n, D), mask of known cells (n, D) -> (n,).
     """
     if not tails.shape[1]:
         return np.ones(len(tails))
@@ -210,8 +206,7 @@ def p_values(reference: Mapping[str, list[float]] | None, found: Numbers) -> Num
     decreases in proportion to the row's statistic, so that the most unusual rows rank first.
 
     Args:
-        reference: Sorted statistics of held-out rows under the key `anomaly`; None if there are
-            none.
+        reference: Sorted statistics of held-out rows under the key `anomaly`; None without any.
         found: Anomaly statistics of n rows. Shape: (n,).
     """
     ranked = np.asarray((reference or {}).get(ANOMALY, ()), dtype=np.float64)

@@ -1,5 +1,4 @@
-"""Reference scores for rows with missing cells: scores of generated rows with the same cells
-missing.
+"""Reference scores for rows with missing cells: those of generated rows with the same ones missing.
 
 A row with only two known cells has a far higher likelihood than a complete row, so it is ranked
 only among such rows.
@@ -55,8 +54,7 @@ class BlankReferences:
         return self.constrained.draw(_WHOLE_ROWS, _WHOLE_ROWS, generator)
 
     def scores(self, is_blank: Mask) -> Numbers:
-        """Returns the ascending scores of R generated rows with the given cells missing. Shape:
-        (R,).
+        """Returns the ascending scores of R generated rows with given cells missing. Shape: (R,).
 
         Args:
             is_blank: Mask of the missing cells of D columns of the codec and C of the table. Shape:

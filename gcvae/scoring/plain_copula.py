@@ -29,8 +29,7 @@ _LOG_ROOT_TWO_PI = 0.5 * float(np.log(2 * np.pi))
 
 @dataclass(frozen=True)
 class PlainMarginal:
-    """Marginal distribution of a column: shares of its K codes, and a kernel density of its
-    numbers.
+    """Marginal distribution of a column: shares of K codes, and a kernel density of numbers.
 
     Attributes:
         shares: Share of the rows with each integer code (level, missing, frequent number). Shape:
@@ -104,8 +103,7 @@ def fit_marginal(codec: Any, codes: npt.NDArray[np.int64], values: Numbers) -> P
 
 @dataclass(frozen=True)
 class PlainScores:
-    """Log-likelihood of n rows under two baseline models, in nats, with densities in the codec's
-    units.
+    """Log-likelihood of n rows under two baseline models, in nats and in the codec's units.
 
     Attributes:
         independent: Log p under a model of independent columns. Shape: (n,).

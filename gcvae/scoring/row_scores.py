@@ -94,8 +94,7 @@ class RowScorer:
 
     @property
     def _hard_rules(self) -> str:
-        """Name of the hard rules' contribution: HARD_RULES, in more parentheses if a column has
-        that name."""
+        """Name of the hard rules' contribution, in more parentheses if a column has that name."""
         name = HARD_RULES
         while name in self.schema:
             name = f"({name})"
@@ -230,8 +229,7 @@ class RowScorer:
             contexts: Possible contexts of the rows, over which tail probabilities are averaged:
                 encoded, C codes, then C values; None without context. Shape: (n, 2 C) each.
             unknown: Names of columns whose cells are integrated out.
-            missing: By column, the mask of the cells that are known to be missing. Shape: (n,)
-                each.
+            missing: By column, the mask of the cells known to be missing. Shape: (n,) each.
             trained: Training rows, if the codec also knows levels of other rows; else None.
             table: All rows from which the codec was fitted, if `typed` is among them; else None.
 
@@ -309,8 +307,7 @@ class RowScorer:
         return pd.DataFrame(columns=columns, dtype="float64").astype({ODD_CELL: object})
 
     def order(self) -> list[str]:
-        """Returns the names of the modelled columns in the order in which the decoder generates
-        them."""
+        """Returns the names of the modelled columns in the decoder's order."""
         order = self.constrained.model.order or range(len(self.codec.columns))
         owners = self.codec.reduction.owners
         names = (self.codec.columns[j].name for j in order)
@@ -469,8 +466,7 @@ def reference_scores(
     report: Report = report_to_nobody,
     code_counts: Sequence[Tensor] | None = None,
 ) -> dict[str, list[float]]:
-    """Returns the sorted scores of held-out rows, among which later scores are ranked, by kind of
-    score.
+    """Returns the sorted scores of held-out rows by kind of score; later scores are ranked by them.
 
     If the model is autoregressive, the key `anomaly` contains their sorted anomaly statistics.
 

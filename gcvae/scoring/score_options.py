@@ -30,8 +30,7 @@ their mass."""
 _TRUE_OR_FALSE = {"True", "False", "np.True_", "np.False_"}
 """Texts of truth values, compared as text because NumPy is not loaded here."""
 BLANK_REFERENCE_ROWS = 300
-"""Number of generated rows, with the same cells missing, among which a row with missing cells is
-ranked."""
+"""Number of generated rows, with the same cells missing, among which such a row is ranked."""
 MOST_BLANK_SETS = 32
 """Maximum number of different sets of missing columns that get percentiles, in each 4,096 rows."""
 
@@ -42,8 +41,7 @@ FIRST_DRAWS, MOST_DRAWS = 12, 1000
 """Minimum and maximum number of draws of z for a row, if a tolerance determines it."""
 _LEAST_TOLERANCE = 0.001
 _TYPICAL_SPREAD = 0.33
-"""Standard deviation of a typical row's weights, relative to their mean; used to estimate the
-work."""
+"""Standard deviation of a typical row's weights relative to their mean, to estimate the work."""
 
 
 def _is_tolerance(value: Any) -> bool:
@@ -56,8 +54,7 @@ def _is_whole(value: Any, least: int) -> bool:
 
 
 def _plain_seed(seed: Any) -> Any:
-    """Converts an integer to Python's int; other values are unchanged and rejected where they are
-    used."""
+    """Converts an integer to Python's int; other values are unchanged, and rejected when used."""
     return int(seed) if _is_whole(seed, 0) else seed
 
 

@@ -89,8 +89,7 @@ class Targets:
         return len(self.tables[0])
 
     def are_isolated(self) -> Mask:
-        """Returns a mask of the 10 % of attacked rows that are farthest from any reference row.
-        Shape: (2 n,)."""
+        """Returns a mask of the 10 % of attacked rows farthest from reference rows. Shape: (2 n,)."""
         far = nearest(self.attacked, self.reference)[0][:, 0]
         n_isolated = round(ISOLATED_SHARE * len(far))
         found = np.zeros(len(far), dtype=bool)

@@ -91,7 +91,7 @@ _ON_MODEL = {
 
 def _leak(privacy: Part, of: str) -> Verdict:
     """Returns the verdict on leaks from `of` (`rows` or `model`); that of the privacy part if there
-    are no attacks."""
+    were no attacks."""
     verdict: Verdict = privacy.tables.get("leaks", {}).get(of, privacy.verdict)
     return verdict
 

@@ -1,5 +1,4 @@
-"""The dossier of a release: a report, and further information that a data protection impact
-assessment requires.
+"""The dossier of a release: a report, extended for a data protection impact assessment.
 
 It answers the three questions of the Article 29 Working Party, Opinion 05/2014 on anonymisation
 techniques (WP 216), from the attacks of the report.
@@ -222,8 +221,7 @@ def _column(column: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, A
 
 
 def _count(n: int) -> str:
-    """Returns a number of real rows as text; a number that is too small for the report to show is
-    hidden."""
+    """Returns a number of real rows as text; numbers too small for the report are hidden."""
     if 0 < n < LEAST_SHOWN:
         return f"fewer than {LEAST_SHOWN}"
     return f"{n:,}" if n else ""

@@ -178,8 +178,7 @@ def bound_on_epsilon(
 
     Args:
         findings: Results of attacks; those that do not contribute to the verdict are left out.
-        promise: Guarantee with the members `epsilon` and `delta`; None for none. Without it, delta
-            is 0.
+        promise: Guarantee with the members `epsilon` and `delta`; without it (None), delta is 0.
 
     Returns:
         `at_least`, the bound; `attack` and `false_positive_rate`, which gave it; `could_show`, the

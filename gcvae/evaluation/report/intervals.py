@@ -96,8 +96,7 @@ def difference_interval(a: Numbers, b: Numbers, level: float) -> Interval:
 def difference_p_value(a: Numbers, b: Numbers) -> float:
     """Returns the two-sided p-value of the hypothesis that a and b have equal means.
 
-    If all values are 0 or 1, the test is Fisher's exact test, else Welch's test with the normal
-    distribution.
+    It is Fisher's exact test if all values are 0 or 1, else Welch's with the normal distribution.
     """
     if _are_hits(a) and _are_hits(b):
         hits = [[int(x.sum()), len(x) - int(x.sum())] for x in (a, b)]

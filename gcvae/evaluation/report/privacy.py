@@ -119,8 +119,7 @@ def _score_findings(
     are_from_model: bool,
     report: Report,
 ) -> list[Finding]:
-    """Returns the findings of attacks that give each row a score: on all rows and on isolated
-    rows."""
+    """Returns the findings of attacks that score each row: on all rows and on isolated rows."""
     scores = {**model_scores, **attacks.nearness_scores(targets)}
     report(0.3)
     scores["density_ratio"] = attacks.density_ratio_scores(targets)

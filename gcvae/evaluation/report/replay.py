@@ -107,8 +107,7 @@ def _texts(cells: pd.Series) -> list[str]:
 
 
 def _n_replayed(real: pd.DataFrame, drawn: pd.DataFrame) -> int:
-    """Returns the number of synthetic rows that equal a real row; rows with missing cells do not
-    count."""
+    """Returns the number of synthetic rows, without missing cells, that equal a real row."""
     known = set(real.dropna().itertuples(index=False, name=None))
     return sum(row in known for row in drawn.dropna().itertuples(index=False, name=None))
 
