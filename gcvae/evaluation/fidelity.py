@@ -177,7 +177,8 @@ def _subsampled(
 def _auc(
     x: Numbers, are_levels: list[bool], n_folds: int, n_repeats: int, seed: int
 ) -> TwoSampleAuc:
-    """Returns the AUC between real and synthetic rows, the first and the second half of x."""
+    """Returns the AUC of boosted trees that separate real from synthetic rows, the two halves of
+    x."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import RepeatedStratifiedKFold

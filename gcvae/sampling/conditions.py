@@ -150,7 +150,8 @@ def read_condition(
 
 
 def _beyond(targets: Mapping[str, TargetIntervals], schema: TableSchema) -> Iterator[str]:
-    """Yields the limits, as text, of each column whose `targets` all lie beyond its limits."""
+    """Yields the limits, as text, of each column whose possible values (`targets`) all lie beyond
+    its limits."""
     for name, target in targets.items():
         grid, limits = grid_of(schema[name]), " ".join(_limits(schema[name]))
         is_within = (target.low <= grid.high) & (target.high >= grid.low)

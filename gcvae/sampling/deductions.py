@@ -311,7 +311,7 @@ class _Chain:
         )
 
     def _ancestors(self, name: str) -> set[str]:
-        """Returns a column with all columns from which it follows."""
+        """Returns the names of a column and of all columns from which it follows."""
         parents = self.formulas[name].parents if name in self.formulas else ()
         return {name}.union(*(self._ancestors(parent) for parent in parents))
 
@@ -389,7 +389,8 @@ def _without_limits(grid: Grid, formula: Residual) -> Column:
 
 
 def _from_unique_combinations(codec: TableCodec, formula: Residual, cells: Cells) -> None:
-    """Fills all columns of the formula where only one combination of their values gives y."""
+    """Fills, in `cells`, all columns x of the formula in rows in which only y is known and only one
+    combination of values of x gives y."""
     blank = pd.DataFrame({name: cells[name].isna() for name in formula.parents})
     rows = cells[formula.column].notna() & blank.all(axis=1)
     if len(formula.parents) < 2 or not rows.any():

@@ -211,8 +211,7 @@ class HardRules:
 
         With `delivered == (not is_missing(date))`, this is the date of a row that is not delivered.
         The rules are conditions, and rules on missing cells, that are hard or have no exception in
-        the table. The masks are by column; columns without such cells are omitted. Shape: (n,) for
-        each.
+        the table. Masks are by column; columns without such cells are omitted. Shape: (n,) each.
 
         Args:
             frame: Rows with cells of the columns' dtypes; missing cells are unknown.

@@ -194,10 +194,9 @@ class _RowProposal:
         return cls(proposal, _PRIOR_SHARE, centre, torch.cat([sigma, spread], dim=-1))
 
     def draw(self, n_particles: int, generator: AnyGenerator) -> tuple[Tensor, Tensor]:
-        """Draws S = n_particles latent vectors for each row, of K components of z and F of the
-        copula, from a proposal g. Returns (vectors, log weights log p - log g for the prior p).
-
-        Shape: (n, S, K + F), (n, S)."""
+        """Draws S = `n_particles` latent vectors for each row from the proposal g. Returns
+        (vectors, log weights log p - log g), with p the prior. Shape: (n, S, K + F), (n, S), for K
+        dimensions of z and F factors of the copula."""
         n, n_components, width = self.mean.shape
         n_prior = math.ceil(self.prior_share * n_particles)
         drawn, _ = self.prior.draw(n * n_prior, generator)
@@ -224,7 +223,8 @@ def _particles_of(
     n_particles: int,
     generator: AnyGenerator,
 ) -> Particles:
-    """Draws particles of each row, grouped by row; `latent` includes the row's context."""
+    """Draws particles of each row, grouped by row; their latent vectors include the row's
+    context."""
     latent, log_ratio = (part.flatten(0, 1) for part in proposal.draw(n_particles, generator))
     at = torch.arange(len(rows)).repeat_interleave(n_particles)
     if rows.context is not None:

@@ -1,7 +1,7 @@
-"""Reference scores for rows with missing cells: those of generated rows with the same ones missing.
+"""Reference scores for rows with missing cells, from generated rows with the same cells missing.
 
 A row with only two known cells has a far higher likelihood than a complete row, so it is ranked
-only among such rows.
+only among generated rows with the same known cells.
 """
 
 from __future__ import annotations

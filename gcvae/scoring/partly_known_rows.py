@@ -30,7 +30,7 @@ def partly_known(
     from which a known cell is computed.
 
     Args:
-        constrained: Model with its hard rules; autoregressive if a rule computes a column.
+        constrained: Model with its hard rules; must be autoregressive if a rule computes a column.
         typed: Rows with cells of the columns' dtypes; missing cells are unknown.
         per_unit: True if a computed cell counts by its density per unit of its column, False if by
             its probability.

@@ -103,7 +103,8 @@ def fit_marginal(codec: Any, codes: npt.NDArray[np.int64], values: Numbers) -> P
 
 @dataclass(frozen=True)
 class PlainScores:
-    """Log-likelihood of n rows under two baseline models, in nats and in the codec's units.
+    """Log-likelihood of n rows under two baseline models, in nats, with densities in the codec's
+    units.
 
     Attributes:
         independent: Log p under a model of independent columns. Shape: (n,).

@@ -466,7 +466,7 @@ def reference_scores(
     report: Report = report_to_nobody,
     code_counts: Sequence[Tensor] | None = None,
 ) -> dict[str, list[float]]:
-    """Returns the sorted scores of held-out rows by kind of score; later scores are ranked by them.
+    """Returns sorted scores of held-out rows by kind of score, among which later scores are ranked.
 
     If the model is autoregressive, the key `anomaly` contains their sorted anomaly statistics.
 

@@ -30,7 +30,7 @@ their mass."""
 _TRUE_OR_FALSE = {"True", "False", "np.True_", "np.False_"}
 """Texts of truth values, compared as text because NumPy is not loaded here."""
 BLANK_REFERENCE_ROWS = 300
-"""Number of generated rows, with the same cells missing, among which such a row is ranked."""
+"""Number of generated rows, with the same cells missing, among which a row is ranked."""
 MOST_BLANK_SETS = 32
 """Maximum number of different sets of missing columns that get percentiles, in each 4,096 rows."""
 

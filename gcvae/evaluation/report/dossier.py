@@ -197,7 +197,7 @@ def _protections(release: Release) -> list[tuple[str, str]]:
 
 
 def _column(column: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the entry of a column in the data dictionary."""
+    """Returns the entry of a column in the dossier's data dictionary, given the training record."""
     levels, name = column.get("levels"), column["name"]
     if column.get("drop"):
         return {"name": name, "kind": "dropped", "content": "neither learned nor generated"}
@@ -221,7 +221,7 @@ def _column(column: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, A
 
 
 def _count(n: int) -> str:
-    """Returns a number of real rows as text; numbers too small for the report are hidden."""
+    """Returns a number of real rows as text; a number from 1 to LEAST_SHOWN - 1 is hidden."""
     if 0 < n < LEAST_SHOWN:
         return f"fewer than {LEAST_SHOWN}"
     return f"{n:,}" if n else ""

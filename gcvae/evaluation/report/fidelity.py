@@ -235,8 +235,8 @@ def _classifier_figure(tables: Compared, schema: TableSchema, seed: int) -> Figu
 
 
 def _drift(c2st: Figure, rows: ReportRows, n_rows: int) -> str | None:
-    """Returns a sentence if boosted trees can distinguish unseen from training rows, by the floor
-    of the figure `c2st` from `n_rows` rows of each; else None."""
+    """Returns a sentence if boosted trees can distinguish unseen from training rows; else None.
+    Their AUC is the floor of the figure `c2st`, measured on `n_rows` rows of each."""
     if rows.unseen is None or c2st.floor is None:
         return None
     if c2st.floor < 0.53 + 4 * math.sqrt(1 / (6 * n_rows)):

@@ -142,8 +142,8 @@ class Finding:
         return int((self.members > threshold).sum())
 
     def _true_positive_rate(self, false_rate: float) -> dict[str, Any]:
-        """Returns the true positive rate at a false positive rate with its exact interval, which is
-        corrected as that of the AUC, as a JSON object; None if it is not measurable."""
+        """Returns a JSON object with the true positive rate at a false positive rate, and its exact
+        confidence interval, corrected for `n_attacks` attacks. Both are None if not measurable."""
         hits, n = self.true_positives(false_rate), len(self.members)
         return {
             "false_positive_rate": false_rate,

@@ -29,7 +29,7 @@ def area(members: Numbers, unseen: Numbers) -> float:
 def area_interval(members: Numbers, unseen: Numbers, level: float) -> Interval:
     """Returns the confidence interval of an AUC, computed on the log-odds scale.
 
-    The standard error is DeLong's, but at least half a pair of m n pairs, so that it is never 0.
+    The standard error is DeLong's, but at least 0.5 / (m n), so that it is never 0.
 
     Source: DeLong, DeLong and Clarke-Pearson 1988; Pepe 2003 for the scale.
     """

@@ -155,4 +155,4 @@ _SENTENCES = {
     "linkability": "they help to link two halves of a training row",
     "singling_out": "they single out individual training rows",
 }
-"""Sentence for each attack that found a leak."""
+"""Clause for each attack by its name, used if the attack found a leak."""

@@ -100,6 +100,7 @@ class Part:
     """Part of a report: fidelity, utility, likelihood or privacy.
 
     Attributes:
+        verdict: Verdict on the part.
         sentence: Findings, in sentences for readers.
         advice: What to do about the findings.
         figures: All statistics, including those that do not contribute to the verdict.
