@@ -51,7 +51,8 @@ _FITTED_ROWS = 2048
 _HELD_OUT = 512
 _COMPONENTS = [1, 8]
 _WIDENED = 1.1
-"""Factor of the fitted deviations, because a proposal needs heavier tails than its target."""
+"""Factor by which fitted standard deviations are multiplied: a proposal needs heavier tails than its
+target."""
 
 
 @dataclass(frozen=True)

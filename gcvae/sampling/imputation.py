@@ -47,7 +47,8 @@ def impute_blocks(
     """Yields the completed rows in blocks, in order, with the completions of a row together.
 
     Args:
-        rows: Cells as text or with the columns' dtypes. Absent modelled columns count as missing.
+        rows: Cells as text or with the columns' dtypes. An absent modelled column
+            is added, with all cells missing.
         draws: Number of completions of each row. If more than 1, a first column `draw` numbers them
             from 1.
         among: Range of the rows to complete, which begins at a multiple of BLOCK_ROWS; None

@@ -62,7 +62,8 @@ class KnownRows:
     def read(cls, frame: pd.DataFrame, constrained: ConstrainedModel) -> KnownRows:
         """Reads rows to be completed; columns may be absent and cells missing.
 
-        A number beyond its column's limits or decimals is replaced by the nearest possible one.
+        A number beyond its column's limits, or with more decimals, is replaced by the nearest
+        possible one.
 
         Raises:
             ConditionError: A known cell is impossible, or violates a hard rule.
