@@ -51,7 +51,7 @@ _FITTED_ROWS = 2048
 _HELD_OUT = 512
 _COMPONENTS = [1, 8]
 _WIDENED = 1.1
-"""Factor by which fitted standard deviations are multiplied: a proposal needs heavier tails than its
+"""Factor by which fitted standard deviations are widened: a proposal needs heavier tails than its
 target."""
 
 
