@@ -25,8 +25,7 @@ def measured_columns(schema: TableSchema) -> tuple[Column, ...]:
 
 
 def is_number(column: Column) -> bool:
-    """Returns whether a column is compared by numbers: continuous, integer or datetime, or ordinal
-    with numeric levels."""
+    """Returns whether a column is continuous, integer, datetime, or ordinal with numeric levels."""
     is_ordered = column.kind.outcomes is Outcomes.ORDERED_LEVELS
     return column.kind.is_real or (is_ordered and are_numeric(column.levels or ()))
 
@@ -58,7 +57,7 @@ def evenly_spaced(n: int, most: int) -> list[int]:
 
 
 def with_outcome(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Returns the rows in which the column with this name is not missing."""
+    """Returns the rows in which the column `name` is not missing."""
     return frame[frame[name].notna()]
 
 

@@ -88,9 +88,9 @@ def strongest_dependencies(
 ) -> list[Dependency]:
     """Returns the ten strongest pairs of columns, then each column with its two best predictors.
 
-    Both groups are sorted, the strongest first. A dependency is left out if the sampling error is
-    so large that the loss of half of it could go undetected. At most 60 features are examined:
-    columns, and the hours and weekdays of dates.
+    Both groups are sorted, the strongest first. A dependency is left out if it is below 0.05 nats,
+    or if its sampling error is so large that the loss of half of it could go undetected. At most 60
+    features are examined: columns, and the hours and weekdays of dates.
 
     Args:
         real: Real rows, with cells of their columns' dtypes.
@@ -116,8 +116,8 @@ def strongest_dependencies(
 
 
 def least_visible(n_rows: int) -> float:
-    """Returns the smallest mutual information of columns, in nats, that can be detected in `n_rows`
-    rows."""
+    """Returns the smallest mutual information of two columns detectable in `n_rows` rows, in
+    nats."""
     return 2 * _ERRORS * math.sqrt(2 * 2 * (_N_BINS - 1) ** 2) / (2 * max(n_rows, 1))
 
 
@@ -152,7 +152,7 @@ def _dependency(target: _Feature, *others: _Feature) -> Dependency:
 
 
 def _joint(codes: list[Codes]) -> Codes:
-    """Returns for each row one code for its combination of codes. Shape: (n,) each -> (n,)."""
+    """Returns an integer code for each row's combination of codes. Shape: (n,) each -> (n,)."""
     return np.unique(np.stack(codes), axis=1, return_inverse=True)[1].ravel()
 
 

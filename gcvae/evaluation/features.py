@@ -51,8 +51,7 @@ class Features:
 
 
 def fit_features(frame: pd.DataFrame, columns: tuple[Column, ...]) -> Features:
-    """Returns the encoder of some columns, with the most frequent levels of `frame` as
-    categories."""
+    """Returns the encoder of `columns`, with the most frequent levels of `frame` as categories."""
     categories = {}
     for column in columns:
         if not is_number(column):

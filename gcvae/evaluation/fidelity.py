@@ -91,7 +91,7 @@ def trend_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema
                       with bin k of one and bin l of the other column; numbers are in 10 bins of
                       equal width, from the minimum to the maximum of each table
 
-    An extreme value changes the bins and so all pairs of its column; not so with `two_way_tv`.
+    An extreme value changes the bins, and so all errors of its column; not those of `two_way_tv`.
 
     Source: 1 − CorrelationSimilarity and 1 − ContingencySimilarity, combined as the column pair
     trends of SDMetrics' quality report, without its association thresholds.
@@ -177,7 +177,8 @@ def _subsampled(
 def _auc(
     x: Numbers, are_levels: list[bool], n_folds: int, n_repeats: int, seed: int
 ) -> TwoSampleAuc:
-    """Returns the AUC between the n real rows of x and the n synthetic rows that follow them."""
+    """Returns the AUC of boosted trees that separate real from synthetic rows, the two halves of
+    x."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import RepeatedStratifiedKFold
@@ -234,7 +235,8 @@ def _binned(real: pd.DataFrame, synthetic: pd.DataFrame, column: Column) -> tupl
 
 
 def _joint_total_variation(a: tuple[Codes, ...], b: tuple[Codes, ...]) -> float:
-    """Returns the distance of the pairs of two columns, given codes in (real, synthetic)."""
+    """Returns the total variation distance between the joint distributions of columns a and b in
+    two tables; a and b each have codes of (real, synthetic)."""
     width = 1 + max(int(codes.max(initial=0)) for codes in b)
     real, synthetic = (x * width + y for x, y in zip(a, b, strict=True))
     return total_variation(real, synthetic)

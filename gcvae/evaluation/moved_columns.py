@@ -1,7 +1,7 @@
 """Finds columns whose distribution changes when rows that violate a hard rule are rejected.
 
-A share a of n generated rows satisfies all hard rules. By chance alone, a value's shares among all
-rows and among these rows differ by about sqrt((1 - a) / (a n)), the standard error of log a.
+If a share a of n generated rows satisfies all hard rules, a value's shares among these rows and
+among all rows differ by chance by about sqrt((1 - a) / (a n)), the standard error of log a.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def moved_columns(rows: pd.DataFrame, is_kept: Mask, schema: TableSchema) -> lis
 
 
 def _most_moved(rows: pd.DataFrame, is_kept: Mask, column: Column) -> tuple[str, float, float]:
-    """Returns (cells, share of all rows, share of kept rows) for a column's largest change."""
+    """Returns (cells whose share changed most, their share of all rows, and of kept rows)."""
     cells = numbers_of(rows, column) if is_number(column) else rows[column.name].astype(object)
     codes, values = pd.factorize(pd.Series(cells), sort=is_number(column))
     both = [

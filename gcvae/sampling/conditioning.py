@@ -1,4 +1,4 @@
-"""Generates rows that satisfy a condition, from the posterior of the latent vector given it.
+"""Generates rows under a condition, from the posterior of the latent vector given the condition.
 
     p(x | x in a region)
 
@@ -44,14 +44,14 @@ with a smaller share raise an error."""
 PILOT_PARTICLES = 4096
 _MOST_ROUNDS = 4
 _ENOUGH = 0.2
-"""Effective share of its particles at which the pilot ends."""
+"""Effective sample size, as a share of the particles, at which the pilot ends."""
 MOST_PARTICLES_PER_ROW = 16
 _PRIOR_SHARE = 0.1
 _FITTED_ROWS = 2048
 _HELD_OUT = 512
 _COMPONENTS = [1, 8]
 _WIDENED = 1.1
-"""Factor by which the fitted deviations are widened: a proposal needs heavier tails than its
+"""Factor by which fitted standard deviations are widened: a proposal needs heavier tails than its
 target."""
 
 
@@ -63,8 +63,7 @@ class Proposal:
     Attributes:
         prior: Prior p(z); the prior of f is standard normal.
         n_factors: Number F of the copula's factors.
-        fitted: Mixture fitted to z and f, from which most vectors are drawn; None for the prior
-            alone.
+        fitted: Mixture fitted to z and f, from which most vectors are drawn; None: only the prior.
     """
 
     prior: Prior
@@ -73,8 +72,7 @@ class Proposal:
 
     def draw(self, n: int, generator: AnyGenerator) -> tuple[Tensor, Tensor]:
         """Draws n latent vectors from the proposal g. Returns (vectors, log p - log g of each),
-        with p the prior. Shape: (n, K + F), (n,), for K dimensions of z and F factors of the
-        copula."""
+        with p the prior. Shape: (n, K + F), (n,), for K dimensions of z and F factors."""
         n_prior = n if self.fitted is None else math.ceil(_PRIOR_SHARE * n)
         z = self.prior.sample(n_prior, generator)
         latent = torch.cat([z, normal((n_prior, self.n_factors), generator).to(z.dtype)], dim=-1)
@@ -135,14 +133,12 @@ class ConditionedModel:
         n_columns: int | None = None,
         expected: str | None = None,
     ) -> ConditionedModel:
-        """Fits the distribution from which latent vectors are proposed, in a pilot run of
-        importance sampling.
+        """Fits the proposal distribution of latent vectors in a pilot run of importance sampling.
 
         Args:
             regions: The set of possible cells of each column; None for an unconditioned column.
             reveals_probability: Whether an error message may contain the probability.
-            n_columns: Number of columns that the condition names, for error messages; None counts
-                those with a region.
+            n_columns: Number of columns that the condition names; None counts those with a region.
             expected: Statement of what is possible, for error messages; None omits it.
 
         Raises:
@@ -169,8 +165,7 @@ class ConditionedModel:
 
     @property
     def has_density(self) -> bool:
-        """Whether the condition names numbers that are not rounded, so that its probability is a
-        density."""
+        """Whether the condition names unrounded numbers; its probability is then a density."""
         return any(region is not None and region.has_density for region in self.regions)
 
     def particles_for(self, rows: int) -> int:
@@ -234,7 +229,7 @@ def _fitted_to(
     generator: AnyGenerator,
     seed: int,
 ) -> GaussianMixturePrior:
-    """Fits a mixture to the posteriors of the rows that weighted particles generate."""
+    """Fits a Gaussian mixture to the posteriors of the rows that weighted particles generate."""
     chosen = systematic(particles.log_weight[None], _FITTED_ROWS, generator)[0]
     kept = particles.take(chosen)
     codes, values = complete(model, regions, kept, generator)

@@ -1,4 +1,4 @@
-"""Reads conditions on columns from JSON documents, as regions of possible cells.
+"""Reads conditions on columns from JSON documents, as regions (sets of possible cells).
 
     {"sex": "Female", "age": {"min": 30, "max": 40}, "education": ["Masters", "Doctorate"],
      "occupation": null}
@@ -62,14 +62,13 @@ class Condition:
     """A parsed condition that every generated row has to satisfy.
 
     Attributes:
-        regions: The set of possible cells of each modelled column; None for an unconditioned
-            column.
+        regions: The set of possible cells of each modelled column; None without a condition.
         grouped: Mask of the possible levels, by column index, for conditioned columns in which
             several (rare) levels share one code.
-        expected: Range in the training table of the computed columns that the condition requires to
-            lie beyond it, in words; None if there are none.
-        known: One row with the values of the computed columns that the condition fixes. Where a
-            formula lies half way between two multiples of the resolution, they decide.
+        expected: Text for error messages: the training table's limits of the computed columns that
+            the condition requires to lie beyond them; None if there are none.
+        known: One row with the values of the computed columns that the condition fixes. They
+            replace decoded values, which may differ from them if a formula's result is rounded.
         names: Names of the conditioned columns.
     """
 
@@ -82,8 +81,7 @@ class Condition:
     def placed(
         self, rows: EncodedTable, codec: TableCodec, generator: torch.Generator
     ) -> EncodedTable:
-        """Returns the encoded rows after drawing a possible level wherever several levels share a
-        row's code."""
+        """Returns the encoded rows with a random possible level where levels share a code."""
         values = rows.values.clone()
         for j, chosen in self.grouped.items():
             column = codec.columns[j]
@@ -105,8 +103,9 @@ def read_condition(
 
     Args:
         given: The document: a value, a list of values or a range for each named column.
+        codec: Codec (encoder) of the model's table.
         order: Order in which the decoder generates the columns; None if the model has no order.
-        functions: Functional dependencies between codes that the model satisfies.
+        functions: Functional dependencies between codes that the decoder enforces.
 
     Raises:
         ConditionError: A column is unknown or not modelled, or a value is invalid for its column.
@@ -116,7 +115,7 @@ def read_condition(
     given = dict(sorted(given.items(), key=lambda item: evaluation_rank(codec, item[0])))
     problems = _unknown(given, codec.schema)
     targets: dict[str, TargetIntervals] = {}
-    values: dict[str, pd.Series[Any]] = {}  # of the columns of which only one is possible
+    values: dict[str, pd.Series[Any]] = {}  # the only possible ones of their columns
     for name, wanted in given.items():
         if name not in codec.schema:
             continue
@@ -151,7 +150,8 @@ def read_condition(
 
 
 def _beyond(targets: Mapping[str, TargetIntervals], schema: TableSchema) -> Iterator[str]:
-    """Yields the limits of each column all of whose possible values lie beyond them."""
+    """Yields the limits, as text, of each column whose possible values (`targets`) all lie beyond
+    its limits."""
     for name, target in targets.items():
         grid, limits = grid_of(schema[name]), " ".join(_limits(schema[name]))
         is_within = (target.low <= grid.high) & (target.high >= grid.low)
@@ -165,8 +165,7 @@ def _broken_rules(
     known: pd.DataFrame,
     condition: Condition,
 ) -> Iterator[Problem]:
-    """Yields a problem for each rule without exceptions in the table that the known cells
-    violate."""
+    """Yields a problem for each rule that the condition violates but no row of the table."""
     for rule in codec.schema.rules or ():
         is_sure = rule.is_dependency and rule.share == 1.0 and rule.keep != "off"
         has_parents = set(rule.parents) <= set(known.columns)
@@ -196,7 +195,8 @@ def _breaks(
     condition: Condition,
 ) -> bool:
     """Returns whether the condition contradicts a functional dependency: the table contains the
-    known determining cells, but never with one of the permitted levels of the dependent column."""
+    known determining cells, but never with a level of the dependent column that the condition
+    allows."""
     names = [column.name for column in codec.columns]
     for function in functions:
         if [names[j] for j in function.columns] != [*rule.parents, rule.column]:
@@ -213,12 +213,11 @@ def _breaks(
 
 
 def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
-    """Converts a value, a list of values or a range of NumPy or pandas to the form that it has in a
-    JSON document.
+    """Converts a value, list or range of NumPy or pandas to its form in a JSON document.
 
     A span of time, such as a `pandas.Period`, "2022-05", or a day in a column with times, becomes
-    the range from its first to its last moment; as the `end` "min" or "max" of a range, it becomes
-    one of the two.
+    the range from its first to its last moment. As one end of a range (`end` is "min" or "max"), it
+    becomes its first or its last moment.
     """
     if isinstance(wanted, Mapping):
         return {key: _as_document(item, column, key) for key, item in wanted.items()}
@@ -255,8 +254,7 @@ def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
 
 
 def _date_text(time: pd.Timestamp, column: Column) -> Any:
-    """Returns a time as text in the table's format; the time itself if the format cannot express
-    it."""
+    """Returns a time as text in the table's format; unchanged if the format cannot express it."""
     schema = TableSchema((column,))
     frame = pd.DataFrame({column.name: pd.Series([time]).astype(TIMES)})
     text = format_table(frame, schema)
@@ -295,7 +293,7 @@ def refuse_beyond_limits(typed: pd.DataFrame, codec: TableCodec) -> None:
 
 
 def _refusal(message: str, expected: str | None, suggestion: str | None = None) -> ConditionError:
-    """Returns the error about a value that is invalid for its column, without the location."""
+    """Returns the error about a value that is invalid for its column, without its JSON pointer."""
     return ConditionError(Problem(message, expected=expected, suggestion=suggestion))
 
 
@@ -333,8 +331,8 @@ def _add(
 
 
 def _target(name: str, wanted: Any, codec: TableCodec) -> TargetIntervals:
-    """Returns the values that a condition allows of a column that the model represents by residuals
-    or parts. One row."""
+    """Returns the values that a condition allows for a column that the model represents by
+    residuals or parts, as intervals for one row."""
     residual = codec.column_codec(name)
     items, missing = _listed(wanted, residual)
     column, grid = codec.schema[name], grid_of(codec.schema[name])
@@ -357,7 +355,7 @@ _NO_INDICES = np.zeros((1, 1), dtype=np.int64)
 
 
 def _no_level(items: list[Any]) -> str:
-    """Returns the message for levels that do not exist."""
+    """Returns the error message for a condition that allows no level of the column."""
     ends = items[0]
     if not isinstance(ends, Mapping):
         return f"no level of the column is {', '.join(map(_shown, items))}"
@@ -369,7 +367,8 @@ def _no_level(items: list[Any]) -> str:
 
 
 def _check_constant(name: str, wanted: Any, schema: TableSchema) -> None:
-    """Checks that the condition on a constant column names the column's value."""
+    """Checks that the condition on a column that the model does not learn names the column's only
+    value. Raises a ConditionError, also for identifiers and dropped columns."""
     column = schema[name]
     if column.drop:
         raise _refusal("the column is dropped: no row has it", None)
@@ -393,7 +392,7 @@ def _listed(wanted: Any, codec: ColumnCodec) -> tuple[list[Any], bool]:
 
 
 def _may_be_missing(codec: ColumnCodec) -> bool:
-    """Returns True; raises an error if the column had no missing cells."""
+    """Returns True; raises an error if the column had no missing cells in training."""
     if not codec.has_missing:
         raise _refusal("no cell of the column was missing in training", "a value")
     return True
@@ -426,7 +425,11 @@ def _is_range(items: list[Any]) -> bool:
 def _intervals(
     items: list[Any], codec: RealCodec | QuantileCodec, missing: bool
 ) -> tuple[pd.Series[Any], pd.Series[Any], bool]:
-    """Returns (lower ends, upper ends, whether missing cells are included)."""
+    """Returns the intervals of numbers or dates that a condition allows: (lower ends, upper ends,
+    whether missing cells are included).
+
+    `items` are the listed values, or one range; `missing` tells whether null is listed.
+    """
     line = codec.line if isinstance(codec, QuantileCodec) else codec
     if not _is_range(items):
         typed = _typed(items, line.column)
@@ -443,7 +446,7 @@ def _intervals(
 
 
 def _written(typed: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Rounds values to the column's decimals and clips them to its limits."""
+    """Returns values rounded to the column's decimals; raises an error if one is beyond limits."""
     given = typed
     if typed.dtype == np.float64 and column.decimals is not None:
         with np.errstate(over="ignore"):  # numbers far beyond any column
@@ -478,7 +481,7 @@ def _ends(wanted: Mapping[str, Any], column: Column) -> tuple[Any, Any] | None:
 
 
 def _empty(wanted: Mapping[str, Any], column: Column) -> tuple[str, str]:
-    """Returns (why a range contains no number of the column, what would be right)."""
+    """Returns (message, expected input) for a range that contains no number of the column."""
     shown = ", ".join(f"{key} {value}" for key, value in wanted.items())
     if len(wanted) == len(_RANGE) and bool(
         _end(wanted["min"], column, "min") > _end(wanted["max"], column, "max")
@@ -515,7 +518,10 @@ def _on_grid(end: Any, column: Column, toward: Callable[[Any], Any]) -> Any:
 def _chosen_levels(
     items: list[Any], codec: LevelCodec | GroupedLevelCodec, missing: bool
 ) -> tuple[Mask, bool]:
-    """Returns (mask of possible levels, whether missing cells are possible)."""
+    """Returns (mask of the levels that a condition allows, whether it allows missing cells).
+
+    `items` are the listed levels, or one range; `missing` tells whether null is listed.
+    """
     levels = list(codec.levels)
     if _is_range(items):
         chosen = _levels_between(items[0], codec)
@@ -552,8 +558,8 @@ def _levels_between(wanted: Mapping[str, Any], codec: LevelCodec | GroupedLevelC
 
 
 def _log_shares(codec: LevelCodec | GroupedLevelCodec, chosen: Mask, missing: bool) -> Numbers:
-    """Returns the log of the share of each code's levels that are possible. Shape: (levels,) ->
-    (codes,)."""
+    """Returns for each code the log of the share of its levels that the condition allows: 0 for
+    all, -inf for none. Shape: (levels,) -> (codes,)."""
     if isinstance(codec, GroupedLevelCodec):
         log_shares = codec.log_shares(chosen)
     else:

@@ -1,8 +1,8 @@
 """Rejection sampling: rows that violate a hard rule are generated again.
 
-The model is p(x) 1[x satisfies all hard rules] / a, where the acceptance a is the share of rows
-from p that satisfy all of them. It is measured once after training, on rows that are then
-discarded.
+The remaining rows have the distribution p(x) 1[x satisfies all hard rules] / a, where p is the
+distribution of the model's rows, and the acceptance a the share of them that satisfy all hard
+rules. It is measured once after training, on rows that are then discarded.
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ Source = Callable[[int, torch.Generator], EncodedTable]
 
 @dataclass(frozen=True)
 class Acceptance:
-    """Counts of generated rows that satisfy the hard rules, from which the acceptance (their share)
-    follows.
+    """Counts of generated rows that satisfy the hard rules; their share is the acceptance.
 
     Attributes:
         rows: Number of rows drawn; 0 if the acceptance was not measured.
@@ -66,7 +65,7 @@ class Acceptance:
         """Returns the acceptance as an entry of the model's training record.
 
         `pointers` are JSON pointers of the hard rules in the schema. `log_standard_error` is that
-        of log(share): sqrt((1 - a) / (a n)).
+        of log(a): sqrt((1 - a) / (a n)), for the share a of n rows.
         """
         return {
             "rows": self.rows,
@@ -87,7 +86,7 @@ class Acceptance:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Self:
-        """Reads the acceptance from a training record; a record without it has no hard rules."""
+        """Reads the acceptance from a training record; without one, there are no hard rules."""
         measured = record.get("hard_rule_acceptance")
         return cls(0, 0, ()) if measured is None else cls.from_json(measured)
 
@@ -115,11 +114,10 @@ class ConstrainedModel:
     def draw(
         self, n: int, block_rows: int, generator: torch.Generator, source: Source | None = None
     ) -> EncodedTable:
-        """Draws the first n rows of a block of `block_rows` rows, all of which satisfy the hard
-        rules.
+        """Draws the first n rows of a block of `block_rows` rows that satisfy the hard rules.
 
-        Rows are drawn in rounds until n are accepted. A round has the expected number of draws that
-        the block still needs, so that its size depends on the block and not on n.
+        Rows are drawn in rounds until n are accepted. The size of a round is the expected number of
+        draws that the block still needs, so that it depends on the block and not on n.
 
         Args:
             n: Number of rows to return.
@@ -164,8 +162,12 @@ class ConstrainedModel:
         conditioned: Iterable[str] = (),
         known: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        """Decodes generated rows, as `TableCodec.decode` does; rows become entities where that
-        violates no hard rule and no condition on the columns `conditioned`."""
+        """Decodes generated rows with identifiers, like `TableCodec.decode`. Several rows become
+        rows of one entity, such as a customer, if this violates no hard rule and no condition.
+
+        `conditioned` are the names of the columns with a condition; the other arguments are those
+        of `TableCodec.decode`.
+        """
         together = [rule.columns for rule in self.hard_rules.rules]
         grouping = self.codec.grouping(conditioned, together)
         return self.codec.decode(rows, first_row, seed, known, grouping)
@@ -177,15 +179,13 @@ class ConstrainedModel:
         return rows, np.logical_and.reduce(self._keeps(rows), axis=1)
 
     def draw_given(self, context: Tensor, generator: torch.Generator) -> EncodedTable:
-        """Draws a row of a conditional model p(row | context) for each of n contexts, such as
-        parent rows.
+        """Draws a row of a model p(row | context) for each of n contexts, such as parent rows.
 
         A context of C columns is encoded as C codes, then C values. A row that violates a hard rule
         is drawn again with the same context. Shape: context (n, 2 C) -> n rows.
 
         Raises:
-            HardRuleError: _MOST_DRAWS draws with one context contain no row that satisfies all hard
-                rules.
+            HardRuleError: No row of _MOST_DRAWS draws with one context satisfies all hard rules.
         """
         open_rows, rows = torch.arange(len(context)), None
         for _ in range(_MOST_DRAWS):
@@ -211,14 +211,14 @@ class ConstrainedModel:
 
         Args:
             frame: Rows with cells of the columns' dtypes.
-            blanks_unknown: Whether missing cells are unknown, so that they violate no rule.
+            blanks_unknown: Whether missing cells stand for unknown values, which violate no rule;
+                else they are known to be missing.
         """
         satisfied = self.hard_rules.kept(frame, blanks_unknown=blanks_unknown)
         return np.logical_and.reduce(satisfied, axis=1)  # type: ignore[no-any-return]
 
     def _keeps(self, rows: EncodedTable) -> Mask:
-        """Returns for each row and hard rule whether the row satisfies it. Shape: (n, number of
-        rules)."""
+        """Returns whether each row satisfies each hard rule. Shape: (n, number of rules)."""
         if not len(self.hard_rules):
             return np.ones((len(rows), 0), dtype=bool)
         return self.hard_rules.kept(self.codec.decode(rows))
@@ -266,7 +266,7 @@ def measure_acceptance(
 def _drawn(
     model: GenerativeModel, codec: TableCodec, n: int, generator: torch.Generator, draws: Draws
 ) -> EncodedTable:
-    """Draws rows from the model, before rejection."""
+    """Draws n rows from the model, without rejection."""
     with torch.no_grad():
         z = model.latents(n, generator)
     return _drawn_at(codec, z, generator, draws)
@@ -275,7 +275,7 @@ def _drawn(
 def _drawn_at(
     codec: TableCodec, z: Tensor, generator: torch.Generator, draws: Draws
 ) -> EncodedTable:
-    """Draws a row at each latent vector, before rejection."""
+    """Draws a row at each latent vector z by the decoder's function `draws`; none is rejected."""
     with torch.no_grad():
         codes, values = draws(z, generator)
     rows = EncodedTable(codes, values, torch.ones_like(codes, dtype=torch.bool))
@@ -298,8 +298,10 @@ def _refusal(
     hard_rules: HardRules,
     expected: str,
 ) -> HardRuleError:
-    """Returns the error for hard rules with too small an acceptance; it names the rule that rows
-    violate most often."""
+    """Returns the error for too small an acceptance; it names the rule that is violated most often.
+
+    `accepted` of `drawn` rows satisfy all rules; `expected` is the error's advice.
+    """
     worst = int(np.argmin(measured.kept))
     share = measured.kept[worst] / measured.rows
     return HardRuleError(

@@ -1,8 +1,8 @@
-"""Restricts unknown dates by their known parts: months, weekdays, hours.
+"""Restricts unknown dates by known parts, which are computed from them: months, weekdays, hours.
 
-Every day or hour between the column's limits is tested against all known parts together, because a
-date drawn at random hardly ever has a given month, day and hour at once. Unknown dates are then
-drawn among the blocks (days or hours) that remain.
+Every day or hour between the date column's limits is tested against all known parts together,
+because a date drawn at random hardly ever has a given month, day and hour at once. Unknown dates
+are then drawn among the blocks (days or hours) that remain.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _MOST_BLOCKS = 200_000
 """Maximum number of days or hours that are tested: more than 20 years of hours."""
 _MOST_RUNS = 100
 """Maximum number of runs of adjacent possible blocks, such as one weekday in nearly two years. With
-more runs, such as one hour of every day, unrestricted draws hit them often enough, and their masses
-would cost more than they save."""
+more runs, such as one hour of every day, the date is not restricted: draws without restriction
+often succeed, and so many probabilities would take longer to compute than they save."""
 
 
 def date_constraints(
@@ -65,7 +65,8 @@ def date_constraints(
 def _possible(
     rule: Prediction, cells: pd.Series[Any], target: TargetIntervals | None
 ) -> TargetIntervals:
-    """Returns the possible values of a part: its cell or, where the cell is unknown, its target."""
+    """Returns the possible values of a column computed from a date (part): its known cell or, where
+    the cell is unknown, its restriction `target`."""
     found = TargetIntervals.of_cells(grid_of(rule.column), cells, blanks_missing=False)
     if target is None or found.is_known.all():
         return found
@@ -79,8 +80,7 @@ def _possible(
 
 
 def _is_part(prediction: Prediction) -> bool:
-    """Returns whether a formula computes a column from one date, and the column is not itself a
-    date."""
+    """Returns whether a formula computes a column from one date, and the column is no date."""
     columns = prediction.parents.columns
     is_of_date = len(columns) == 1 and columns[0].has_times and not prediction.column.has_times
     return is_of_date and not prediction.form.is_inequality
@@ -94,8 +94,8 @@ def _ends(
 ) -> Numbers:
     """Returns the first and the last possible moment of a date, in microseconds.
 
-    They follow from inequalities with other dates that are known or restricted, and are infinite
-    without any. Shape: (n, 2).
+    They follow from inequalities with other dates that are known or restricted, and are infinite if
+    there are none. Shape: (n, 2).
     """
     ends = np.tile(np.array([-np.inf, np.inf]), (len(frame), 1))
     for rewriting in codec.reduction.rewritings:
@@ -107,7 +107,7 @@ def _ends(
         other = _possible(rewriting.prediction, cells, targets.get(rewriting.column))
         unit = float(rewriting.grid.step or 0)
         step = unit * rewriting.stride
-        first, last = rewriting.limits  # of y less the date, up to rounding
+        first, last = rewriting.limits  # of y minus the date, up to rounding
         low = np.where(other.is_known, other.low.min(axis=1) * unit - (last + 1) * step, -np.inf)
         high = np.where(other.is_known, other.high.max(axis=1) * unit - (first - 1) * step, np.inf)
         ends = np.stack([np.maximum(ends[:, 0], low), np.minimum(ends[:, 1], high)], axis=1)
@@ -115,8 +115,8 @@ def _ends(
 
 
 def _blocks(codec: TableCodec, parent: str) -> Indices | None:
-    """Returns the grid index at which each day or hour between a date's limits begins; None if
-    there are too many."""
+    """Returns the grid index at which each of B days or hours between a date's limits begins; None
+    if there are too many. Shape: (B,)."""
     grid = Grid.of(codec.schema[parent])
     assert grid is not None, "its parts are a rule"
     assert grid.step is not None, "it is a date"
@@ -135,9 +135,10 @@ def _target(
     is_constrained: Mask,
     starts: Indices,
 ) -> TargetIntervals:
-    """Returns the possible values of a date whose parts have possible values, between its ends.
+    """Returns the possible values of a date: the days or hours between its `ends` for which all
+    parts, computed by `rules`, have `possible` values.
 
-    Shape: ends (n, 2), starts (B,) of B days or hours.
+    Shape: ends (n, 2); starts (B,), the grid indices at which the B days or hours begin.
     """
     schema, parent = codec.schema, rules[0].parents.names[0]
     grid = Grid.of(schema[parent])
@@ -171,7 +172,7 @@ def _target(
 
 
 def _places(rule: Prediction, cells: pd.Series[Any]) -> Numbers:
-    """Returns the grid indices of a part's cells; NaN for missing ones. Shape: (n,)."""
+    """Returns the grid indices of the cells of a part; NaN for missing ones. Shape: (n,)."""
     known = cells.notna().to_numpy()
     found = np.full(len(cells), np.nan)
     found[known] = grid_of(rule.column).indices(cells[known])
@@ -179,7 +180,6 @@ def _places(rule: Prediction, cells: pd.Series[Any]) -> Numbers:
 
 
 def _runs(is_possible: Mask) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Returns the first and the last index of each run of True. Shape: (B,) -> (R,), (R,) for R
-    runs."""
+    """Returns the first and the last index of each of R runs of True. Shape: (B,) -> (R,), (R,)."""
     edges = np.diff(np.concatenate([[0], is_possible.astype(np.int8), [0]]))
     return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1

@@ -1,4 +1,4 @@
-"""Deduces unknown cells of a row from its known cells by formulas, repeated until nothing follows.
+"""Deduces unknown cells of a row from its known cells by formulas, until no further cell follows.
 
     forwards        y = f(x) if all x are known
     backwards       the unique x that gives y, if y and the other columns of f are known
@@ -39,9 +39,9 @@ _MOST_ROUNDS = 6
 _MOST_COMBINATIONS = 20_000
 _MOST_VALUES = 200
 _NEIGHBOURS, _MOST_TRIED = 2, 40
-"""Neighbours of the solutions of a chain that are tried, and maximum number of cells tried."""
+"""Number of neighbours beside a chain's solutions that are tried, and most values tried in all."""
 _WIDER = 1_000
-"""Cells are solved up to this many times the range of their column beyond it."""
+"""Solutions may lie beyond their column's range by up to this many times its width."""
 Indices = npt.NDArray[np.int64]
 Cells = dict[str, "pd.Series[Any]"]
 
@@ -78,7 +78,7 @@ def determined(codec: TableCodec, frame: pd.DataFrame, barred: Mapping[str, Mask
     the training table satisfies.
 
     A cell may lie beyond the range of the training table, unless its column has levels. If several
-    values give the same rounded result, and all of them lie beyond, it is the nearest.
+    values give the same rounded result, all beyond the range, the one nearest to it is used.
 
     Args:
         frame: Rows with cells of the columns' dtypes; missing cells are unknown.
@@ -101,13 +101,12 @@ def determined(codec: TableCodec, frame: pd.DataFrame, barred: Mapping[str, Mask
 
 
 def filled(cells: pd.Series[Any], by: pd.Series[Any]) -> pd.Series[Any]:
-    """Returns `cells`, in which cells of `by` replace missing ones; returns `by` itself if all are
-    missing."""
+    """Returns `cells`, missing ones replaced by those of `by`; `by` itself if all are missing."""
     return by if cells.isna().all() else cells.where(cells.notna(), by)
 
 
 def _rounds(cells: Cells) -> Iterator[int]:
-    """Counts rounds until one fills no further cell."""
+    """Yields round numbers until a round fills no further cell, at most _MOST_ROUNDS."""
     n_unknown = -1
     for number in range(_MOST_ROUNDS):
         n_before, n_unknown = n_unknown, sum(int(series.isna().sum()) for series in cells.values())
@@ -117,8 +116,8 @@ def _rounds(cells: Cells) -> Iterator[int]:
 
 
 def _computed(formula: Residual, cells: Cells, barred: Mapping[str, Mask]) -> pd.Series[Any] | None:
-    """Returns y in the rows in which it is unknown and all columns of the formula are known; None
-    if there are none."""
+    """Returns the result y of a formula where y is unknown and all columns of the formula are
+    known, missing elsewhere; None if there are no such rows. `barred` masks cells to leave out."""
     parents = pd.DataFrame({name: cells[name] for name in formula.parents})
     is_computable = cells[formula.column].isna() & parents.notna().all(axis=1)
     is_computable &= ~barred.get(formula.column, np.zeros(len(parents), dtype=bool))
@@ -143,9 +142,10 @@ def _solved(
     *,
     beyond: bool,
 ) -> Iterator[tuple[str, pd.Series[Any]]]:
-    """Yields the columns of the formula with the cells that y and the other columns determine.
+    """Yields (name of a column of the formula, its unknown cells computed from y and the others).
 
-    `beyond` tells whether cells may lie beyond the range of the training table.
+    `beyond` tells whether cells may lie beyond the training table's range; `barred` masks cells to
+    leave out.
     """
     known = pd.DataFrame({name: cells[name].notna() for name in formula.parents})
     is_one = cells[formula.column].notna() & (known.sum(axis=1) == known.shape[1] - 1)
@@ -176,14 +176,14 @@ def _solved(
 def _from_chains(
     codec: TableCodec, cells: Cells, barred: Mapping[str, Mask], *, beyond: bool
 ) -> Iterator[tuple[str, pd.Series[Any]]]:
-    """Yields columns x with cells from which all known computed cells of a row follow, if all
-    unknown columns of their formulas are x or follow from it.
+    """Yields (name of a column x, its deduced cells) if all known computed cells of a row follow
+    from x, as do all other unknown columns of their formulas.
 
         net == gross - tax, tax == round(0.2 * gross, 2)      net gives gross if tax is unknown too
 
     Args:
-        beyond: Whether the cells have to be the only ones, but may lie beyond the range of the
-            training table. Otherwise they are the middle ones of several within it.
+        beyond: If True, a cell must be the only solution, but may lie beyond the range of the
+            training table. If False, it lies within, and is the middle one of several solutions.
     """
     formulas = {
         r.column: r
@@ -199,7 +199,7 @@ def _from_chains(
         return
     n = len(next(iter(cells.values())))
     unknown = {name: series.isna().to_numpy() for name, series in cells.items()}
-    # Unknown leaves from which a cell follows; the last entry stands for all that are no leaves.
+    # Unknown leaves from which each cell follows; the last entry stands for all other columns.
     roots: dict[str, Mask] = {}
     for name in dict.fromkeys([*ancestors, *formulas]):
         own = np.zeros((n, len(leaves) + 1), dtype=bool)
@@ -225,12 +225,13 @@ def _from_chains(
 
 @dataclass(frozen=True)
 class _Chain:
-    """Formulas by which columns follow from a column, the leaf.
+    """Formulas that compute columns from one unknown column, the leaf, in one or several steps.
 
     Attributes:
+        codec: Codec of the table.
         leaf: Name of the column.
         formulas: Exact formulas by the computed column, each after those of its parents.
-        cells: Cells of n rows.
+        cells: Cells of n rows, by column.
     """
 
     codec: TableCodec
@@ -239,12 +240,13 @@ class _Chain:
     cells: Cells
 
     def solved(self, equations: Mapping[str, Mask], *, beyond: bool) -> pd.Series[Any] | None:
-        """Returns the cells of the leaf that give the known computed cells; missing where there are
-        none, or several and `beyond` is set. None if there are none at all.
+        """Returns the cells of the leaf that give the known computed cells; missing in rows without
+        a solution or, with `beyond`, with several. None if no row has one.
 
         Args:
             equations: By known computed column, a mask of the rows in which it depends on no other
                 unknown leaf. Shape: (n,) each.
+            beyond: Whether solutions may lie beyond the range of the training table.
         """
         is_chained = np.zeros(len(self.cells[self.leaf]), dtype=bool)
         for name, rows in equations.items():
@@ -276,7 +278,7 @@ class _Chain:
             )
             low[among] = np.maximum(low[among], ends[0][:, 0])
             high[among] = np.minimum(high[among], ends[1][:, 0])
-        # Rounding makes results of neighbours differ by a unit: they are tried too.
+        # Rounding can shift a result by a unit, so neighbours of the solutions are tried too.
         tried = low[:, None] - _NEIGHBOURS + np.arange(_MOST_TRIED)
         is_tried = (tried <= high[:, None] + _NEIGHBOURS) & (high >= low - _NEIGHBOURS)[:, None]
         is_tried &= (tried >= grid.low) & (tried <= grid.high)
@@ -297,8 +299,8 @@ class _Chain:
         return values.reindex(cells.index)
 
     def _can_step(self, name: str) -> bool:
-        """Returns whether the formula of a column can be solved for each parent that depends on the
-        leaf, the column to be deduced, and likewise the formulas of these parents."""
+        """Returns whether the formula of column `name` can be solved for each of its columns that
+        depends on the leaf, and whether the formulas of these columns can be solved likewise."""
         formula = self.formulas[name]
         return all(
             formula.can_solve(parent)
@@ -309,13 +311,13 @@ class _Chain:
         )
 
     def _ancestors(self, name: str) -> set[str]:
-        """Returns a column with all columns from which it follows."""
+        """Returns the names of a column and of all columns from which it follows."""
         parents = self.formulas[name].parents if name in self.formulas else ()
         return {name}.union(*(self._ancestors(parent) for parent in parents))
 
     def _result(self, name: str, at: Indices, grid: Grid, places: Indices) -> Numbers:
-        """Returns the index of a computed column in rows `at` for indices of the leaf; NaN without
-        a value. Shape: (m,), (m,) -> (m,)."""
+        """Returns the index of a computed column in rows `at` if the leaf has the indices `places`
+        (multiples of its resolution); NaN without a value. Shape: (m,), (m,) -> (m,)."""
         index = pd.RangeIndex(len(at))
         values = {self.leaf: pd.Series(grid.values(places, limited=False), index)}
 
@@ -361,11 +363,11 @@ def _nearest(low: Indices, high: Indices, grid: Grid) -> tuple[Indices, Mask]:
 
 
 def _without_limits(grid: Grid, formula: Residual) -> Column:
-    """Returns a column of numbers or dates with much wider limits; unchanged if it has levels or
-    times of day.
+    """Returns a column of numbers or dates with much wider limits, to solve a formula f for it;
+    unchanged if it has levels or times of day.
 
-    Positive numbers stay positive where f divides by them or raises them to a power, because f is
-    not monotone beyond.
+    Positive numbers stay positive if f divides by them or raises them to a power, because f is not
+    monotone across 0.
     """
     column = grid.column
     if column.levels or (column.has_times and is_time_of_day(column.date_format)):
@@ -387,7 +389,8 @@ def _without_limits(grid: Grid, formula: Residual) -> Column:
 
 
 def _from_unique_combinations(codec: TableCodec, formula: Residual, cells: Cells) -> None:
-    """Fills all columns of the formula where only one combination of their values gives y."""
+    """Fills, in `cells`, all columns x of the formula in rows in which only y is known and only one
+    combination of values of x gives y."""
     blank = pd.DataFrame({name: cells[name].isna() for name in formula.parents})
     rows = cells[formula.column].notna() & blank.all(axis=1)
     if len(formula.parents) < 2 or not rows.any():

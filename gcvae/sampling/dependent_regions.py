@@ -1,9 +1,10 @@
 """Regions of possible cells that depend on earlier columns of the row.
 
-    y = f(x) + e with y in [a, b]   becomes   e in [a - f(x), b - f(x)], for each particle its own
+    y = f(x) + e with y in [a, b]   becomes   e in [a - f(x), b - f(x)]
 
-The model represents a column y that a formula f computes by its residual e, so a restriction of y
-becomes one of e given x. Unknown x are proposed near the solutions for y
+The model represents a column y that a formula f computes from columns x by its residual e, so a
+restriction of y becomes one of e given x, different for each particle (weighted draw of a row).
+Unknown x are drawn preferably near the solutions of the formula for y
 (`gcvae.sampling.solved_regions`).
 """
 
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
     from gcvae.sampling.lookahead import LookaheadRegion
 
 _MOST_LATER = 2
-"""Maximum number of unknown columns of a formula drawn after a proposed one; each doubles the
-solutions."""
+"""Maximum number of unknown columns of a formula that are drawn after a proposed one; each doubles
+the number of solutions to compute."""
 _LONGEST_CHAIN = 3
 """Maximum number of rules between a known column and a proposed one."""
 
@@ -78,8 +79,7 @@ class DependentRegion:
 
     @property
     def is_informative(self) -> Mask:
-        """Mask of the rows in which the column is restricted. Shape: (n,), or (1,) for all rows
-        alike."""
+        """Mask of the rows in which the column is restricted. Shape: (n,), or (1,) for all."""
         return self.target.is_known
 
     def take(self, rows: Tensor | None) -> DependentRegion:
@@ -116,8 +116,7 @@ class DependentRegion:
 
 @dataclass(frozen=True)
 class RegionsByRow:
-    """Alternative sets of possible cells (regions) of one column; each row uses the first one that
-    restricts it.
+    """Alternative regions of possible cells of a column; each row uses the first that restricts it.
 
     Attributes:
         regions: Regions that rules imply, most restrictive first.
@@ -129,7 +128,7 @@ class RegionsByRow:
 
     @property
     def has_density(self) -> bool:
-        """Whether the region of a row is a single number whose probability is a density."""
+        """Whether a row that no rule restricts has a single possible number, with a density."""
         return isinstance(self.plain, Region) and self.plain.has_density
 
     def take(self, rows: Tensor | None) -> RegionsByRow:
@@ -138,8 +137,7 @@ class RegionsByRow:
         return RegionsByRow(tuple(region.take(rows) for region in self.regions), plain)
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Draws a cell for each of N particles (weighted draws of a row), from the region that
-        applies to its row.
+        """Draws a cell for each of N particles (weighted draws of a row) from its row's region.
 
         `column` is the column's distribution given the earlier columns. Shape: uniform noise (N,);
         codes and values (N, D), of which the columns drawn so far are set.
@@ -244,10 +242,10 @@ _Rank = tuple[int, int, int]
 the proposed one, rank of the rule, number of unknown columns drawn later).
 """
 _DEDUCED: _Rank = (0, 0, 0)
-"""A value that follows from known cells leaves no freedom."""
+"""Rank of a value that follows from known cells: the most restrictive proposal."""
 _OF_DATES: _Rank = (1, 1, 1)
-"""Parts of a date leave more freedom than a sum without unknown terms, and less than an
-inequality."""
+"""Rank of the restriction of a date by its parts: less restrictive than a formula without other
+unknown columns, and more than an inequality."""
 _Proposal = tuple[_Rank, int, SolvedRegion]
 """(rank, index of the column in the codec, region)."""
 
@@ -257,7 +255,8 @@ def _by_column(
     constraint: Iterable[_Proposal],
     joint: Mapping[int, JointRegion],
 ) -> DependentRegions:
-    """Collects the regions of each column, the most restrictive first."""
+    """Collects the regions of each column, the most restrictive first: those of columns drawn
+    jointly (`joint`), restricted columns (`own`) and proposals (`constraint`)."""
     regions: dict[int, list[DependentRegion | JointRegion | SolvedRegion]] = {
         place: [region] for place, region in joint.items()
     }
@@ -285,7 +284,7 @@ def _always(target: TargetIntervals) -> ConstraintAt:
 
 @dataclass(frozen=True)
 class _ParentProposals:
-    """Proposals of unknown columns of rules, among the solutions of the rules.
+    """Proposes unknown columns of rules: they are drawn preferably among the solutions of the rule.
 
     Attributes:
         codec: Codec of the table.
@@ -302,14 +301,13 @@ class _ParentProposals:
     def of(
         self, rewriting: Rewriting, target_at: ConstraintAt, is_partial: Mask, length: int = 1
     ) -> Iterator[_Proposal]:
-        """Yields proposals of the unknown columns of one rule, and of columns from which they
-        follow.
+        """Yields proposals for the unknown columns of a rule and columns from which they follow.
 
         Args:
             rewriting: Rule of the restricted column.
-            target_at: Restriction of that column.
+            target_at: Restriction of that column, by position in the decoder's order.
             is_partial: Mask of the rows in which the proposal applies. Shape: (n,).
-            length: Number of rules between the known column and this one.
+            length: Number of rules between the known column and the proposed one.
         """
         for parent in rewriting.parents:
             is_open = is_partial & self.frame[parent].isna().to_numpy()
@@ -333,9 +331,9 @@ class _ParentProposals:
                 yield from self.of(own, constraint_at, is_open, length + 1)
 
     def of_deductions(self) -> Iterator[_Proposal]:
-        """Yields proposals of the unknown cells that follow from known ones.
+        """Yields proposals for the unknown cells that follow from known ones.
 
-        Columns that a formula computes need none: the model has their residuals.
+        Columns that a formula computes need none, because the model has their residuals.
         """
         for column in self.codec.schema:
             grid = Grid.of(column) if column.name in self.frame else None
@@ -348,7 +346,8 @@ class _ParentProposals:
                     yield self._proposal(_DEDUCED, column.name, target, part, target.is_known)
 
     def of_dates(self, targets: Mapping[str, TargetIntervals]) -> Iterator[_Proposal]:
-        """Yields proposals of the dates whose parts are known or restricted."""
+        """Yields proposals for the unknown dates from which known or restricted columns, such as
+        months, are computed. `targets` are the possible values of restricted columns, by name."""
         for parent, target in date_constraints(self.codec, self.frame, self.guessed, targets):
             is_open = self.frame[parent].isna().to_numpy()
             for part in self._parts(parent):
@@ -362,7 +361,8 @@ class _ParentProposals:
         part: int,
         is_open: Mask,
     ) -> _Proposal:
-        """Returns the proposal of a column among the solutions of a restriction."""
+        """Returns the proposal for column `parent` of the table, by its model column
+        with index `part`, among the solutions of `target`, for the rows of the mask `is_open`."""
         name, beyond = self.codec.columns[part].name, self.beyond
         region = SolvedRegion(
             self.codec, parent, target, name, is_open, self.may_be_blank, beyond=beyond
@@ -372,8 +372,8 @@ class _ParentProposals:
     def _parent_constraint(
         self, rewriting: Rewriting, parent: str, target_at: ConstraintAt, place: int
     ) -> ParentConstraint | None:
-        """Returns the restriction of a column of a rule when the column at position `place` of the
-        order is drawn; None if there is none."""
+        """Returns the restriction of the column `parent` of a rule when the column at position
+        `place` of the order is drawn; None if there is none."""
         target = target_at(place)
         later = tuple(
             name
@@ -396,8 +396,8 @@ class _ParentProposals:
 
     @cached_property
     def beyond(self) -> pd.DataFrame | None:
-        """Known cells of the columns in which one lies beyond the training table's range; None if
-        there are none."""
+        """Known cells of the columns that have a known cell beyond the training table's range; None
+        if there are no such columns."""
         grids = {c.name: Grid.of(c) for c in self.codec.schema if c.name in self.frame}
         names = [
             name
@@ -412,14 +412,13 @@ class _ParentProposals:
         return [places[part] for part in self.codec.reduction.parts_of(name) if part in places]
 
     def _drawn_at(self, name: str) -> int:
-        """Returns the position in the decoder's order at which the last part of a column is
-        drawn."""
+        """Returns the position in the decoder's order of the last part of a column."""
         return max((self.order.index(part) for part in self._parts(name)), default=-1)
 
 
 def exact_columns(regions: Iterable[object]) -> set[str]:
-    """Returns the columns whose generated numbers must not be rounded, because restrictions of
-    other columns, other than inequalities, are computed from them."""
+    """Returns the names of the columns whose generated numbers must not be rounded, because
+    restricted columns are computed from them by a formula that is not an inequality."""
     found: set[str] = set()
     for region in regions:
         for own in dependent_parts(region):
@@ -431,8 +430,8 @@ def exact_columns(regions: Iterable[object]) -> set[str]:
 
 
 def dependent_parts(region: object) -> list[DependentRegion]:
-    """Selects, from the region of a column or from its regions for different rows, those that
-    depend on a restriction of another column (`DependentRegion`)."""
+    """Returns the regions of class `DependentRegion` of a column, whose region may combine several
+    (`RegionsByRow`)."""
     parts = region.regions if isinstance(region, RegionsByRow) else (region,)
     return [part for part in parts if isinstance(part, DependentRegion)]
 
@@ -441,7 +440,7 @@ def evaluation_rank(codec: TableCodec, name: str) -> int:
     """Returns the rank in which restrictions of column `name` are evaluated: 0, 1 or 2.
 
     0: no rule computes the column. 1: a rule other than an inequality. 2: an inequality, which
-    leaves most freedom. An unknown column is proposed by the first rule that restricts it.
+    leaves most freedom. If several rules restrict an unknown column, the first proposes it.
     """
     rewriting = codec.reduction.rewritten.get(name)
     if rewriting is None:

@@ -1,8 +1,8 @@
-"""Chooses the columns whose missing cells an imputation fills, leaves unknown, or keeps as values.
+"""Chooses the columns whose missing cells an imputation fills, leaves, or keeps as information.
 
     filled   missing cells are replaced by values
-    left     missing cells stay; their values are unknown, and are integrated out
-    kept     missing cells stay; that they are missing is known ("no second applicant")
+    left     missing cells stay, and count as unknown values, which are integrated out
+    kept     missing cells stay, and count as information ("no second applicant")
 
 Loads without torch, because the service checks requests in the API process.
 """
@@ -21,12 +21,12 @@ from gcvae.schema.suggestions import NO_SUCH_COLUMN, unknown_names
 
 @dataclass(frozen=True)
 class FilledColumns:
-    """Tells an imputation in which columns to fill missing cells, and in which missing is
-    information to keep. Missing cells of other columns stay missing and are unknown.
+    """Columns whose missing cells an imputation fills, and columns in which it keeps them as
+    information. Missing cells of all other columns stay missing and count as unknown.
 
     Attributes:
         filled: Columns to fill; never identifiers or columns with `drop` in the schema.
-        kept: Columns in which missing is a value; never columns in `filled`.
+        kept: Columns in which a missing cell is information; never columns in `filled`.
         named: Columns that the caller named, which the table must contain.
     """
 
@@ -40,13 +40,12 @@ def filled_columns(
     columns: Sequence[str] | None = None,
     keep_missing: Sequence[str] | None = None,
 ) -> FilledColumns:
-    """Checks the columns that a caller wants to fill or keep, and determines the rest from the
-    schema.
+    """Checks the columns that a caller wants to fill or keep; the rest follows from the schema.
 
     Args:
         columns: Columns to fill; None for all whose missing cells are not kept.
-        keep_missing: Columns in which missing is a value; None for those with `missing.is_value` in
-            the schema that `columns` does not name.
+        keep_missing: Columns in which a missing cell is information; None for those with
+            `missing.is_value` in the schema that `columns` does not name.
 
     Raises:
         UnknownColumnError: The schema does not contain a named column.
@@ -71,8 +70,7 @@ def filled_columns(
 
 
 def read_names(text: str, pointer: str) -> list[str]:
-    """Parses a list of names separated by commas; a name that contains a comma is quoted, as in
-    CSV.
+    """Parses a list of names separated by commas; a name with a comma is quoted, as in CSV.
 
     >>> read_names('age, "price, net"', "?columns")
     ['age', 'price, net']
@@ -94,7 +92,8 @@ def read_names(text: str, pointer: str) -> list[str]:
 
 
 def _check_names(schema: TableSchema, names: Sequence[str] | None, member: str) -> None:
-    """Checks that names are columns of the schema, and that `columns` contains at least one."""
+    """Checks that `names`, given for the parameter `member`, are columns of the schema, and that
+    `columns` names at least one. Raises a SettingError or an UnknownColumnError."""
     if names is None:
         return
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):

@@ -1,11 +1,13 @@
-"""Rules that every generated row satisfies because rows that violate one are rejected.
+"""Checks rows against hard rules; generated rows that violate one are rejected.
 
-These are the hard rules of a schema, and soft ones that every row of the table satisfies although
-neither the decoder nor the transformation of the table does by itself. A row violates a rule only
-if the rule is false; a missing cell may make it unknown, which is no violation. In rules on
-combinations of columns a missing cell counts as a level. The decoder satisfies a hard functional
-dependency for the combinations of the table. One on several columns also rejects other combinations
-of them, because two rows with such a combination could differ.
+The rules are the hard rules of a schema, and its soft conditions and inequalities that every row of
+the table satisfies, unless a residual expresses them (`gcvae.rules.residuals`). A row violates a
+rule only if the rule is false, not if a missing cell makes it unknown; in rules on combinations of
+columns, a missing cell counts as a level.
+
+A hard functional dependency with one determining column needs no check, because the decoder
+enforces it. With several, a row is rejected if the table does not contain its combination of cells:
+the dependency does not tell the value for a new combination.
 """
 
 from __future__ import annotations
@@ -42,8 +44,9 @@ class KnownCombinations(Document):
     """Distinct combinations of the cells of some columns in a table.
 
     Attributes:
-        names: Columns.
-        rows: Each combination, as JSON types: dates are strings, and None is a missing cell.
+        names: Names of the columns.
+        rows: Each combination as a tuple of JSON types, in the order of `names`: dates are strings,
+            and None is a missing cell.
     """
 
     names: tuple[str, ...]
@@ -51,7 +54,7 @@ class KnownCombinations(Document):
 
     @classmethod
     def fit(cls, table: TypedTable, names: Sequence[str]) -> Self:
-        """Collects the combinations that occur in a table."""
+        """Returns the combinations of the columns `names` that occur in a table."""
         found = set(_combinations(rows_at(table, slice(None), names).drop_duplicates()))
         # Sorted, so that the model does not reveal the order of the rows.
         return cls(tuple(names), tuple(sorted(found, key=lambda row: [*map(_sort_key, row)])))
@@ -61,8 +64,7 @@ class KnownCombinations(Document):
         return frozenset(self.rows)
 
     def hold(self, frame: pd.DataFrame) -> Mask:
-        """Returns a mask of n rows: those whose combination occurs in the table. Shape:
-        (n,)."""
+        """Returns a mask of the n rows whose combination occurs in the table. Shape: (n,)."""
         found = _combinations(frame[list(self.names)])
         return np.array([row in self._known for row in found], dtype=bool)
 
@@ -85,7 +87,7 @@ def _sort_key(value: Any) -> tuple[str, Any]:
 
 
 class HardRules:
-    """Rules of a schema by which rows are rejected.
+    """Rules of a schema that every generated row must satisfy, compiled to check rows.
 
     Attributes:
         rules: Rules, in the order of the schema.
@@ -102,10 +104,10 @@ class HardRules:
 
         Args:
             schema: Complete schema.
-            combinations: By JSON pointer of a rule on combinations, or of a functional dependency,
-                the combinations that it permits.
-            reduction: Transformation of the table, which satisfies some soft inequalities by
-                construction; None if it satisfies all of them.
+            combinations: Permitted combinations of each rule on combinations and each functional
+                dependency, by the JSON pointer of the rule.
+            reduction: Transformation of the table, by which residuals express some soft
+                inequalities; all others are checked. None if no soft inequality has to be checked.
         """
         hard = {
             pointer_of_rule(i): rule
@@ -146,12 +148,12 @@ class HardRules:
         return len(self.rules)
 
     def kept(self, frame: pd.DataFrame, *, blanks_unknown: bool = False) -> Mask:
-        """Returns for each of n rows and each rule whether the row satisfies it. Shape: (n, number
-        of rules).
+        """Returns whether each of n rows satisfies each rule. Shape: (n, number of rules).
 
         Args:
-            frame: Columns of the rules, with cells of their dtypes; constants may be absent.
-            blanks_unknown: Whether missing cells are unknown, so that they violate no rule.
+            frame: Rows with the columns of the rules and their dtypes; constants may be absent.
+            blanks_unknown: Whether missing cells stand for unknown values, which violate no rule;
+                else they are known to be missing.
         """
         found = np.ones((len(frame), len(self)), dtype=bool)
         for i, (pointer, rule) in enumerate(self._by_pointer()):
@@ -159,7 +161,7 @@ class HardRules:
         return found
 
     def _keeps(self, pointer: str, rule: Rule, frame: pd.DataFrame, blanks_unknown: bool) -> Mask:
-        """Returns a mask of the rows that do not violate a rule. Shape: (n,)."""
+        """Returns a mask of the n rows that do not violate a rule. Shape: (n,)."""
         if isinstance(rule.form, Combination | Dependency):
             combinations = self._combinations[pointer]
             held = combinations.hold(frame)
@@ -175,12 +177,12 @@ class HardRules:
         return np.asarray(~applies | kept)
 
     def broken_by(self, known: pd.DataFrame, blank: Collection[str]) -> Rule | None:
-        """Returns a rule on which cells are missing that known cells violate; None if there is
-        none. Only rules without exceptions in the table are checked.
+        """Returns a rule on missing cells that one row's known cells violate; None if there is
+        none. Soft rules with exceptions in the table are not checked.
 
         Args:
             known: One row with the known cells; missing cells are unknown, except those of `blank`.
-            blank: Columns whose cells are known to be missing.
+            blank: Names of columns whose cells are known to be missing.
         """
         found = {str(name): np.array([name in blank]) for name in known}
         found = self._closed(known, found)
@@ -192,10 +194,9 @@ class HardRules:
         return None
 
     def blanks_of_formulas(self, frame: pd.DataFrame) -> dict[str, Mask]:
-        """Returns the unknown cells that must be missing values, because a known cell is computed
-        by a formula with `is_missing`.
-
-        The result is a mask of the n rows by column. Shape: (n,) each.
+        """Returns masks of the unknown cells of n rows that must be missing values, because a known
+        cell is computed from them by a formula with `is_missing`. They are by column;
+        columns without such cells are omitted. Shape: (n,) each.
         """
         found = {str(name): np.zeros(len(frame), dtype=bool) for name in frame}
         for rule, term in self._of_missing:
@@ -205,12 +206,12 @@ class HardRules:
         return {name: mask for name, mask in found.items() if mask.any()}
 
     def certain_blanks(self, frame: pd.DataFrame) -> dict[str, Mask]:
-        """Returns the unknown cells of partly observed rows that must be missing values.
+        """Returns masks of the unknown cells of n partly observed rows that must be missing values,
+        because any value would violate a rule.
 
-        Any value would violate a hard condition, or a rule on missing cells without exceptions in
-        the table: with `delivered == (not is_missing(date))` the date of an undelivered row. The
-        result is a mask of the n rows by column; columns without such cells are omitted. Shape:
-        (n,) each.
+        With `delivered == (not is_missing(date))`, this is the date of a row that is not delivered.
+        The rules are conditions, and rules on missing cells, that are hard or have no exception in
+        the table. Masks are by column; columns without such cells are omitted. Shape: (n,) each.
 
         Args:
             frame: Rows with cells of the columns' dtypes; missing cells are unknown.
@@ -219,12 +220,11 @@ class HardRules:
         return {name: mask for name, mask in self._closed(frame, found).items() if mask.any()}
 
     def possible_blanks(self, frame: pd.DataFrame) -> dict[str, Mask]:
-        """Returns the unknown cells of which other unknown cells decide whether they must be
-        missing values.
+        """Returns masks of the unknown cells of n rows that may have to be missing values,
+        depending on other unknown cells of the row.
 
-        An example is `code` of `discounted == (not is_missing(code))`, if both are unknown. The
-        result is a mask of the n rows by column; columns without such cells are omitted. Shape:
-        (n,) each.
+        With `discounted == (not is_missing(code))`, this is `code` where both cells are unknown.
+        The masks are by column; columns without such cells are omitted. Shape: (n,) each.
 
         Args:
             frame: Rows with cells of the columns' dtypes; missing cells are unknown.
@@ -245,16 +245,17 @@ class HardRules:
             for rule in self._schema.rules or ()
             if _allows_values(rule.form) and _is_exact(rule)
         ]
-        for here, there in linked * len(linked):  # as they may form a chain
+        for here, there in linked * len(linked):  # once for each rule, as they may form a chain
             is_open = (found[here] | found[there]) & blank[here] & blank[there]
             found[here], found[there] = found[here] | is_open, found[there] | is_open
         return {name: mask for name, mask in found.items() if mask.any()}
 
     def impossible_levels(self, frame: pd.DataFrame) -> dict[str, Mask]:
-        """Returns, by column, the levels that would violate a rule beside the known cells.
+        """Returns, for each of n rows, the levels of unknown cells that would violate a rule given
+        the row's known cells, as a mask by column. Shape: (n, K) each, for a column of K levels.
 
-        Columns of more than _MOST_LEVELS levels are omitted, and columns without such levels; rows
-        in which all levels would violate a rule have none. Shape: (n, K) for K levels each.
+        Columns without such levels, or with more than _MOST_LEVELS levels, are omitted. In a row in
+        which every level of a column would violate a rule, none is marked.
 
         Args:
             frame: Rows with cells of the columns' dtypes; missing cells are unknown.
@@ -277,8 +278,8 @@ class HardRules:
         return {name: wrong for name, wrong in found.items() if wrong.any()}
 
     def _closed(self, frame: pd.DataFrame, found: dict[str, Mask]) -> dict[str, Mask]:
-        """Adds the cells that must be missing to those known to be missing, until no more
-        follow."""
+        """Adds to `found`, masks by column of cells known to be missing, the cells that must then
+        be missing too, until no more follow; returns `found`."""
         n_before = -1
         while n_before < (n_before := sum(int(mask.sum()) for mask in found.values())):
             for rule, term in self._deciding:
@@ -294,10 +295,8 @@ class HardRules:
         frame: pd.DataFrame,
         found: Mapping[str, Mask],
     ) -> Mask:
-        """Returns a mask of a column's unknown cells in which any value would make a term false.
-
-        Shape: (n,).
-        """
+        """Returns a mask of the unknown cells of column `name` that must be missing, because any
+        value makes a compiled rule false; `found` masks cells known to be missing. Shape: (n,)."""
         cells = frame.get(name)
         if cells is None or not cells.isna().any():
             return np.zeros(len(frame), dtype=bool)
@@ -312,8 +311,8 @@ class HardRules:
         frame: pd.DataFrame,
         found: Mapping[str, Mask],
     ) -> tuple[Truths, Truths]:
-        """Returns the truth of a term if a column's unknown cells are values, and if they are
-        missing. Shape: (n,) each."""
+        """Returns (truth of a compiled rule if the unknown cells of column `name` have values,
+        truth if they are missing); `found` masks cells known to be missing. Shape: (n,) each."""
         certain = {
             other: np.where(found[other], TRUE, UNKNOWN) for other in names if other in found
         }
@@ -342,7 +341,7 @@ class HardRules:
         return zip(self.pointers, self.rules, strict=True)
 
     def _values(self, frame: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
-        """Converts columns to the values that terms evaluate."""
+        """Converts the columns `names` of a frame to values that compiled rules can evaluate."""
         values = {}
         for name in names:
             column = self._schema[name]
@@ -354,8 +353,11 @@ class HardRules:
 
 
 def _rejects(rule: Rule, reduction: Reduction | None) -> bool:
-    """Returns whether rows that violate a rule are rejected: it is hard, or every row of the table
-    satisfies it and it is a condition or an inequality of two columns that no residual expresses.
+    """Returns whether rows that violate a rule are rejected.
+
+    They are if the rule is hard, except a functional dependency on one column, which the decoder
+    enforces; or if it is soft, every row of the table satisfies it, and it is a condition, or an
+    inequality of two columns that no residual expresses.
     """
     form = rule.form
     if rule.is_dependency:
@@ -371,18 +373,17 @@ def _rejects(rule: Rule, reduction: Reduction | None) -> bool:
 
 
 def _is_exact(rule: Rule) -> bool:
-    """Returns whether every row satisfies a rule: it is hard, or the table contains no
-    exception."""
+    """Returns whether a rule has no exceptions: it is hard, or soft and no row violates it."""
     return rule.keep == "hard" or (rule.keep == "soft" and rule.share == 1.0)
 
 
 def _allows_values(form: Form) -> bool:
-    """Returns whether a rule is on missing cells that all of its columns satisfy with values."""
+    """Returns whether a rule is on missing cells, and rows without missing cells satisfy it."""
     return isinstance(form, Missingness) and not form.is_inverse
 
 
 def _is_of_missing(rule: Rule) -> bool:
-    """Returns whether a rule is on missing cells, computes a column from them, or is a soft
+    """Returns whether a rule is on missing cells, a formula with `is_missing`, or a soft
     condition."""
     form = rule.form
     if isinstance(form, Missingness) or (isinstance(form, Condition) and rule.keep == "soft"):
@@ -394,7 +395,7 @@ def _is_of_missing(rule: Rule) -> bool:
 
 
 def _blank_arguments(text: str) -> set[str]:
-    """Returns the columns of which an expression asks whether they are missing."""
+    """Returns the names of the columns that are arguments of `is_missing` in an expression."""
     calls = (node for node in ast.walk(parse_expression(text)) if isinstance(node, ast.Call))
     return {
         argument.id
@@ -405,6 +406,7 @@ def _blank_arguments(text: str) -> set[str]:
 
 
 def modelled(form: Combination | Dependency, schema: TableSchema) -> list[str]:
-    """Returns the columns of a rule on combinations of cells, without constant columns."""
+    """Returns the names of the columns of a rule on combinations or of a functional dependency,
+    without those that the model does not learn, such as constant columns."""
     names = (form.column, *form.parents)
     return [name for name in names if schema[name].is_modelled]

@@ -1,12 +1,12 @@
 """Imputation: fills missing cells from p(missing | known); known cells are returned unchanged.
 
-A filled cell is never missing, unless other cells, known or drawn, make it so by a rule without
-exceptions: it is drawn given that it is a value. Known text cells keep their exact text, and filled
-ones have the format of the schema, truth values the words of the table; cells of other dtypes keep
-their dtype. Cells stay missing in identifiers, dropped columns, and columns that `filled_columns`
-leaves or keeps. Left cells are unknown, so that filled cells are the same as if all columns were
-filled; kept cells are known to be missing. A column that equals another in every training row is
-filled with the other column's cell.
+Filled cells are drawn given that they are not missing, unless a rule without exceptions requires a
+missing cell because of other cells of the row. Known text cells keep their exact text; filled ones
+have the format of the schema, truth values the words of the table. Cells of other dtypes keep their
+dtype. Cells stay missing in identifiers, dropped columns, and columns that `filled_columns` leaves
+or keeps. Left cells are unknown, so that filled cells are the same as if all columns were filled;
+kept cells are known to be missing. A column that equals another in every training row is filled
+with the other column's cell.
 """
 
 from __future__ import annotations
@@ -47,14 +47,15 @@ def impute_blocks(
     """Yields the completed rows in blocks, in order, with the completions of a row together.
 
     Args:
-        rows: Cells as text or with the columns' dtypes. A modelled column that is absent is added
-            as entirely missing.
+        rows: Cells as text or with the columns' dtypes. An absent modelled column
+            is added, with all cells missing.
         draws: Number of completions of each row. If more than 1, a first column `draw` numbers them
             from 1.
         among: Range of the rows to complete, which begins at a multiple of BLOCK_ROWS; None
             completes all rows. The result for these rows is the same as in a full pass.
         columns: Columns to fill; None fills all whose missing cells are not kept.
-        keep_missing: Columns in which missing is information to keep; None for the schema's.
+        keep_missing: Columns in which a missing cell is information to keep; None for those with
+            `missing.is_value` in the schema.
 
     Raises:
         SettingError: `draws` is not a whole number of at least 1, or a column cannot be filled.
@@ -132,7 +133,7 @@ def truth_words(
     """Returns, by column of truth values, the cells that stand for False and True in a table, which
     may differ from those of the training table: yes and no, 0 and 1.
 
-    A column is left out if its cells do not tell both.
+    A column is left out if its cells do not show which words it uses.
 
     Args:
         cells: Rows as the caller passed them.
@@ -165,9 +166,9 @@ def _filled(
     column: Column,
     are_written: bool,
 ) -> pd.Series[Any]:
-    """Replaces missing cells by drawn ones, in the dtype of the series if it can hold them.
+    """Replaces missing cells (mask `blank`) by drawn ones; keeps the series' dtype if it can.
 
-    `are_written` tells whether the drawn cells are already as the caller writes them.
+    `are_written` tells whether the drawn cells already have the form of the caller's cells.
     """
     blank = blank & completed.notna().to_numpy()  # cells that stay missing in the completion
     if not blank.any():
@@ -184,8 +185,8 @@ def _filled(
 
 
 def _holding(values: pd.Series[Any], dtype: Any) -> Any:
-    """Returns a dtype that can hold the drawn cells: with new categories, or the unit of drawn
-    dates."""
+    """Returns the dtype for a series that drawn cells are added to: `dtype`, with new categories if
+    needed, or that of drawn dates."""
     if pd.api.types.is_datetime64_any_dtype(dtype) and values.dtype.kind == "M":
         return values.dtype
     if not isinstance(dtype, pd.CategoricalDtype):

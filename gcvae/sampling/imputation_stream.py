@@ -52,7 +52,11 @@ def stream_completed(
 def _other_truths(
     block: pd.DataFrame, types: Mapping[str, str], schema: TableSchema
 ) -> dict[str, Column]:
-    """Returns, by name, how to write truth values that a Parquet file has as numbers or strings."""
+    """Returns by name the schemas with which to write columns of truth values that the imputed
+    table contains as numbers or strings.
+
+    `types` are the types of the columns in the Parquet file that was read.
+    """
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     found = {}
@@ -89,7 +93,7 @@ def _csv(blocks: Iterable[pd.DataFrame], schema: TableSchema, shard: FileShard) 
 def _typed(
     blocks: Iterable[pd.DataFrame], schema: TableSchema, unchanged: Sequence[str]
 ) -> Iterator[pd.DataFrame]:
-    """Yields the blocks with cells of the columns' dtypes; those of `unchanged` columns stay."""
+    """Yields the blocks with cells of the columns' dtypes, except those of `unchanged` columns."""
     from gcvae.cells.data_frames import with_columns
     from gcvae.cells.values import parse_table
 

@@ -40,17 +40,14 @@ _MOST_COMBINATIONS = 60_000
 
 @dataclass(frozen=True)
 class JointRegion:
-    """Possible cells of one column among several unknown ones that are drawn jointly, so that the
-    formulas of a row hold.
+    """Possible cells of one of several columns that are drawn jointly, so that formulas hold.
 
     Rows with different known cells have different tables of possible combinations.
 
     Attributes:
         columns: For each table, the indices in the codec of its columns, in drawing order.
-        tables: Possible combinations of codes. Shape: (number of combinations, number of columns)
-            each.
-        which: Index of the table that applies to each of n rows; -1 for rows without one. Shape:
-            (n,).
+        tables: Possible combinations of codes. Shape: (combinations, columns) each.
+        which: Index of the table that applies to each of n rows; -1 for none. Shape: (n,).
         number: Index of this column in the codec.
         n_codes: Number of codes of this column.
     """
@@ -63,8 +60,7 @@ class JointRegion:
 
     @property
     def has_density(self) -> bool:
-        """Whether the region's probability is a density: always False, because codes have
-        probabilities."""
+        """Whether the region's probability is a density: False, as codes have probabilities."""
         return False
 
     @property
@@ -108,11 +104,11 @@ class _RowConstraint:
 
     Attributes:
         formulas: Formulas in an order in which their results follow from each other.
-        unknown: Columns from which all others follow.
+        unknown: Unknown columns that are drawn; all other columns are known or follow from them.
         known: Known cells of the row, each as a series of length one.
-        target: For each known computed column, intervals (low, high) of its grid index.
-        checks: Inequalities, and formulas with exceptions, between known columns. A residual that
-            no row of the table has is impossible.
+        target: For each known computed column, intervals (low, high) of its possible grid indices.
+        checks: Inequalities, and formulas with exceptions, that compute a known column from unknown
+            ones. Combinations with a residual beyond its range in the table are impossible.
     """
 
     formulas: Sequence[Residual | Alternative]
@@ -136,8 +132,7 @@ def joint_regions(
     order: Sequence[int],
 ) -> dict[int, JointRegion]:
     """Returns the possible cells (regions) of unknown columns that are drawn jointly so that
-    formulas hold, by index in the codec. Only columns whose combinations can be enumerated are
-    included.
+    formulas hold, by index in the codec, if their combinations can be enumerated.
 
     Args:
         frame: Cells of the columns' dtypes; missing ones are unknown. n rows, or one for all.
@@ -202,8 +197,7 @@ def _row_constraint(
     unknown: list[str] = []
 
     def follow(name: str) -> bool:
-        """Collects the columns from which a column follows; returns whether all can be
-        enumerated."""
+        """Collects the columns from which a column follows; returns whether all have few values."""
         formula = exact[name]
         for parent in formula.parents:
             if not is_blank[parent][row] or parent in formulas or parent in unknown:
@@ -249,7 +243,7 @@ def _is_solved(formula: Residual | Alternative, name: str) -> bool:
 
 
 def _support(codec: TableCodec, name: str) -> tuple[Codes, list[Any]] | None:
-    """Returns (codes, values) of a column of few values; None for other columns."""
+    """Returns (codes, values) of all values of a column that has few; None for other columns."""
     if name not in codec.places:
         return None
     column: ColumnCodec = codec.column_codec(name)
@@ -266,8 +260,7 @@ def _support(codec: TableCodec, name: str) -> tuple[Codes, list[Any]] | None:
 def _combinations(
     codec: TableCodec, constraint: _RowConstraint, order: Sequence[int]
 ) -> tuple[list[str], Codes] | None:
-    """Returns (columns in drawing order, possible combinations of codes); None if there are none or
-    too many."""
+    """Returns (columns in drawing order, possible combinations of codes); None if 0 or too many."""
     names = sorted(constraint.unknown, key=lambda name: list(order).index(codec.places[name]))
     supports = [_support(codec, name) for name in names]
     found = [support for support in supports if support is not None]

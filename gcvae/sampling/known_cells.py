@@ -37,7 +37,7 @@ _MOST_SHOWN = 10
 _MOST_ROUNDS = 50
 """Maximum number of times that a completion is drawn, until it satisfies the hard rules."""
 _ROUNDS_OF_DEPENDENCIES = 5
-"""Number of these times that it also has to satisfy functional dependencies without exceptions."""
+"""Number of first rounds that also require functional dependencies without exceptions to hold."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,8 @@ class KnownRows:
     def read(cls, frame: pd.DataFrame, constrained: ConstrainedModel) -> KnownRows:
         """Reads rows to be completed; columns may be absent and cells missing.
 
-        A number beyond its column's limits or decimals is replaced by the nearest possible one.
+        A number beyond its column's limits, or with more decimals, is replaced by the nearest
+        possible one.
 
         Raises:
             ConditionError: A known cell is impossible, or violates a hard rule.
@@ -82,7 +83,7 @@ class KnownRows:
         lines = None if numbers is None else tuple(numbers[label] for label in frame.index)
         rows = codec.encode(typed, blanks_unknown=True)
         rows = with_missing(codec, rows, constrained.hard_rules.certain_blanks(typed))
-        # Code 0, which unknown cells have too, is the missing level.
+        # Code 0 means missing in known cells; unknown cells have it too.
         observed = rows.observed | _declared_missing(whole, codec)
         rows = EncodedTable(rows.codes, rows.values, observed)
         known = cls(constrained, typed, rows, blanks_missing=True, lines=lines)
@@ -102,17 +103,16 @@ class KnownRows:
         columns, which are known to be missing.
 
         Cells that must be missing by a rule, such as `is_missing(refund) if status != 'returned'`,
-        are also known to be missing; if the status is unknown too, both are drawn. Cells that known
-        ones determine count as known. A known cell of probability 0 under the model is ignored when
-        other cells are drawn.
+        are also known to be missing; if the status is unknown too, both are drawn. Cells that
+        formulas determine from known cells count as known. A known cell of probability 0 under the
+        model is ignored when other cells are drawn.
 
         Args:
             typed: Rows with cells of the columns' dtypes.
             kept: Names of the columns whose missing cells are known to be missing.
             context: Encoded context of each row of a conditional model: C codes, then C values.
                 None for other models. Shape: (n, 2 C), C context columns.
-            missing: By column, a mask of further cells that are known to be missing. Shape: (n,)
-                each.
+            missing: By column, a mask of further cells known to be missing. Shape: (n,) each.
         """
         typed, codec = typed.reset_index(drop=True), constrained.codec
         own = {codec.copies.get(name, name) for name in kept}
@@ -152,11 +152,11 @@ class KnownRows:
     def complete(
         self, number: int, n_outputs: int, generator: torch.Generator, seed: int
     ) -> tuple[pd.DataFrame, Tensor]:
-        """Returns (completed rows of a block, effective sample size of the draws for each row).
+        """Returns (completed rows of a block, effective sample size of each row).
 
-        Particles are weighted draws, of which the completions of a row are chosen. The completions
-        of a row are consecutive. `generator` draws all cells except identifiers, which `seed` and
-        the row number determine. Shape: n * n_outputs rows, (n,), for n rows of the block.
+        The completions of a row are chosen from weighted draws and are consecutive. `generator`
+        draws all cells except identifiers, which `seed` and the row number determine. Shape: n *
+        n_outputs rows, (n,), for n rows of the block.
 
         Args:
             number: Number of the block.
@@ -183,7 +183,7 @@ class KnownRows:
             open_blanks=open_blanks,
             impossible=hard_rules.impossible_levels(typed),
         )
-        # Rows of a request have the nearest values of their columns.
+        # The numbers of rows from `read` lie within the columns' limits.
         numbers = typed[[] if self.blanks_missing else _numeric(codec)]
         pending = torch.arange(len(rows))
         codes = torch.zeros(len(rows), n_outputs, rows.codes.shape[1], dtype=torch.int32)
@@ -237,8 +237,9 @@ class KnownRows:
         generator: torch.Generator,
         exact: Collection[str],
     ) -> EncodedTable:
-        """Draws a level where several levels share a completion's code, and restores the known
-        cells. Shape: n rows with O completions of D columns, (n, O, D) -> (n O, D)."""
+        """Converts completions to encoded rows: draws a level where several levels share a code,
+        and restores the known cells. `exact` are the columns whose numbers are not rounded. Shape:
+        n rows with O completions of D columns, (n, O, D) -> (n O, D)."""
         codes, values = drawn.codes, drawn.values
         n_outputs = codes.shape[1]
         table = EncodedTable(
@@ -254,8 +255,11 @@ class KnownRows:
     def _satisfied(
         self, table: EncodedTable, known: pd.DataFrame, open_cells: Mapping[str, Mask]
     ) -> Tensor:
-        """Returns a mask of the completed rows that satisfy the hard rules, and in which only those
-        of the `open_cells` are missing that have to be. Shape: (n,)."""
+        """Returns a mask of the completed rows that satisfy the hard rules, and in which a cell of
+        the masks `open_cells` (by column) is missing only if a rule requires it. Shape: (n,).
+
+        `known` are known numbers and dates, which replace decoded ones.
+        """
         hard_rules = self.constrained.hard_rules
         if not len(hard_rules) and not open_cells:
             return torch.ones(len(table), dtype=torch.bool)
@@ -269,10 +273,10 @@ class KnownRows:
 
     def _keep_dependencies(self, table: EncodedTable, known: Tensor) -> Tensor:
         """Returns a mask of the completed rows whose drawn cells satisfy the functional
-        dependencies that every row of the training table satisfies. Shape: (n,).
+        dependencies that every row of the training table satisfies. Shape: (n,). `known` is a mask
+        of the known cells.
 
-        The decoder leaves each dependency a small probability of exceptions, which other known
-        cells may favour.
+        The decoder gives exceptions a small probability, which other known cells may increase.
         """
         codec, kept = self.constrained.codec, np.ones(len(table), dtype=bool)
         exact = {
@@ -300,8 +304,7 @@ class KnownRows:
         return torch.from_numpy(kept)
 
     def _check(self, written: pd.DataFrame) -> None:
-        """Checks that the model can generate the known cells. `written` contains them in their
-        original form."""
+        """Checks that the model can generate the known cells; `written` has their original form."""
         problems = [*self._made_up(), *self._impossible(written)]
         for copy, differ in self.constrained.codec.differing_copies(self.typed).items():
             if differ.any():
@@ -323,10 +326,8 @@ class KnownRows:
 
     def _check_kept(self, completed: pd.DataFrame, first: int, effective: Tensor) -> None:
         """Checks that the completions of a block, which begins at row `first`, contain the known
-        cells.
-
-        No completion contains a combination of cells that the model's rules exclude.
-        """
+        cells. Rows whose known cells the model's rules exclude have an effective sample size
+        (`effective`) of 0."""
         problems = []
         n_outputs = len(completed) // max(len(effective), 1)
         lost = (effective == 0.0).nonzero()[:, 0].numpy()
@@ -398,10 +399,8 @@ class KnownRows:
         return problems
 
     def _problem(self, wrong: Mask, message: str, **place: Any) -> Problem:
-        """Returns a problem of some rows, placed at the first: by line if they have lines.
-
-        Shape: (n,).
-        """
+        """Returns one problem for the rows of a mask: its place is the line or, without lines, the
+        number of the first of them, and the message lists the others. Shape: wrong (n,)."""
         rows = np.flatnonzero(wrong).tolist()
         places = rows if self.lines is None else [self.lines[row] for row in rows]
         if len(places) > 1:
@@ -456,11 +455,8 @@ def _nearest(typed: pd.DataFrame, codec: TableCodec) -> pd.DataFrame:
 
 
 def _declared_missing(frame: pd.DataFrame, codec: TableCodec) -> Tensor:
-    """Returns a mask of the cells with a text that says that the value is missing, unlike an empty
-    cell.
-
-    Shape: n original rows -> (n, D).
-    """
+    """Returns a mask of the cells with a text that declares the value missing, such as "none", in
+    columns in which that is information; empty cells are unknown. Shape: n rows -> (n, D)."""
     found = torch.zeros(len(frame), len(codec.columns), dtype=torch.bool)
     for column in codec.schema:
         words = [text for text in column.missing.markers if text.strip()]
@@ -476,7 +472,7 @@ def _declared_missing(frame: pd.DataFrame, codec: TableCodec) -> Tensor:
 
 
 def _differ(own: pd.Series[Any], other: pd.Series[Any]) -> Mask:
-    """Returns a mask of the cells that differ by more than encoding loses."""
+    """Returns a mask of the cells that differ by more than the rounding errors of encoding."""
     if own.dtype.kind == "f" and other.dtype.kind == "f":
         return ~np.isclose(own, other, rtol=1e-9, atol=1e-9 * float(other.abs().max() or 0.0))
     return (own != other).fillna(False).to_numpy(dtype=bool)

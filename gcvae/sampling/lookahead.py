@@ -4,9 +4,9 @@
 
 If the dependent column y is conditioned and is drawn after the columns that determine it, few of
 their codes k can lead to a possible y: one in a hundred destinations has a given distance. Codes of
-earlier columns are therefore drawn with weights h: 1 for codes that can still lead to a possible y,
-little for all others. The particle's weight corrects for h, so any positive h gives the
-distribution under the condition.
+earlier columns, of probability p(k), are therefore drawn with weights h: 1 for codes that can still
+lead to a possible y, a small number for all others. The particle's weight corrects for h, so any
+positive h gives the distribution under the condition.
 
 Source: look-ahead in sequential importance sampling; Lin, Chen and Liu 2013.
 """
@@ -24,21 +24,21 @@ from gcvae.codec.region import Drawn, Region, WalkedColumn
 from gcvae.model.level_functions import LevelFunction
 
 _LOG_SILENT = math.log(0.1)
-"""log h of a code that does not occur in the dependency's table."""
+"""log h of a code that does not occur in the dependency's combinations."""
 _LEAST = 1e-4
-"""Minimum of h for a code that leads to no possible y; else h is the dependency's share of
-exceptions.
-"""
+"""Minimum of h for a code that leads to no possible y; h is the larger of it and the dependency's
+share of exceptions."""
 
 
 @dataclass(frozen=True)
 class LookaheadRegion:
-    """Possible cells of a column that helps to determine later columns under a condition; its codes
-    are drawn with weights h that favour those which can lead to a possible later cell.
+    """Possible cells of a column on which a later conditioned column depends; codes that can lead
+    to a possible later cell are drawn with a larger weight h.
 
     Attributes:
         own: Region (possible cells) of the column itself.
-        dependencies: Dependencies with a conditioned later column; h is the product of theirs.
+        dependencies: Functional dependencies that connect the column with conditioned later
+            columns; the weight h of a code is the product of its weights in all of them.
     """
 
     own: Region
@@ -52,9 +52,8 @@ class LookaheadRegion:
         return LookaheadRegion(self.own.take(rows), dependencies)
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Draws a code k with probability p(k) h(k) / Z for each of N particles (weighted draws of
-        a row), with log (Z / h(k)) as its log weight. h favours codes that can lead to possible
-        later cells.
+        """Draws a code k with probability p(k) h(k) / Z, Z = sum_k p(k) h(k), for each of N
+        particles (weighted draws of a row), with log (Z / h(k)) as its log weight.
 
         `column` is the column's distribution p given the earlier columns. Shape: uniform noise
         (N,); codes and values (N, D), of which the columns drawn so far are set.
@@ -68,17 +67,18 @@ class LookaheadRegion:
 
 @dataclass(frozen=True)
 class Dependency:
-    """A functional dependency, with what is needed to weight the codes of one of its columns by
-    whether they can lead to a possible later cell.
+    """A functional dependency, prepared to weight the codes of one of its columns by whether they
+    can lead to a possible cell of a later column.
 
     Attributes:
-        function: Functional dependency of one column on r columns; a later column is conditioned.
-        pairs: The m combinations of codes that satisfy the dependency; a dependency between missing
-            cells has a combination for each code of the weighted column. Shape: (m, r + 1).
+        function: The functional dependency: r columns determine another.
+        pairs: The m combinations of codes that satisfy the dependency. Where it only distinguishes
+            missing from present cells, each code of the weighted column has its own combination.
+            Shape: (m, r + 1).
         at: Position of the weighted column in `pairs`.
-        earlier: Positions in `pairs` of the columns that are generated before.
-        possible: Mask of the K possible codes of each later column, by position in `pairs`. Shape:
-            (n, K), or (1, K) for all rows alike.
+        earlier: Positions in `pairs` of the columns that are generated before the weighted one.
+        possible: Mask of the K possible codes of each later conditioned column, by position in
+            `pairs`. Shape: (n, K), or (1, K) for all rows alike.
     """
 
     function: LevelFunction

@@ -1,4 +1,4 @@
-"""Finds the columns of a condition that are drawn with lookahead (`gcvae.sampling.lookahead`)."""
+"""Finds the columns that are drawn in view of conditions on later columns (lookahead)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from gcvae.sampling.solved_regions import SolvedRegion
 def lookahead_regions(
     model: GenerativeModel, order: Sequence[int] | None, regions: Sequence[object]
 ) -> dict[int, LookaheadRegion | RegionsByRow]:
-    """Returns, by column index, the regions of columns whose cells are drawn in view of later
-    conditions (lookahead): those generated in `order` before a conditioned column with which a
-    functional dependency connects them. In rows in which a rule restricts the column, its region
-    stays that of the rule."""
+    """Returns the regions, by column index, of the columns drawn with lookahead: those generated
+    before a conditioned column with which they share a functional dependency.
+
+    `regions` are the regions of all columns without lookahead. They remain in rows in which a rule
+    restricts the column.
+    """
     found: dict[int, LookaheadRegion] = {}
     if order is None:
         return {}
@@ -57,7 +59,8 @@ def _without_rules(region: object) -> Region | None:
 
 
 def _possible_codes(region: object) -> Tensor | None:
-    """Returns the mask of a column's K possible codes, also where they follow from known cells.
+    """Returns a mask of the K codes that a column's region allows, or to which known cells restrict
+    the column by a rule.
 
     Shape: (n, K), or (1, K) for all rows alike; None if any cell is possible.
     """
@@ -72,8 +75,9 @@ def _possible_codes(region: object) -> Tensor | None:
 
 
 def _possible(function: LevelFunction, at: int, codes: Tensor) -> Tensor:
-    """Converts a mask of K possible codes of the column with index `at` in the dependency to the
-    coding of its pairs. Shape: (n, K) -> (n, K or 2)."""
+    """Converts a mask of a column's K possible codes to the coding of the dependency's pairs, which
+    may only distinguish missing (0) from present (1). `at` is the column's index in the dependency.
+    Shape: (n, K) -> (n, K or 2)."""
     if function.blanks is None or function.blanks.shape[at] == codes.shape[-1]:
         return codes
     return torch.stack([codes[:, 0], codes[:, 1:].any(-1)], dim=-1)

@@ -2,11 +2,11 @@
 
     w = p(l) / g(l)  prod_j p_j(region_j | l, columns before j)
 
-A particle's latent vector l is drawn from a proposal g; its columns are drawn in order, each within
-its region. The weighted particles follow p(l, x | x in the regions), and the mean of w is an
-unbiased estimate of the probability of the regions (of their density, if a region is a point).
-Columns after the last conditioned one do not change the weight, and are drawn only for the chosen
-particles.
+A particle's latent vector l is drawn from a proposal g instead of the prior p(l); its columns are
+drawn in order from the decoder's conditionals p_j, each within its region (set of possible cells).
+The weighted particles follow p(l, x | x in the regions), and the mean of w is an unbiased estimate
+of the probability of the regions (of their density, if a region is a point). Columns after the last
+conditioned one do not change the weight, and are drawn only for the chosen particles.
 
 Source: sequential importance sampling; Liu 2001, chapter 3.
 """
@@ -71,8 +71,7 @@ def draw_particles(
         latent: Latent vectors of K dimensions, with F factors of the copula. Shape: (N, K + F).
         log_ratio: log p - log g of each vector, with the prior p and the proposal g it was drawn
             from. Shape: (N,).
-        rows: Index of the row whose regions apply to each particle; None if the regions apply to
-            all.
+        rows: Index of the row whose regions apply to each particle; None if all share them.
     """
     walk = model.walk(latent)
     noise = uniform((len(latent), len(regions)), generator, torch.float64)
@@ -111,7 +110,7 @@ def complete(
 
 
 def _order(walk: ColumnWalk, regions: Regions) -> Sequence[int]:
-    """Returns the decoder's order of columns; if it has none, conditioned columns come first."""
+    """Returns the decoder's order of columns; if it has none, columns with a region come first."""
     by_region = sorted(range(len(regions)), key=lambda j: regions[j] is None)
     return by_region if walk.order is None else walk.order
 
@@ -124,10 +123,8 @@ def _conditioned(walk: ColumnWalk, regions: Regions) -> Sequence[int]:
 
 
 def effective_size(log_weight: Tensor) -> Tensor:
-    """Returns the effective sample size (sum w)^2 / sum w^2 of N importance weights w; 0 if all are
-    0.
-
-    Shape: log_weight (..., N) -> (...).
+    """Returns the effective sample size (sum w)^2 / sum w^2 of N importance weights w, or 0 if all
+    are 0. Shape: log_weight (..., N) -> (...).
     """
     size = (2.0 * log_weight.logsumexp(-1) - (2.0 * log_weight).logsumexp(-1)).exp()
     return torch.where(torch.isneginf(log_weight).all(-1), 0.0, size)
@@ -142,8 +139,8 @@ def systematic(log_weight: Tensor, n: int, generator: AnyGenerator) -> Tensor:
     """Resamples n particles (weighted draws) of each group by systematic resampling. Returns their
     indices, in random order.
 
-    Each particle is chosen n w / sum w times, rounded up or down. Shape: G groups of N particles,
-    log_weight (G, N) -> (G, n).
+    A particle of weight w is chosen n w / (sum of the group's weights) times, rounded up or down.
+    Shape: G groups of N particles, log_weight (G, N) -> (G, n).
     """
     weight = torch.softmax(log_weight, dim=-1)
     n_groups = len(weight)

@@ -33,8 +33,8 @@ Regions = Sequence[AnyRegion | None]
 def level_region(log_share: Numbers) -> Region:
     """Returns the region (set of possible cells) of a column of levels, the same for all rows.
 
-    `log_share` has the log of the weight of each of K codes: 0 for possible, -inf for excluded
-    codes, or between for codes that stand for several levels. Shape: (K,).
+    `log_share` is the log of the possible share of each of K codes: 0 for possible and -inf for
+    excluded codes; between, if a code stands for several levels and some are possible. Shape: (K,).
     """
     nothing = torch.zeros(1, 0, dtype=torch.float64)
     return Region(torch.from_numpy(log_share)[None], nothing, nothing)
@@ -43,8 +43,7 @@ def level_region(log_share: Numbers) -> Region:
 def number_region(
     codec: RealCodec | QuantileCodec, low: pd.Series[Any], high: pd.Series[Any], missing: bool
 ) -> Region | None:
-    """Returns the region (set of possible cells) of the numbers in m closed intervals; None if it
-    is empty.
+    """Returns the region (set of possible cells) of numbers in m closed intervals; None if empty.
 
     A single number with a density but no probability is ignored if other cells have a probability.
 
@@ -92,8 +91,9 @@ def known_regions(
         rows: The same rows, encoded; cells that are not `observed` are unknown.
         order: Order in which the decoder generates the columns; None if the model has no order.
         blanks_missing: Whether an unknown cell may be a missing value.
-        open_blanks: By column, unknown cells that may be missing anyway. Shape: (n,) each.
-        impossible: By column, levels that are excluded. Shape: (n, K) for K levels each.
+        open_blanks: By column, a mask of the unknown cells that may be missing values even if
+            `blanks_missing` is False. Shape: (n,) each.
+        impossible: By column, a mask of excluded levels. Shape: (n, K) for K levels each.
     """
     reduced = codec.reduced(frame)
     plain: list[Region | None] = []
@@ -135,7 +135,8 @@ def _known_region(
     may_be_missing: Mask,
     impossible: Tensor | None,
 ) -> Region | None:
-    """Returns the region of one column in each row; None if it excludes nothing."""
+    """Returns the region of column j, with known and unknown cells, in each row; None if it
+    excludes nothing. `impossible` is a mask of excluded codes. Shape: (n, number of codes)."""
     known = rows.observed[:, j]
     bars_missing = ~known & torch.from_numpy(~may_be_missing) & codec.has_missing
     if not bool(known.any()) and not bool(bars_missing.any()) and impossible is None:

@@ -3,9 +3,10 @@
     p(unknown cells | known cells)
 
 Each row has its own particles (weighted latent vectors with partial rows), in two rounds. Half of
-the first particles come from the prior and half from the encoder at the known cells. The resulting
-complete rows are encoded, and the second particles come from the mixture of those posteriors and,
-to a fixed share, from the prior. A completion is one of the second particles, chosen by weight.
+the first particles come from the prior, and half from the encoder's posterior given the known
+cells. Some of the resulting complete rows are encoded, and the second particles come from the
+mixture of their posteriors and, to a fixed share, from the prior. A completion is one of the second
+particles, chosen by weight.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ N_PARTICLES = 24
 """Number of particles of a row in the second round; the first round has half as many."""
 ROWS_PER_BATCH = 128
 LEAST_EFFECTIVE = 6.0
-"""Minimum effective number of particles; rows with fewer are redrawn with `_MORE` times as many."""
+"""Minimum effective sample size of a row's particles; rows with less get `_MORE` times as many."""
 _MORE = 8
 _N_ENCODED = 6
 """Number of completions of a row that are encoded for the second proposal."""
@@ -139,7 +140,8 @@ def _taken(regions: Regions, at: Tensor) -> Regions:
 
 @dataclass(frozen=True)
 class _RowProposal:
-    """Proposal g_i(l) of latent vectors for each row i: a mixture of the prior and C Gaussians.
+    """Distribution g_i(l) from which latent vectors are proposed for each row i: a mixture of the
+    prior and C Gaussians.
 
     Attributes:
         prior: Prior of the latent vectors.
@@ -155,8 +157,8 @@ class _RowProposal:
 
     @classmethod
     def of_known(cls, model: GenerativeModel, rows: EncodedTable) -> _RowProposal:
-        """Returns the proposal from the encoder at the known cells; the copula's factors f keep
-        their prior."""
+        """Returns the proposal from the encoder's posterior given the known cells; the copula's
+        factors f keep their prior."""
         eta, log_tau = model.encoder(rows)
         proposal = Proposal(model.prior, model.decoder.n_factors)
         zeros = eta.new_zeros(len(rows), proposal.n_factors)
@@ -174,8 +176,8 @@ class _RowProposal:
         n: int,
         generator: AnyGenerator,
     ) -> _RowProposal:
-        """Returns the proposal from the encoder at completed rows; the copula's factors f have the
-        mean and spread of the weighted particles."""
+        """Returns the proposal from the encoder's posteriors of n rows, completed from the `chosen`
+        particles. The copula's factors f are centred at these, with the spread of `particles`."""
         codes, values = complete(model, regions, chosen, generator)
         everything = torch.ones_like(codes, dtype=torch.bool)
         eta, log_tau = model.encoder(EncodedTable(codes, values, everything))
@@ -192,10 +194,9 @@ class _RowProposal:
         return cls(proposal, _PRIOR_SHARE, centre, torch.cat([sigma, spread], dim=-1))
 
     def draw(self, n_particles: int, generator: AnyGenerator) -> tuple[Tensor, Tensor]:
-        """Draws S = n_particles latent vectors for each row, of K components of z and F of the
-        copula, from a proposal g. Returns (vectors, log weights log p - log g for the prior p).
-
-        Shape: (n, S, K + F), (n, S)."""
+        """Draws S = `n_particles` latent vectors for each row from the proposal g. Returns
+        (vectors, log weights log p - log g), with p the prior. Shape: (n, S, K + F), (n, S), for K
+        dimensions of z and F factors of the copula."""
         n, n_components, width = self.mean.shape
         n_prior = math.ceil(self.prior_share * n_particles)
         drawn, _ = self.prior.draw(n * n_prior, generator)
@@ -222,7 +223,8 @@ def _particles_of(
     n_particles: int,
     generator: AnyGenerator,
 ) -> Particles:
-    """Draws particles of each row, grouped by row; `latent` includes the row's context."""
+    """Draws particles of each row, grouped by row; their latent vectors include the row's
+    context."""
     latent, log_ratio = (part.flatten(0, 1) for part in proposal.draw(n_particles, generator))
     at = torch.arange(len(rows)).repeat_interleave(n_particles)
     if rows.context is not None:
@@ -233,7 +235,7 @@ def _particles_of(
 
 
 def _chosen(particles: Particles, n: int, n_chosen: int, generator: AnyGenerator) -> Particles:
-    """Resamples `n_chosen` particles of each of n rows by weight, grouped by row."""
+    """Resamples `n_chosen` particles for each of n rows by their weights, grouped by row."""
     n_particles = len(particles.log_weight) // n
     at = systematic(particles.log_weight.view(n, -1), n_chosen, generator)
     return particles.take((at + n_particles * torch.arange(n)[:, None]).flatten())

@@ -1,10 +1,10 @@
-"""Samplers of rows under conditions, in blocks, such that the schema's hard rules hold.
+"""Samplers generate rows under conditions, in blocks, so that the schema's hard rules hold.
 
     given           every row satisfies conditions on columns
     given_rows      row i contains the known cells of row i of a table
     distribution    the levels of one column have given shares
 
-Before rows are generated, a pilot run estimates the condition's probability.
+For `given` and `distribution`, a pilot run first estimates the condition's probability.
 """
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ class Sampler(Protocol):
         """
 
     def summary(self, rows: int) -> dict[str, Any]:
-        """Returns estimates that are known before rows are drawn.
+        """Returns estimates by name, without generating rows.
 
         `probability` is that of the condition under the model (`density` if the condition names
         numbers that are not rounded); `effective_sample_size` is the number of independent rows
-        that a sample of `rows` rows is worth with respect to the condition.
+        under the condition to which a sample of `rows` rows is equivalent.
         """
 
 
 def block_ranges(rows: int, among: range | None) -> Iterator[tuple[int, int]]:
     """Yields (first row, number of rows) of each block; one empty block if there are no rows.
 
-    The number of a block determines its rows, so that every process draws the same ones.
+    A block's number determines its random generator, so that every process draws the same rows.
 
     Args:
         rows: Number of rows of the sample.
@@ -112,10 +112,11 @@ def make_sampler(
         given_rows: Known cells of each row to generate.
         distribution: Shares of the levels of one column: {column: {level: share}}.
         reveals_probability: Whether the summary and error messages may contain the condition's
-            probability. For a condition that names all cells of a row, it is the row's score.
+            probability. For a condition on all cells of a row, that is the row's score.
 
     Raises:
-        ConditionError: The condition is malformed, unknown, or too improbable under the model.
+        ConditionError: The condition is malformed, names an unknown column or level, or is too
+            improbable under the model.
         TableError: A cell of `given_rows` cannot be read.
     """
     if given is not None and not isinstance(given, Mapping):
@@ -141,7 +142,7 @@ class ConditionSampler:
     Attributes:
         constrained: Model with its hard rules.
         seed: Seed of all draws.
-        condition: The condition.
+        condition: Parsed condition.
         conditioned: Model with the condition, after the pilot run.
         reveals_probability: Whether the summary contains the condition's probability.
     """
@@ -160,8 +161,8 @@ class ConditionSampler:
         given: Mapping[str, Any],
         reveals_probability: bool,
     ) -> ConditionSampler:
-        """Reads the condition and runs the pilot. Raises a ConditionError if it is invalid or too
-        improbable."""
+        """Reads the condition and runs the pilot, which estimates its probability. Raises a
+        ConditionError if the condition is invalid or too improbable."""
         model = constrained.model
         functions = model.decoder.functions
         condition = read_condition(given, constrained.codec, model.order, functions)
@@ -188,8 +189,8 @@ class ConditionSampler:
         return self.conditioned.effective_rows(SAMPLE_BLOCK_ROWS) / SAMPLE_BLOCK_ROWS * rows
 
     def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
-        """Yields rows in blocks. Without recurring keys, a block of fewer rows is the beginning of
-        a full one."""
+        """Yields rows in blocks. A shorter block contains the first rows of a full one, unless
+        several rows share a key."""
         for first_row, n in block_ranges(rows, among):
             generator = generator_for(self.seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
             block = self.draw(n, SAMPLE_BLOCK_ROWS, generator)
@@ -197,8 +198,8 @@ class ConditionSampler:
             yield self.constrained.decode(block, first_row, self.seed, self.condition.names, known)
 
     def draw(self, n: int, block_rows: int, generator: torch.Generator) -> EncodedTable:
-        """Draws the first n rows of a block of `block_rows`. Raises a HardRuleError if too few are
-        accepted."""
+        """Draws the first n rows of a block of `block_rows` rows. Raises a HardRuleError if too few
+        rows satisfy the hard rules."""
         return self.constrained.draw(n, block_rows, generator, self._drawn)
 
     def _drawn(self, n: int, generator: torch.Generator) -> EncodedTable:
@@ -215,8 +216,8 @@ class SharesSampler:
     """Generates rows in which the levels of one column have given shares.
 
     Attributes:
-        samplers: A sampler of rows with each of the L levels.
-        shares: Share of each of L levels; they add up to one. Shape: (L,).
+        samplers: One sampler for each of L levels, which generates rows with this level.
+        shares: Share of each of the L levels; they add up to one. Shape: (L,).
         seed: Seed of all draws.
     """
 
@@ -233,8 +234,8 @@ class SharesSampler:
         distribution: Mapping[str, Any],
         reveals_probability: bool,
     ) -> SharesSampler:
-        """Makes one sampler for each level. Raises a ConditionError if a level or share is
-        invalid."""
+        """Makes one sampler for each level with a positive share. Raises a ConditionError if a
+        level or share is invalid."""
         name, share_of_level = _read_distribution(distribution, given)
         levels = [level for level, share in share_of_level.items() if share > 0]
         problems: list[Problem] = []
@@ -251,8 +252,7 @@ class SharesSampler:
         return cls(tuple(samplers), shares / shares.sum(), seed)
 
     def summary(self, rows: int) -> dict[str, Any]:
-        """Returns the probability that a row contains one of the levels, and the effective sample
-        size."""
+        """Returns the probability that a row has one of the levels, and effective sample size."""
         parts = [sampler.summary(rows) for sampler in self.samplers]
         names = [name for name in parts[0] if name != "effective_sample_size"]
         effective = sum(
@@ -297,8 +297,8 @@ class RowsSampler:
     seed: int
 
     def summary(self, rows: int) -> dict[str, Any]:
-        """Returns the effective sample size of the weighted draws from which a row's completion is
-        chosen: the median over the rows of the first block."""
+        """Returns `effective_particles`, the effective sample size of the weighted draws from which
+        a row's completion is chosen: the median over the rows of the first block."""
         return {"effective_particles": round(float(self._first[1].median()), 1)}
 
     def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
@@ -328,7 +328,8 @@ class RowsSampler:
 def _read_distribution(
     distribution: Mapping[str, Any], given: Mapping[str, Any]
 ) -> tuple[str, dict[str, float]]:
-    """Reads a distribution. Returns (column, share of each level). Raises a ConditionError."""
+    """Reads the JSON document of a distribution. Returns (column, share of each level). Raises a
+    ConditionError if it is invalid."""
     expected = '{"column": {"level": share, ...}}, the shares adding up to 1'
     if len(distribution) != 1:
         message = f"it names {len(distribution)} columns"
@@ -358,6 +359,6 @@ def _read_distribution(
 
 
 def _moved(problem: Problem, name: str, level: str) -> Problem:
-    """Returns the problem of one level, with its JSON pointer in the distribution."""
+    """Returns the problem of one level with the JSON pointer of this level in `distribution`."""
     place = json_pointer("distribution", name, level)
     return replace(problem, pointer=place, column=name)

@@ -3,8 +3,9 @@
 Unconstrained draws hardly ever satisfy a precise rule. An unknown column is therefore drawn among
 the solutions of the rule for 80 % of the particles (weighted draws of a row), left missing for 10
 %, where the rule does not apply, and drawn freely for the rest; the weights correct for this
-proposal. If another column of the rule is unknown and drawn later, the solutions are those for some
-value of it. If the column is itself computed from others, its restriction is passed on to them.
+proposal. If another column of the rule is unknown and drawn later, values that solve the rule for
+some value of that column count as solutions. If the column is itself computed from others, they are
+restricted accordingly.
 
 Source: sequential importance sampling with a defensive mixture; Hesterberg 1995.
 """
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 _PROPOSED = 0.8
 """Share of the particles that draw a column among its solutions."""
 _LEFT_BLANK = 0.1
-"""Share of the particles that leave it missing, if it can be; half of those without a solution."""
+"""Share of the particles that leave the column missing, if it may be; 0.5 without a solution."""
 _NEGLIGIBLE_NATS = 20.0
 """Nats by which a solution may be less likely than a missing cell. Less likely solutions lie beyond
 all values of the column, and are ignored."""
@@ -56,8 +57,7 @@ _LARGEST_NOISE = 1.0 - 1e-15
 
 @dataclass(frozen=True)
 class ParentConstraint:
-    """Restriction of an unknown column x of a rule that computes y from x and other columns, given
-    a known or restricted y.
+    """Restriction of an unknown column x by a rule that computes a known or restricted y from it.
 
     Attributes:
         codec: Codec of the table.
@@ -83,8 +83,7 @@ class ParentConstraint:
 
     @property
     def is_informative(self) -> Mask:
-        """Mask of the rows in which the column is restricted. Shape: (n,), or (1,) for all rows
-        alike."""
+        """Mask of the rows in which the column is restricted. Shape: (n,), or (1,) for all."""
         return np.logical_and(self.target.is_informative, ~self._is_open_cyclic())
 
     def _is_open_cyclic(self) -> Mask:
@@ -134,10 +133,10 @@ class ParentConstraint:
         others: Mapping[str, pd.Series[Any]],
         target: TargetIntervals,
     ) -> tuple[Indices, Indices]:
-        """Returns the interval of the column's solutions; columns drawn later range between their
-        limits.
+        """Returns the interval of the column's solutions, where columns drawn later may have any
+        value between their limits. `others` are the cells of the rule's other columns.
 
-        The rule is monotone in each column, so the ends of the interval lie at these limits.
+        The rule is monotone in each column, so the interval's ends are reached at these limits.
         """
         column, ends = self.codec.schema[self.parent], []
         unknown = [name for name in self.later if others[name].isna().any()]
@@ -152,7 +151,7 @@ class ParentConstraint:
         return np.minimum.reduce(lows), np.maximum.reduce(highs)
 
     def _limit(self, name: str, end: str, n: int) -> pd.Series[Any]:
-        """Returns n times the lowest or highest value (`end`) of a column."""
+        """Returns the lowest or highest value of a column (`end` is "low" or "high"), n times."""
         grid = Grid.of(self.codec.schema[name])
         assert grid is not None, "it is proposed, so it has one"
         return pd.Series(grid.values(np.full(n, getattr(grid, end))))
@@ -165,20 +164,18 @@ def _of_rows(mask: Mask, at: npt.NDArray[np.int64]) -> Mask:
 
 @dataclass(frozen=True)
 class SolvedRegion:
-    """Proposes an unknown column among the solutions of a rule, so that a precise rule can be
-    satisfied.
+    """Proposes an unknown column among the solutions of a rule, which random draws hardly satisfy.
 
     Attributes:
         codec: Codec of the table.
-        parent: Name of the column.
-        constraint: Restriction of the column: the same for all weighted draws of a row, or by a
-            rule of which other columns are unknown.
-        part: Name of the model's column that is proposed; several may represent one column of the
-            table.
+        parent: Name of the unknown column of the table.
+        constraint: Restriction of the column: intervals that are the same for all weighted draws of
+            a row, or a rule that also has other unknown columns.
+        part: Name of the model's column that is proposed; a column of the table may have several.
         is_open: True for rows in which the column is proposed. Shape: (n,), or (1,) for all rows.
         may_be_blank: Whether the cell may be a missing value.
         others: Further restrictions of the column, each with a mask like `is_open`. The column is
-            proposed among the values that are possible by all of them, if there are any.
+            proposed among the values that satisfy all restrictions, if there are any.
         beyond: Known cells of columns with cells beyond the training table's range, which the codec
             cannot represent; None if there are none. n rows.
     """
@@ -200,8 +197,7 @@ class SolvedRegion:
 
     @property
     def is_informative(self) -> Mask:
-        """Mask of the rows in which the column is proposed. Shape: (n,), or (1,) for all rows
-        alike."""
+        """Mask of the rows in which the column is proposed. Shape: (n,), or (1,) for all."""
         return self.is_open & self.constraint.is_informative
 
     def take(self, rows: Tensor | None) -> SolvedRegion:

@@ -72,8 +72,7 @@ class TargetIntervals:
 
     @property
     def is_informative(self) -> Mask:
-        """Mask of the rows in which the column is restricted. Shape: (n,), or (1,) for all rows
-        alike."""
+        """Mask of the rows in which the column is restricted. Shape: (n,), or (1,) for all."""
         return self.is_known
 
     def within(self, other: TargetIntervals, among: Mask) -> TargetIntervals:
@@ -110,8 +109,7 @@ def region_of_wholes(codec: ColumnCodec, target: TargetIntervals) -> Region:
     within intervals; in rows without a restriction, all cells are possible.
 
     Args:
-        codec: Codec of a column whose numbers are multiples of a resolution, or of levels that are
-            integers.
+        codec: Codec of a column of multiples of a resolution, or of levels that are integers.
         target: Possible values of the codec's column.
     """
     target_low, target_high = _disjoint(target.low, target.high)
@@ -154,7 +152,7 @@ def region_of_wholes(codec: ColumnCodec, target: TargetIntervals) -> Region:
 
 
 def _disjoint(low: Indices, high: Indices) -> tuple[Indices, Indices]:
-    """Returns the same sets of indices as disjoint intervals. Shape: (n, m) twice."""
+    """Returns the same sets of indices as disjoint intervals. Shape: (n, m) each."""
     if low.shape[1] == 1:
         return low, high
     order = np.argsort(low, axis=1)
@@ -191,8 +189,8 @@ def lies_in(region: Region, codes: Tensor, values: Tensor) -> Tensor:
 
 
 def indices_of_rows(rows: Tensor, n_known: int) -> npt.NDArray[np.int64]:
-    """Converts row indices to a NumPy array, for indexing a restriction of `n_known` rows; all are
-    0 if one row (`n_known` = 1) holds for all."""
+    """Converts row indices to a NumPy array that indexes a restriction of `n_known` rows; all
+    indices become 0 if the restriction has a single row, which applies to all."""
     found: npt.NDArray[np.int64] = rows.numpy()
     return found if n_known > 1 else np.zeros_like(found)
 

@@ -3,13 +3,12 @@
     t_j = P(an outcome of column j that is no likelier than this one | the cells before it)
     T   = (number of known cells) · min_j t_j
 
-A log density detects a different kind of rows: a wrong category costs a row nine nats, which is
-little beside the noise of eighteen columns, whereas its tail probability is one in ten thousand. T
-is ranked among held-out rows of training, so that a share p of similar rows has an `anomaly` of at
-most p.
+A log-likelihood hardly shows one unlikely cell: a wrong category of probability 1 in 10,000 lowers
+it by nine nats, which is little beside the variation of eighteen columns. T is ranked among
+held-out rows of training, so that a share p of similar rows has an `anomaly` of at most p.
 
-The unknown cells of a partly observed row are first drawn given all known ones; its T is the mean
-over several such completions, of the known cells.
+The unknown cells of a partly observed row are first drawn given all known ones, several times; t_j
+of a known cell is the mean over these completions.
 
 For numbers, t is two-sided: twice the smaller tail of the conditional. The conditionals are those
 of an autoregressive decoder (presets `default`, `fast`); other models have no anomalies.
@@ -147,8 +146,8 @@ def _tails(model: GenerativeModel, rows: EncodedTable, noise: RowNoise, kept: Te
 def column_tails(
     column: ColumnDistribution, codes: Tensor, values: Tensor, kept: Tensor | None = None
 ) -> Tensor:
-    """Returns for each of N cells the total probability of all outcomes of its column that are no
-    likelier.
+    """Returns for each of N cells the total probability of the outcomes of its column that are no
+    likelier than the cell.
 
     For a row of the training table, `kept` is the share of the rows with its code that remain
     without this row; the probability of the code is multiplied by it. Shape: codes, values and kept
@@ -166,8 +165,7 @@ def column_tails(
 
 
 def _two_sided(column: ColumnDistribution, values: Tensor) -> Tensor:
-    """Returns 2 min(F, 1 - F) at each number, F the cumulative distribution. Shape: (N,) ->
-    (N,)."""
+    """Returns 2 min(F, 1 - F) at each of N numbers, F the cumulative distribution. Shape: (N,)."""
     log_share = torch.full((1, column.log_beta.shape[-1]), -torch.inf, dtype=torch.float64)
     log_share[0, column.point_code] = 0.0
     ends = torch.full_like(values, -torch.inf)[:, None], values[:, None].double()
@@ -179,10 +177,7 @@ def _two_sided(column: ColumnDistribution, values: Tensor) -> Tensor:
 
 def row_tails(tails: Numbers, known: Numbers) -> Numbers:
     """Returns the anomaly statistic of each row: its smallest tail probability times its number of
-    known cells.
-
-    Shape: tails and known (n, D), the tail probability of each cell and whether it is known ->
-    (n,).
+    known cells, at most 1. Shape: tail probabilities (n, D), mask of known cells (n, D) -> (n,).
     """
     if not tails.shape[1]:
         return np.ones(len(tails))
@@ -207,12 +202,11 @@ def p_values(reference: Mapping[str, list[float]] | None, found: Numbers) -> Num
     """Returns p-values of rows: the share of held-out rows whose anomaly statistic (`row_tails`) is
     at most that of the row.
 
-    NaN if there are no held-out rows. Below all of their statistics, p decreases further, so that
-    the most unusual rows rank first.
+    NaN if there are no held-out rows. Below the smallest positive statistic of held-out rows, p
+    decreases in proportion to the row's statistic, so that the most unusual rows rank first.
 
     Args:
-        reference: Sorted statistics of held-out rows under the key `anomaly`; None if there are
-            none.
+        reference: Sorted statistics of held-out rows under the key `anomaly`; None without any.
         found: Anomaly statistics of n rows. Shape: (n,).
     """
     ranked = np.asarray((reference or {}).get(ANOMALY, ()), dtype=np.float64)

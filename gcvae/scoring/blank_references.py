@@ -1,8 +1,7 @@
-"""Reference scores for rows with missing cells: scores of generated rows with the same cells
-missing.
+"""Reference scores for rows with missing cells, from generated rows with the same cells missing.
 
-A row with two known cells is far likelier than a complete row, so it is ranked only among generated
-rows with the same cells missing.
+A row with only two known cells has a far higher likelihood than a complete row, so it is ranked
+only among generated rows with the same known cells.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class BlankReferences:
     """Computes and caches sorted scores of generated rows with given cells missing, among which
     rows with the same missing cells are ranked.
 
-    They do not depend on the scored rows or their seed.
+    The reference scores do not depend on the scored rows or their seed.
 
     Attributes:
         constrained: Model with its hard rules, which generates the rows.
@@ -55,8 +54,7 @@ class BlankReferences:
         return self.constrained.draw(_WHOLE_ROWS, _WHOLE_ROWS, generator)
 
     def scores(self, is_blank: Mask) -> Numbers:
-        """Returns the ascending scores of R generated rows with the given cells missing. Shape:
-        (R,).
+        """Returns the ascending scores of R generated rows with given cells missing. Shape: (R,).
 
         Args:
             is_blank: Mask of the missing cells of D columns of the codec and C of the table. Shape:
@@ -86,9 +84,9 @@ class BlankReferences:
 class BlankRanks:
     """Ranks rows with missing cells among generated rows, in one pass over a table.
 
-    Rows must be generated for each set of missing columns. In each unit of SHARD_UNIT_ROWS rows,
-    only the first MOST_BLANK_SETS different sets get percentiles, so that parts of a table give the
-    same result as the complete table.
+    Each set of missing columns needs its own generated rows. In each unit of SHARD_UNIT_ROWS rows,
+    therefore, only the first MOST_BLANK_SETS different sets get percentiles. Units make the result
+    for part of a table the same as for the complete table.
     """
 
     def __init__(self, references: BlankReferences) -> None:

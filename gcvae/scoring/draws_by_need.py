@@ -1,8 +1,8 @@
 """Adaptive number of draws: scores rows to within a standard error.
 
 The draws of a row form two halves, and the variance within one half determines the number of
-further draws of the other. So no draw is discarded, and no draw influences the number of its own
-half, which would bias the result (optional stopping). The score is the mean of both halves.
+further draws of the other. So no draw is discarded, and no draw influences the number of draws of
+its own half, which would bias the result (optional stopping). The score is the mean of both halves.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FURTHER = (0, 6, 10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, MOST_DRAWS // 
 """Possible numbers of further draws of a half; halves with the same number form a batch."""
 _WITHOUT_HIT = 48
 """Further draws of a half if no draw of the other half satisfies the rules of a row with unknown
-cells. A seventh of the draws do if the row has nothing but the weekday of an unknown date."""
+cells. Of a row in which only the weekday of an unknown date is known, a seventh of the draws do."""
 
 
 def bound_by_need(

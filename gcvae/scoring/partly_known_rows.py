@@ -1,8 +1,8 @@
 """Prepares partly observed rows for scoring, in which unknown cells are integrated out.
 
 A known cell of a computed column, such as a total, is evidence on the unknown columns from which it
-is computed. So missing cells are tracked by the table's columns as well as by those of the codec,
-which represents a computed column by its residual.
+is computed. Unknown cells are therefore recorded for the columns of the table and for those of the
+codec, which represents a computed column by its residual.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ def partly_known(
     from which a known cell is computed.
 
     Args:
-        constrained: Model with its hard rules; it must be autoregressive if a rule computes a
-            column.
+        constrained: Model with its hard rules; must be autoregressive if a rule computes a column.
         typed: Rows with cells of the columns' dtypes; missing cells are unknown.
         per_unit: True if a computed cell counts by its density per unit of its column, False if by
             its probability.
@@ -49,11 +48,12 @@ def partly_known(
 
 
 def with_determined(codec: TableCodec, typed: pd.DataFrame) -> pd.DataFrame:
-    """Returns rows completed with the cells from which a known cell is computed and that it
-    determines, even beyond the training table's range; the index is new.
+    """Returns rows completed with the unknown cells that a known computed cell determines, such as
+    the gross that follows from a known net and tax, even beyond the training table's range; rows
+    are numbered anew.
 
-    Cells that may be missing values stay unknown, and so do rows in which cells only follow
-    forwards: they need not be known to be scored.
+    Cells that may be missing values stay unknown. Rows stay unchanged if only computed columns
+    could be completed, because their scores do not need these cells.
 
     Args:
         typed: Rows with cells of the columns' dtypes; missing cells are unknown.
@@ -75,8 +75,8 @@ def with_determined(codec: TableCodec, typed: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_parts(codec: TableCodec, cells: pd.DataFrame) -> torch.Tensor | None:
-    """Returns a mask of the codec's D columns that represent the given cells of the table; None if
-    there are none. Shape: (n, D)."""
+    """Converts a mask of cells of the table to a mask of cells of the codec's D columns, which
+    represent the table's columns; None if no cell is marked. Shape: (n, D)."""
     if not cells.any(axis=None):
         return None
     owners = [codec.reduction.owners.get(c.name, c.name) for c in codec.columns]
@@ -84,12 +84,13 @@ def _of_parts(codec: TableCodec, cells: pd.DataFrame) -> torch.Tensor | None:
 
 
 def blank_cells(codec: TableCodec, typed: pd.DataFrame, rows: EncodedTable) -> Mask:
-    """Returns a mask of the unknown cells: of the codec's D columns, and of the table's C columns.
+    """Returns a mask of the unknown cells: of the codec's D columns, then of the table's C columns.
+    Shape: (n, D + C).
 
     A cell of the table's columns is marked only in rows where a computed column is known but not
     all columns of its formula, because the codec's columns then do not show which cells are
-    unknown; cells that follow from known ones are among them. All cells are unknown in a row
-    without any known cell. Shape: (n, D + C).
+    unknown; cells that follow from known ones are marked too. All cells are marked in a row without
+    any known cell.
 
     Args:
         typed: Rows with cells of the columns' dtypes.

@@ -29,8 +29,7 @@ _LOG_ROOT_TWO_PI = 0.5 * float(np.log(2 * np.pi))
 
 @dataclass(frozen=True)
 class PlainMarginal:
-    """Marginal distribution of a column: shares of its K codes, and a kernel density of its
-    numbers.
+    """Marginal distribution of a column: shares of K codes, and a kernel density of numbers.
 
     Attributes:
         shares: Share of the rows with each integer code (level, missing, frequent number). Shape:
@@ -76,8 +75,8 @@ class PlainMarginal:
 
 
 def fit_marginal(codec: Any, codes: npt.NDArray[np.int64], values: Numbers) -> PlainMarginal:
-    """Fits the marginal of a column with n encoded cells; half a cell is added to the count of each
-    code. Shape: codes and values (n,)."""
+    """Fits the marginal of a column with n encoded cells; each code's count is increased by 0.5, so
+    that no share is 0. Shape: codes and values (n,)."""
     counts = np.bincount(codes[codes >= 0], minlength=codec.n_codes) + 0.5
     shares = counts / counts.sum()
     if not codec.is_real:
@@ -130,7 +129,8 @@ class PlainCopula:
 
     @classmethod
     def fit(cls, codec: TableCodec, rows: EncodedTable) -> PlainCopula:
-        """Fits the marginals, and correlates the normal scores of the cells' midpoints."""
+        """Fits the marginals, and the correlation matrix of normal scores; a level has the score of
+        the middle of its interval of u."""
         codes, values = _arrays(rows)
         marginals = tuple(
             fit_marginal(column, codes[:, j], values[:, j])
@@ -150,8 +150,9 @@ class PlainCopula:
         return cls(marginals, np.asarray(np.linalg.cholesky(R), dtype=np.float64))
 
     def scores(self, rows: EncodedTable, seed: int, n_draws: int = 16) -> PlainScores:
-        """Returns log p of rows by `log_simulated`: exact for numbers, unbiased for masses of
-        codes."""
+        """Returns log p of rows under both baseline models. That of the copula is computed by
+        `log_simulated`: exact if all columns are numbers, else with an unbiased estimate of the
+        probability of the codes."""
         codes, values = _arrays(rows)
         cells = [m.cells(codes[:, j], values[:, j]) for j, m in enumerate(self.marginals)]
         log_p, low, width = (np.stack(part, axis=1) for part in zip(*cells, strict=True))
@@ -171,10 +172,11 @@ def log_simulated(
     random: np.random.Generator,
 ) -> Numbers:
     """Returns log P(low_j < Phi(q_j) < low_j + width_j for all j), q ~ N(0, R), of n rows, by the
-    GHK simulator; its mean is unbiased.
+    GHK simulator, whose estimate of the probability is unbiased. Shape: (n,).
 
     A width of 0 is a point u = low, which contributes the copula's density times exp(log_p). Each
-    column is drawn between its ends given the earlier ones and weighted by the probability of that.
+    column is drawn within its interval given the earlier ones, and weighted by the probability of
+    the interval.
 
     Args:
         low: Lower ends, between 0 and 1. Shape: (n, D).
@@ -184,7 +186,6 @@ def log_simulated(
         n_draws: Number of draws for each row.
         random: Generator of the draws.
 
-    Shape: (n,).
     Source: Geweke 1991; Hajivassiliou; Keane.
     """
     n, d = low.shape
@@ -204,8 +205,8 @@ def log_simulated(
 
 
 def _draw_between(a: Numbers, b: Numbers, random: np.random.Generator) -> tuple[Numbers, Numbers]:
-    """Returns standard normal draws between a and b, and log P(a < q < b), from the nearer tail.
-    Shape: all alike."""
+    """Returns (standard normal draws q between a and b, log P(a < q < b)), computed in the nearer
+    tail for precision. All have the same shape."""
     sign = np.where(a + b > 0, -1.0, 1.0)
     a, b = np.where(sign < 0, -b, a), np.where(sign < 0, -a, b)
     below, mass = ndtr(a), np.maximum(ndtr(b) - ndtr(a), _LEAST_MASS)

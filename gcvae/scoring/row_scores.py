@@ -1,6 +1,5 @@
-"""Scores of rows: how likely each row is under a model, in the units of the data, column by
-column.
-"""
+"""Scores of rows: the log-likelihood of each row under a model, in the units of the table, as a sum
+of contributions of its columns."""
 
 from __future__ import annotations
 
@@ -95,8 +94,7 @@ class RowScorer:
 
     @property
     def _hard_rules(self) -> str:
-        """Name of the hard rules' contribution: HARD_RULES, in more parentheses if a column has
-        that name."""
+        """Name of the hard rules' contribution, in more parentheses if a column has that name."""
         name = HARD_RULES
         while name in self.schema:
             name = f"({name})"
@@ -168,7 +166,7 @@ class RowScorer:
         """
         if not self.has_anomalies:
             raise SettingError(NO_ANOMALIES)
-        options = ScoreOptions(draws=1, seed=seed)  # one tells the rows that are impossible
+        options = ScoreOptions(draws=1, seed=seed)  # one suffices to find impossible rows
         found = [np.zeros(0)]
         for _, typed in parsed_chunks(rows, self.schema):
             part, impossible = self._encoded(typed, options), self._impossible(typed, options)
@@ -231,8 +229,7 @@ class RowScorer:
             contexts: Possible contexts of the rows, over which tail probabilities are averaged:
                 encoded, C codes, then C values; None without context. Shape: (n, 2 C) each.
             unknown: Names of columns whose cells are integrated out.
-            missing: By column, the mask of the cells that are known to be missing. Shape: (n,)
-                each.
+            missing: By column, the mask of the cells known to be missing. Shape: (n,) each.
             trained: Training rows, if the codec also knows levels of other rows; else None.
             table: All rows from which the codec was fitted, if `typed` is among them; else None.
 
@@ -242,7 +239,7 @@ class RowScorer:
         rows = self._given(typed, unknown, missing)
         n_known, are_new = rows.observed.sum(dim=1).numpy(), self._new_levels(rows, typed, trained)
         noise = RowNoise.numbered(seed, "score", range(len(rows)))
-        # Beside a new level the other cells of its row are those of any level.
+        # The other cells of the row are judged as if a cell with a new level were unknown.
         known = replace(rows, observed=rows.observed & ~torch.from_numpy(are_new))
         counts = None if table is None else self.codec.encode(table).code_counts
         if not self.has_anomalies:
@@ -265,7 +262,8 @@ class RowScorer:
     def _new_levels(
         self, rows: EncodedTable, typed: pd.DataFrame, trained: pd.DataFrame | None
     ) -> Mask:
-        """Returns a mask of the cells with a level that no training row contains. Shape: (n, D)."""
+        """Returns a mask of the cells with a level that no training row (of `trained`, if given)
+        contains. Shape: (n, D)."""
         found = np.zeros(rows.codes.shape, dtype=bool)
         both = [self.codec.reduction.reduce(each) for each in (typed, trained) if each is not None]
         for j, column in enumerate(self.codec.columns):
@@ -309,19 +307,16 @@ class RowScorer:
         return pd.DataFrame(columns=columns, dtype="float64").astype({ODD_CELL: object})
 
     def order(self) -> list[str]:
-        """Returns the names of the modelled columns in the order in which the decoder generates
-        them."""
+        """Returns the names of the modelled columns in the decoder's order."""
         order = self.constrained.model.order or range(len(self.codec.columns))
         owners = self.codec.reduction.owners
         names = (self.codec.columns[j].name for j in order)
         return list(dict.fromkeys(owners.get(name, name) for name in names))
 
     def _impossible(self, typed: pd.DataFrame, options: ScoreOptions) -> dict[str, Mask]:
-        """Returns masks of the rows that are impossible, by the copied column or the hard rules
-        they violate.
-
-        Shape: (n,) each.
-        """
+        """Returns masks of the rows that are impossible, by the reason: the name of a column that
+        differs from the column of which it is a copy, or that of the hard rules. Shape: (n,)
+        each."""
         found = self.codec.differing_copies(typed)
         if len(self.constrained.hard_rules):
             are_unknown = not options.score_missingness
@@ -398,7 +393,7 @@ class RowScorer:
         if not options.has_percentiles:
             return np.full(len(bound), np.nan)
         of_blanks = ranks.percentiles(bound, are_blank, first_row)
-        if self.reference is None:  # whole rows have none
+        if self.reference is None:  # complete rows have no percentile then
             return of_blanks
         reference = np.asarray(self.reference[reference_key(options)])
         return np.where(are_blank.any(axis=1), of_blanks, mid_ranks(reference, bound))
@@ -437,8 +432,8 @@ def _rows_at_once(model: GenerativeModel, options: ScoreOptions) -> int:
     """Returns the number of rows to score between two reports of progress.
 
     It divides SHARD_UNIT_ROWS, because the percentile of a row with missing cells may depend on the
-    other rows of its unit. The integrals of a copula depend in their last digits on the other rows
-    of a batch, so such rows are scored in blocks of SCORE_BLOCK_ROWS.
+    other rows of its unit. If the model is not autoregressive, it is SCORE_BLOCK_ROWS, because the
+    last digits of the integrals of a copula depend on the other rows of a batch.
     """
     at_once = SHARD_UNIT_ROWS if model.is_autoregressive else SCORE_BLOCK_ROWS
     draws = options.typical_draws
@@ -471,8 +466,7 @@ def reference_scores(
     report: Report = report_to_nobody,
     code_counts: Sequence[Tensor] | None = None,
 ) -> dict[str, list[float]]:
-    """Returns the sorted scores of held-out rows, among which later scores are ranked, by kind of
-    score.
+    """Returns sorted scores of held-out rows by kind of score, among which later scores are ranked.
 
     If the model is autoregressive, the key `anomaly` contains their sorted anomaly statistics.
 

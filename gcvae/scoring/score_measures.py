@@ -1,7 +1,7 @@
-"""Intervals that numbers stand for in a score: their rounding cells, or their quantile bins.
+"""Intervals whose probability numbers contribute to a score: rounding intervals, or quantile bins.
 
-A number contributes its density to a score or, in other measures, the mass of its interval. Levels,
-frequent values and missing cells contribute their mass in every measure.
+In the measure `density`, a number contributes its probability density instead. Levels, frequent
+values and missing cells contribute their probability in every measure.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from gcvae.errors import Problem, SettingError
 
 def measured(codec: TableCodec, table: EncodedTable, measure: str) -> EncodedTable:
     """Returns the rows; unless the measure is `density`, each number is replaced by the interval
-    whose probability is its score (rounding interval, or bin between quantiles).
+    whose probability is its score.
 
     Args:
         table: Encoded rows.
+        measure: `density`, `rounding_cell` (rounding interval) or `pmf` (bin between quantiles).
 
     Raises:
         SettingError: The measure is `pmf`, and the model standardises its numbers instead of

@@ -1,4 +1,4 @@
-"""Options of a score, and descriptions of what its numbers mean.
+"""Options of scoring, and texts that explain the numbers of a score.
 
 Loads without torch, pandas and NumPy, because the service needs both before its port is open.
 """
@@ -30,8 +30,7 @@ their mass."""
 _TRUE_OR_FALSE = {"True", "False", "np.True_", "np.False_"}
 """Texts of truth values, compared as text because NumPy is not loaded here."""
 BLANK_REFERENCE_ROWS = 300
-"""Number of generated rows, with the same cells missing, among which a row with missing cells is
-ranked."""
+"""Number of generated rows, with the same cells missing, among which a row is ranked."""
 MOST_BLANK_SETS = 32
 """Maximum number of different sets of missing columns that get percentiles, in each 4,096 rows."""
 
@@ -42,7 +41,7 @@ FIRST_DRAWS, MOST_DRAWS = 12, 1000
 """Minimum and maximum number of draws of z for a row, if a tolerance determines it."""
 _LEAST_TOLERANCE = 0.001
 _TYPICAL_SPREAD = 0.33
-"""Standard deviation of a typical row's weights, relative to their mean; used to estimate jobs."""
+"""Standard deviation of a typical row's weights relative to their mean, to estimate the work."""
 
 
 def _is_tolerance(value: Any) -> bool:
@@ -55,8 +54,7 @@ def _is_whole(value: Any, least: int) -> bool:
 
 
 def _plain_seed(seed: Any) -> Any:
-    """Converts an integer to Python's int; other values are unchanged and rejected where they are
-    used."""
+    """Converts an integer to Python's int; other values are unchanged, and rejected when used."""
     return int(seed) if _is_whole(seed, 0) else seed
 
 
@@ -132,7 +130,7 @@ class ScoreOptions:
 
     @property
     def typical_draws(self) -> int:
-        """Expected number of draws of z for a typical row, to estimate the work."""
+        """Expected number of draws of z for a typical row, from which the work is estimated."""
         if self.draws is not None:
             return self.draws
         assert self.tolerance is not None, "it is one of both"

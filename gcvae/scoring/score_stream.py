@@ -162,7 +162,7 @@ def stream_scores(
     Args:
         blocks: Blocks of scores, as `Synthesizer.score_blocks` yields them.
         format: `csv`, or `json` for an object with the heading, `scores` and `totals`.
-        heading: First members of the JSON object, such as what the numbers mean.
+        heading: First members of the JSON object, such as explanations of the numbers.
         totals: Totals to which the blocks are added.
         shard: Part of the file that the blocks form; only the last part ends with `scores_end`.
 

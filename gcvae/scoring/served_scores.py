@@ -1,8 +1,8 @@
 """How much a published model reveals about rows: scores, whether they are rare, or nothing.
 
 A score reveals whether a model has learned from similar rows. The setting `flag` reduces it to
-whether the row is rare under the model, `off` to nothing. The setting binds this library and the
-services that serve the model; anyone with the file has the weights, and can compute scores with
+whether the row is rare under the model, `off` to nothing. This library and the services that serve
+the model follow the setting; anyone with the file has the weights, and can compute scores with
 other code.
 
 Loads without torch and pandas, because the service checks the setting before any worker does.
@@ -15,7 +15,7 @@ from gcvae.schema.suggestions import unknown_name
 
 FULL, FLAG, OFF = "full", "flag", "off"
 SCORINGS = (FULL, FLAG, OFF)
-"""Settings from the least to the most restrictive: scores, whether rows are rare, nothing."""
+"""Scoring settings, from the least to the most restrictive."""
 IS_RARE = "is_rare"
 RARE_PERCENTILE = 1.0
 """Percentile below which a row is rare, among generated rows with the same cells missing."""
@@ -77,7 +77,7 @@ def not_looser(asked: str, now: str) -> str:
 
 
 def require_scores(scoring: str) -> None:
-    """Checks that a model may reveal anything about rows.
+    """Checks that the scoring setting of a model permits scores or flags of rows.
 
     Raises:
         ScoringError: The scoring setting is `off`.

@@ -89,7 +89,8 @@ class Targets:
         return len(self.tables[0])
 
     def are_isolated(self) -> Mask:
-        """Returns True for the 10 % of attacked rows farthest from any reference row."""
+        """Returns a mask of the tenth of attacked rows farthest from reference rows. Shape: (2
+        n,)."""
         far = nearest(self.attacked, self.reference)[0][:, 0]
         n_isolated = round(ISOLATED_SHARE * len(far))
         found = np.zeros(len(far), dtype=bool)
@@ -162,7 +163,8 @@ def inference_gains(targets: Targets) -> Numbers:
 
 
 def _are_guessed(targets: Targets, secret: int, known: Points) -> Numbers:
-    """Returns 1 for each attacked row whose cell in column `secret` is guessed from `known`."""
+    """Returns 1 for each attacked row whose cell in column `secret` equals that of the row in
+    `known` that is nearest in all other columns, else 0. Shape: known (m, A) -> (2 n,)."""
     axes, attacked = targets.space.slices[secret], targets.attacked
     others = np.delete(np.arange(attacked.shape[1]), axes)
     at = nearest(attacked[:, others], np.ascontiguousarray(known[:, others]))[1][:, 0]
@@ -173,8 +175,9 @@ def _are_guessed(targets: Targets, secret: int, known: Points) -> Numbers:
 def linked_rows(targets: Targets) -> Numbers:
     """Returns 1 for each attacked row whose two halves can be linked, else 0. Shape: (2 n,).
 
-    The columns are divided at random into two halves. A row's halves are linked if a synthetic row
-    is among the five nearest ones by the first half and by the second half.
+    The columns are divided at random into two halves. A row's halves are linked if one synthetic
+    row is among the five nearest both in the columns of the first half and in those of the second
+    half.
 
     Source: Giomi et al., A unified framework for quantifying privacy risk (2023).
     """

@@ -86,11 +86,12 @@ _ON_MODEL = {
     f" {_OWNER}",
     "not_measured": "do not share it. Whether it reveals real rows could not be measured",
 }
-"""Sentence on the model by the verdict of all attacks, since its owner can score rows too."""
+"""Sentence on the model by the joint verdict of all attacks."""
 
 
 def _leak(privacy: Part, of: str) -> Verdict:
-    """Returns the verdict on leaks from `rows` or `model`, or that of the part without attacks."""
+    """Returns the verdict on leaks from `of` (`rows` or `model`); that of the privacy part if there
+    were no attacks."""
     verdict: Verdict = privacy.tables.get("leaks", {}).get(of, privacy.verdict)
     return verdict
 

@@ -1,4 +1,4 @@
-"""The dossier of a release: a report with what a data protection impact assessment asks beside it.
+"""The dossier of a release: a report, extended for a data protection impact assessment.
 
 It answers the three questions of the Article 29 Working Party, Opinion 05/2014 on anonymisation
 techniques (WP 216), from the attacks of the report.
@@ -53,15 +53,15 @@ _SCORES = {
 
 @dataclass(frozen=True)
 class Release:
-    """What a dossier states beside the report.
+    """Information on a release that its dossier contains in addition to the report.
 
     Attributes:
         purpose: What the synthetic rows or the model are released for.
-        retention: How long they and the report are kept.
+        retention: How long they and the report are kept; None if it is not stated.
         schema: Schema of the model, as JSON.
         record: Training record of the model.
-        scoring: Which scores of rows the model returns.
-        digests: SHA-256 digests of files, by what they are.
+        scoring: Which scores of rows the model returns: `full`, `flag` or `off`.
+        digests: SHA-256 digests of files, by description of the file.
         command: Command or request that makes the same report again.
         subject: Line under the title, such as file names and a date.
     """
@@ -79,8 +79,8 @@ class Release:
 def dossier_page(report: Mapping[str, Any], release: Release) -> str:
     """Returns the dossier of a release as one HTML page without scripts or external files.
 
-    It contains the page of the report (JSON, from `TableReport.to_json`). Of the table it tells
-    column names, kinds and numbers of categories, and no cell that the report does not show.
+    It contains the page of the report (JSON, from `TableReport.to_json`). It shows column names,
+    kinds and numbers of categories of the table, and only those of its cells that the report shows.
     """
     return rendered(
         "dossier.html.jinja",
@@ -99,7 +99,8 @@ def dossier_page(report: Mapping[str, Any], release: Release) -> str:
 def _answer(
     privacy: Mapping[str, Any], name: str, question: str, attacks: Sequence[str]
 ) -> dict[str, Any]:
-    """Returns a question with its verdict, the answer in words, and the attacks it rests on."""
+    """Returns the verdict and the answer, in words, to a question on privacy, with the results of
+    the `attacks` that determine it."""
     found = [attack for attack in privacy.get("attacks", ()) if attack["name"] in attacks]
     verdict, answer = _verdict_of(privacy, found), ""
     if privacy.get("exact_copies", {}).get("are_real_rows"):
@@ -116,8 +117,8 @@ def _answer(
 
 
 def _verdict_of(privacy: Mapping[str, Any], attacks: Sequence[Mapping[str, Any]]) -> Verdict:
-    """Returns the worst verdict of some attacks; `not_measured` if they are no evidence, or would
-    have found only a very large leak."""
+    """Returns the worst verdict of some attacks; `not_measured` if the attacks are not meaningful,
+    or would have found only a very large leak."""
     if not attacks or privacy["epsilon"] is None:
         return "not_measured"
     verdict = worst(attack["verdict"] for attack in attacks)
@@ -126,7 +127,7 @@ def _verdict_of(privacy: Mapping[str, Any], attacks: Sequence[Mapping[str, Any]]
 
 
 def _methods(privacy: Mapping[str, Any]) -> dict[str, str]:
-    """Returns how each attack of the report works, by its label."""
+    """Returns the description of each attack of the report, by its label."""
     return {
         attack["label"]: METHODS[attack["name"]]
         for attack in privacy.get("attacks", ())
@@ -157,7 +158,7 @@ def _risks(privacy: Mapping[str, Any]) -> list[str]:
 
 
 def _protections(release: Release) -> list[tuple[str, str]]:
-    """Returns (protection, its state) of the training and of the model's file."""
+    """Returns (name of a protection, its state) pairs for the training and for the model's file."""
     record, columns = release.record, release.schema["columns"]
     settings, guarantee = record.get("settings", {}), record.get("differential_privacy")
     named = {
@@ -196,7 +197,7 @@ def _protections(release: Release) -> list[tuple[str, str]]:
 
 
 def _column(column: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the entry of a column in the data dictionary."""
+    """Returns the entry of a column in the dossier's data dictionary, given the training record."""
     levels, name = column.get("levels"), column["name"]
     if column.get("drop"):
         return {"name": name, "kind": "dropped", "content": "neither learned nor generated"}
@@ -220,7 +221,7 @@ def _column(column: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, A
 
 
 def _count(n: int) -> str:
-    """Returns a number of real rows as text, which hides a number that the report does not show."""
+    """Returns a number of real rows as text; a number from 1 to LEAST_SHOWN - 1 is hidden."""
     if 0 < n < LEAST_SHOWN:
         return f"fewer than {LEAST_SHOWN}"
     return f"{n:,}" if n else ""

@@ -167,7 +167,7 @@ def _dependencies(rows: ReportRows) -> tuple[list[Dependency], int]:
 def _kept_dependencies(found: Sequence[Dependency], n_rows: int) -> Figure:
     """Returns the figure of the dependency of which synthetic rows keep the smallest share.
 
-    It is `not_measured` if no dependency was found and the rows are too few to detect one.
+    Its verdict is `not_measured` if no dependency was found and the rows are too few to detect one.
     """
     label = "Strongest dependencies: share kept of the one that is kept least"
     if not found:
@@ -198,7 +198,8 @@ def _undecided(figures: Sequence[Figure]) -> list[Figure]:
 
 
 def _largest_first(each: Mapping[Any, float], floors: Mapping[Any, float]) -> list[dict[str, Any]]:
-    """Returns a JSON object for each column or pair, the largest error − floor first."""
+    """Returns a JSON object for each column or pair, the largest error − floor first. `each` has
+    the errors, `floors` the errors between two samples of real rows."""
     return [
         {
             **({"column": name} if isinstance(name, str) else {"columns": list(name)}),
@@ -234,7 +235,8 @@ def _classifier_figure(tables: Compared, schema: TableSchema, seed: int) -> Figu
 
 
 def _drift(c2st: Figure, rows: ReportRows, n_rows: int) -> str | None:
-    """Returns a sentence if boosted trees can distinguish unseen from training rows; else None."""
+    """Returns a sentence if boosted trees can distinguish unseen from training rows; else None.
+    Their AUC is the floor of the figure `c2st`, measured on `n_rows` rows of each."""
     if rows.unseen is None or c2st.floor is None:
         return None
     if c2st.floor < 0.53 + 4 * math.sqrt(1 / (6 * n_rows)):
@@ -321,7 +323,8 @@ def _rule_lines(rows: ReportRows) -> list[dict[str, Any]]:
 def _sentences(
     verdict: Verdict, figures: Sequence[Figure], more: Mapping[str, list[dict[str, Any]]]
 ) -> tuple[str, str]:
-    """Returns (findings, advice) as sentences, from the figures with the part's verdict."""
+    """Returns (findings, advice) as sentences, from the figures with the part's verdict. `more` has
+    the tables of the part."""
     if verdict == "green":
         return (
             "The synthetic rows look like real rows: they differ from them no more, or only a"

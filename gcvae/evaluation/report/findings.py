@@ -142,8 +142,8 @@ class Finding:
         return int((self.members > threshold).sum())
 
     def _true_positive_rate(self, false_rate: float) -> dict[str, Any]:
-        """Returns the true positive rate at a false positive rate with its exact interval, which is
-        corrected as that of the AUC, as a JSON object; None if it is not measurable."""
+        """Returns a JSON object with the true positive rate at a false positive rate, and its exact
+        confidence interval, corrected for `n_attacks` attacks. Both are None if not measurable."""
         hits, n = self.true_positives(false_rate), len(self.members)
         return {
             "false_positive_rate": false_rate,
@@ -178,8 +178,7 @@ def bound_on_epsilon(
 
     Args:
         findings: Results of attacks; those that do not contribute to the verdict are left out.
-        promise: Guarantee with the members `epsilon` and `delta`; None for none. Without it, delta
-            is 0.
+        promise: Guarantee with the members `epsilon` and `delta`; without it (None), delta is 0.
 
     Returns:
         `at_least`, the bound; `attack` and `false_positive_rate`, which gave it; `could_show`, the

@@ -29,7 +29,7 @@ def area(members: Numbers, unseen: Numbers) -> float:
 def area_interval(members: Numbers, unseen: Numbers, level: float) -> Interval:
     """Returns the confidence interval of an AUC, computed on the log-odds scale.
 
-    The standard error is DeLong's, but at least half a pair of m n pairs, so that it is never 0.
+    The standard error is DeLong's, but at least 0.5 / (m n), so that it is never 0.
 
     Source: DeLong, DeLong and Clarke-Pearson 1988; Pepe 2003 for the scale.
     """
@@ -96,8 +96,7 @@ def difference_interval(a: Numbers, b: Numbers, level: float) -> Interval:
 def difference_p_value(a: Numbers, b: Numbers) -> float:
     """Returns the two-sided p-value of the hypothesis that a and b have equal means.
 
-    If all values are 0 or 1, the test is Fisher's exact test, else Welch's test with the normal
-    distribution.
+    It is Fisher's exact test if all values are 0 or 1, else Welch's with the normal distribution.
     """
     if _are_hits(a) and _are_hits(b):
         hits = [[int(x.sum()), len(x) - int(x.sum())] for x in (a, b)]

@@ -18,8 +18,12 @@ _FEW_MEMBERS = 3_000
 
 @dataclass(frozen=True)
 class Leaks:
-    """Joint result of the membership attacks that contribute to the privacy verdict of a report,
-    given the number of training rows; with more of them, leaks are smaller."""
+    """Joint result of the membership attacks that contribute to the privacy verdict of a report.
+
+    Attributes:
+        findings: Results of the attacks.
+        n_members: Number of training rows; with more of them, leaks are smaller.
+    """
 
     findings: Sequence[Finding]
     n_members: int
@@ -151,4 +155,4 @@ _SENTENCES = {
     "linkability": "they help to link two halves of a training row",
     "singling_out": "they single out individual training rows",
 }
-"""Sentence for each attack that found a leak."""
+"""Clause for each attack by its name, used if the attack found a leak."""

@@ -37,8 +37,7 @@ class Figure:
     Attributes:
         name: Key of the statistic; `label` is its description for readers.
         value: Measured value; None if it could not be measured.
-        floor: The same measure between two samples of real rows of the same size; None if it does
-            not apply.
+        floor: The same measure between two real samples of the same size; None if not applicable.
         interval: Confidence interval of the value, 95 % unless the part's `settings` or `note`
             state another level; None if there is none.
         amber: Value from which the verdict is amber, in the direction of `worse`; None for never.
@@ -101,6 +100,7 @@ class Part:
     """Part of a report: fidelity, utility, likelihood or privacy.
 
     Attributes:
+        verdict: Verdict on the part.
         sentence: Findings, in sentences for readers.
         advice: What to do about the findings.
         figures: All statistics, including those that do not contribute to the verdict.
@@ -124,8 +124,7 @@ class Part:
 
 
 def not_measured(reason: str, advice: str = "") -> Part:
-    """Returns a part without statistics; `reason` tells why nothing could be measured, as a
-    clause."""
+    """Returns a part without statistics; `reason`, a clause, tells why nothing was measured."""
     return Part("not_measured", f"Not measured: {reason}.", advice)
 
 

@@ -119,7 +119,7 @@ def _score_findings(
     are_from_model: bool,
     report: Report,
 ) -> list[Finding]:
-    """Returns the findings of attacks that score rows, on all rows and on isolated rows."""
+    """Returns the findings of attacks that score each row: on all rows and on isolated rows."""
     scores = {**model_scores, **attacks.nearness_scores(targets)}
     report(0.3)
     scores["density_ratio"] = attacks.density_ratio_scores(targets)
@@ -231,7 +231,8 @@ def _judged(findings: list[Finding], rows: ReportRows, mismatch: str | None) -> 
 
 
 def _epsilon(bound: Mapping[str, Any] | None, rows: ReportRows) -> Figure:
-    """Returns the figure of the lower bound on epsilon, which must stay below the guarantee."""
+    """Returns the figure of the lower bound on epsilon; its verdict is red if the bound reaches the
+    epsilon that training guarantees."""
     label = "Privacy loss ε that the attacks prove: at least"
     if bound is None:
         return Figure("epsilon", label, None, note="no attack is meaningful here", judged="shown")
@@ -276,10 +277,10 @@ _NO_REAL_ROWS = (
 def exact_copies(rows: ReportRows) -> dict[str, Any]:
     """Returns a JSON object with the counts of exact copies of real rows among synthetic rows.
 
-    `drawn_rows_that_are_real` of the `drawn_rows` equal a real row; `expected_of_real_rows` of as
-    many other real rows would. `are_real_rows` tells whether the judged table was given by the user
-    and contains unseen real rows, so that it is not purely synthetic and the attacks give no
-    information.
+    `drawn_rows_that_are_real` of the `drawn_rows` equal a real row; of as many other real rows,
+    about `expected_of_real_rows` would. `are_real_rows` tells whether the judged table was given by
+    the user and contains unseen real rows, so that it is not purely synthetic and the attacks give
+    no information.
     """
     assert rows.unseen is not None
     seen, unseen, drawn = row_keys((rows.seen, rows.unseen, rows.drawn), rows.schema)

@@ -1,8 +1,8 @@
 """Counts replayed cells: personal data and rare texts of the real table in synthetic rows.
 
 First and last names are compared as pairs, because single names are common and synthetic names come
-from public lists. Numbers of persons and cases, such as customer numbers, count as personal data if
-the model generates those of the table.
+from public lists. Keys of persons and cases, such as customer numbers, count as personal data if
+the model generates keys of the table.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _texts(cells: pd.Series) -> list[str]:
 
 
 def _n_replayed(real: pd.DataFrame, drawn: pd.DataFrame) -> int:
-    """Returns the number of synthetic rows that equal a real row; missing cells equal nothing."""
+    """Returns the number of synthetic rows, without missing cells, that equal a real row."""
     known = set(real.dropna().itertuples(index=False, name=None))
     return sum(row in known for row in drawn.dropna().itertuples(index=False, name=None))
 

@@ -20,11 +20,12 @@ from gcvae.schema.columns import TableSchema
 
 @dataclass(frozen=True)
 class KeptRule:
-    """Shares of real and synthetic rows that satisfy a rule (`formula`) between columns.
+    """How often real and synthetic rows satisfy a rule (`formula`) between columns.
 
     Attributes:
-        real: Share of the real rows to which the rule applies, as recorded in training.
-        drawn: Share of the synthetic rows to which the rule applies.
+        real: Of the real rows to which the rule applies, the share that satisfies it, as recorded
+            in training.
+        drawn: Of the synthetic rows to which the rule applies, the share that satisfies it.
         n_drawn: Number of synthetic rows to which the rule applies.
         n_table: Number of all synthetic rows.
     """
@@ -46,17 +47,17 @@ class ReportRows:
     """The tables that a report compares, with cells of the schema's dtypes and in random order.
 
     Attributes:
+        members, reference, drawn: Training rows, held-out rows and synthetic rows.
         unseen: Real rows that were not used in training; None if there are none.
         is_training_table: Whether the real table is known to be the model's training table, so that
             it is known which rows are members.
-        are_from_model: True if the model generated the synthetic rows, False if they were given as
-            a table.
+        are_from_model: True if the model generated the synthetic rows, False if a table was given.
         rules_kept: Shares of rows that satisfy each rule, for rules that apply to synthetic rows.
         table_rows: Number of rows in each table from which the groups were sampled.
         is_minimal: Whether the model's file is minimal and does not identify its training table.
         moved: Columns whose distribution the model's hard rules change, from `moved_columns`.
-        rare_rows: A string is rare, and must not occur in synthetic rows, if fewer real rows
-            contain it.
+        rare_rows: A string is rare, and must not occur in synthetic rows, if fewer real rows have
+            it.
         guarantee: Ledger of the differential privacy with which the model was trained, with the
             members `epsilon` and `delta`; None without differential privacy or without a model.
         has_model_schema: Whether the schema is that of a model, whose levels may be generated.
