@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typer.exceptions import Abort, TyperException
 
 from gcvae.errors import GcvaeError, InputError, SettingError
-from gcvae_cli.app import app
+from gcvae_cli.app import command
 from gcvae_cli.errors import CommandError
 from gcvae_cli.signals import Ended, raised_signals
 from gcvae_sources.errors import SourceError, TargetError
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: list[str]) -> int:
     try:
-        return app(given or ["--help"], prog_name="gcvae", standalone_mode=False) or 0
+        return command(given or ["--help"], prog_name="gcvae", standalone_mode=False) or 0
     except TyperException as error:
         return _refuse(_usage_line(error), error.exit_code)
     except CommandError as error:
