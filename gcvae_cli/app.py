@@ -69,5 +69,6 @@ def _describe(
         print(version("gcvae"))
         raise typer.Exit
 
+
 command = typer.main.get_command(app)
 """The `gcvae` command, built once per process."""
