@@ -57,7 +57,7 @@ class Drawing(LinkedRows):
         referred = {key.table for t in self.links.tables.values() for key in t.foreign_keys}
         for name in self.links.tables:
             part = self.parts[name]
-            frame = written[name][list(part.order)].reset_index(drop=True)
+            frame = written[name][list(part.column_names)].reset_index(drop=True)
             unique = () if name in referred else self.links[name].unique
             are_again = repeats(frame, replace(self.links[name], unique=unique))
             _warn_of_left_out_rows(name, int(are_again.sum()))
@@ -134,7 +134,7 @@ class Drawing(LinkedRows):
         written = {other: table for other, table in known.typed.items() if other != name}
         self._write_keys(name, written)
         self._write_references(name, written)
-        frame = written[name][list(part.order)].reset_index(drop=True)
+        frame = written[name][list(part.column_names)].reset_index(drop=True)
         return with_key_dtypes(with_dtypes(frame, part.schema), part.key_dtypes)
 
     def _draw(self, name: str, part: DatabasePart, parents: int | None, scale: float) -> None:
@@ -277,7 +277,7 @@ class Drawing(LinkedRows):
             assert key is not None, "the columns are those of its parent"
             found[here] = taken_cells(written[key.table][column], self.parents(name))
         made = {r.column for r in part.reduction.rewritings}
-        kept = [c for c in part.order if c in found.columns or c in made]
+        kept = [c for c in part.column_names if c in found.columns or c in made]
         return part.reduction.restore(found)[kept]
 
     def _write_keys(self, name: str, written: dict[str, pd.DataFrame]) -> pd.DataFrame:
@@ -304,7 +304,7 @@ class Drawing(LinkedRows):
         found = self._restored(name, found, written)
         for column, parts in part.key_parts.items():
             found[column] = with_parts(found[column].to_numpy(dtype=object), parts, found)
-        for column in part.order:
+        for column in part.column_names:
             if column in part.grids:
                 start, step = part.grids[column]
                 counted = start + step * np.arange(len(found))

@@ -20,7 +20,7 @@ from gcvae.linked.database_part import (
     of_table,
 )
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
-from gcvae.linked.entities import split_entities, with_keys
+from gcvae.linked.entities import split_entities, with_identifiers
 from gcvae.linked.infer_links import infer_database
 from gcvae.linked.linked_rows import LinkedRows, effect_columns
 from gcvae.linked.model_checkpoints import ModelCheckpoints
@@ -156,7 +156,7 @@ def written_schema(schema: TableSchema) -> TableSchema:
     pandas dtype category keeps its list, which is part of the dtype.
     """
     listed = {c.name for c in schema if c.kind is ColumnKind.CATEGORICAL and c.dtype != "category"}
-    return with_keys(schema, listed)
+    return with_identifiers(schema, listed)
 
 
 def with_columns_of_rules(reduction: Reduction) -> Reduction:
@@ -303,7 +303,7 @@ class DatabaseFit(LinkedRows):
         self.effects: dict[str, RandomEffect] = {}
         self.borrowed: dict[str, dict[int, tuple[tuple[str, ...], ContextCodec]]] = {}
         for name in reversed(list(self.plans)):
-            self._gather(name)
+            self._build_frame(name)
 
     def _held_out(self) -> dict[str, Mask | None]:
         """Returns, for each table, a mask of its held-out rows, or None if there are none.
@@ -409,7 +409,7 @@ class DatabaseFit(LinkedRows):
         left_out |= set(self.grids[name])
         return [c for c in self.reduced[name][1].columns if c not in left_out]
 
-    def _gather(self, name: str) -> None:
+    def _build_frame(self, name: str) -> None:
         """Builds the frame that a table's model learns, and adds to its parent's frame the number
         of children and their random effect."""
         plan, key, typed = self.plans[name], self.key(name), self.typed[name]

@@ -29,7 +29,7 @@ from gcvae.evaluation.report.page import database_page
 from gcvae.evaluation.report.privacy import LEAST_ROWS
 from gcvae.linked.database_schema import DatabaseSchema
 from gcvae.linked.plan import TablePlan, key_columns
-from gcvae.linked.references import NO_ROW, all_row_numbers
+from gcvae.linked.references import NO_ROW, all_referenced_rows
 from gcvae.linked.totals import is_number
 from gcvae.training.reporting.model_report import make_report
 
@@ -122,7 +122,7 @@ def database_report(
         progress: Receives the name of a table and the fraction of its report that is done.
     """
     sides = [real, drawn, *([] if holdout is None else [holdout])]
-    rows = [all_row_numbers(side, links) for side in sides]
+    rows = [all_referenced_rows(side, links) for side in sides]
     reports, left_out = {}, {}
     for name, plan in plans.items():
         if plan.is_catalogue:

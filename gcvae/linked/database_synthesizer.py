@@ -473,7 +473,7 @@ class DatabaseSynthesizer:
         """
         frames, columns = _frames(tables), written_columns(self._parts, self.splits)
         copied = {
-            name: part.catalogue[list(part.order)]
+            name: part.catalogue[list(part.column_names)]
             for name, part in self._parts.items()
             if part.catalogue is not None
         }

@@ -172,14 +172,14 @@ def _apply(
 
     of_parents = only(of_parent)
     if not is_series:
-        of_parents = with_keys(of_parents, set(split.key))
+        of_parents = with_identifiers(of_parents, set(split.key))
     typed[split.parent], schemas[split.parent] = parents, of_parents
     typed[split.table] = rows
-    schemas[split.table] = with_keys(only(rest), set(split.key) - of_levels)
+    schemas[split.table] = with_identifiers(only(rest), set(split.key) - of_levels)
     return typed, schemas, DatabaseSchema(tables)
 
 
-def with_keys(schema: TableSchema, names: set[str]) -> TableSchema:
+def with_identifiers(schema: TableSchema, names: set[str]) -> TableSchema:
     """Returns the schema after making the named columns identifiers, so that it does not contain
     their values."""
     document = schema.to_json()

@@ -41,11 +41,11 @@ from gcvae.linked.linked_rows import LinkedRows, effect_columns
 from gcvae.linked.plan import LEAST_EQUAL as EQUAL_COPIES
 from gcvae.linked.references import (
     NO_ROW,
-    all_row_numbers,
+    all_referenced_rows,
     checked_references,
     without_blanks,
 )
-from gcvae.linked.table_model import Steps
+from gcvae.linked.table_model import SequenceContext
 from gcvae.linked.totals import LEAST_EQUAL as EQUAL_TOTALS
 from gcvae.linked.totals import SLACK
 from gcvae.numerics.generators import numpy_generator
@@ -170,7 +170,7 @@ class Households(LinkedRows):
                 self._add_broken(split.parent, column, breaks, -np.inf)
         frames = checked_references(frames, links)
         typed = {name: self._typed(name, frame) for name, frame in frames.items()}
-        rows = all_row_numbers(typed, links)
+        rows = all_referenced_rows(typed, links)
         for name, part in parts.items():
             if part.plan.parent is not None:
                 key = links[name].foreign_keys[part.plan.parent]
@@ -187,13 +187,13 @@ class Households(LinkedRows):
         super().__init__(links, {name: part.plan for name, part in parts.items()}, typed, rows)
         self.trained: dict[str, Codes] = {}
         self.frames: dict[str, pd.DataFrame] = dict(self.degrees())
-        self.steps: dict[str, Steps] = {}
+        self.sequence_contexts: dict[str, SequenceContext] = {}
         self.by_parent: dict[str, Codes] = {}
         self.equal: dict[str, Codes] = {}
         self.missing: dict[str, dict[str, Mask]] = {}
         self.blanks: dict[str, Mask] = {}
         for name in reversed(list(parts)):
-            self._gather(name)
+            self._build_frame(name)
 
     def roots(self) -> list[str]:
         """Returns the names of the root tables: those without a parent, or whose parent is a
@@ -255,7 +255,7 @@ class Households(LinkedRows):
         if self.key(key.table) is not None:
             context = pd.concat([context, self._context_above(key.table, at)], axis=1)
         of_child = self._child_context(name, above, context, np.arange(len(at)))
-        last = self.steps[name].order[np.cumsum(counts)[at] - 1]
+        last = self.sequence_contexts[name].order[np.cumsum(counts)[at] - 1]
         rows, parents = model.draw_next(
             of_child[list(part.context)],
             self.frames[name].iloc[last].reset_index(drop=True),
@@ -300,7 +300,7 @@ class Households(LinkedRows):
             values = parse_table(typed[[c.name for c in learned]], TableSchema(tuple(learned)))
             return with_columns(typed, {c.name: values[c.name] for c in learned})
 
-    def _gather(self, name: str) -> None:
+    def _build_frame(self, name: str) -> None:
         """Builds the frame of a table: its rows with additional columns. Adds to its parent's frame
         the number of children and their random effect."""
         part, frame = self.parts[name], self.typed[name]
@@ -332,7 +332,7 @@ class Households(LinkedRows):
             return
         if model.sequence is not None:
             times = self.typed[name][model.sequence.column]
-            self.steps[name] = Steps.of(
+            self.sequence_contexts[name] = SequenceContext.of(
                 frame, times, self.parents(name), model.sequence.clock, model.previous_columns
             )
         self.by_parent[name] = np.argsort(self.parents(name), kind="stable")
@@ -437,7 +437,7 @@ class Households(LinkedRows):
         context: pd.DataFrame | None,
         siblings: Codes,
         seed: int,
-    ) -> tuple[pd.DataFrame, Steps | None]:
+    ) -> tuple[pd.DataFrame, SequenceContext | None]:
         """Draws the unknown cells of rows given their known cells and their context. Returns
         (completed rows, context in their sequence or None without an order).
 
@@ -450,30 +450,40 @@ class Households(LinkedRows):
             siblings: Number that the rows of one parent have in common. Shape: (n,).
         """
         model, unknown = self.models[name], self.blanks[name][at]
-        steps = self.steps[name].take(at) if name in self.steps else None
+        sequence_context = (
+            self.sequence_contexts[name].take(at) if name in self.sequence_contexts else None
+        )
         if not unknown.any():
-            return rows, steps
-        rank = np.zeros(len(at)) if steps is None else steps.ranks["rank"].to_numpy()
+            return rows, sequence_context
+        rank = (
+            np.zeros(len(at))
+            if sequence_context is None
+            else sequence_context.ranks["rank"].to_numpy()
+        )
         order = np.lexsort((rank, siblings))
         for step in np.unique(rank[unknown]):
             now = np.flatnonzero(unknown & (rank == step))
             encoded = None
             if context is not None:
                 own = context.iloc[now].reset_index(drop=True)
-                encoded = self._context_of(name, own, None if steps is None else steps.take(now))
+                encoded = self._context_of(
+                    name, own, None if sequence_context is None else sequence_context.take(now)
+                )
             missing = {c: mask[at[now]] for c, mask in self.missing[name].items()}
             of_step = derived_seed(str(seed), f"completed {step}")
             drawn = model.rows.impute_given(typed.iloc[now], encoded, missing, of_step)
             drawn = drawn.set_axis(now)
             columns = [c.name for c in model.rows.schema if c.is_modelled and c.name in rows]
             rows = with_columns(rows, {c: rows[c].fillna(drawn[c]) for c in columns})
-            if steps is not None:
+            if sequence_context is not None:
                 places = np.empty(len(at), dtype=np.int64)
                 places[order] = np.arange(len(at))
                 after = order[np.minimum(places[now] + 1, len(at) - 1)]
                 follows = (siblings[after] == siblings[now]) & (rank[after] == step + 1)
-                steps = steps.with_previous_rows(after[follows], rows.iloc[now[follows]])
-        return rows, steps
+                sequence_context = sequence_context.with_previous_filled(
+                    after[follows], rows.iloc[now[follows]]
+                )
+        return rows, sequence_context
 
     def _score(
         self,
@@ -511,8 +521,10 @@ class Households(LinkedRows):
             log_det = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
             found += 0.5 * (noise**2 + np.log(2 * np.pi)).sum(axis=1) + log_det[tiled]
         typed, unknown = self._encoded(name, rows)
-        rows, steps = self._completed(name, rows, typed, tiled, context, siblings, number)
-        found += self._log_density(name, typed, unknown, tiled, context, steps, number)
+        rows, sequence_context = self._completed(
+            name, rows, typed, tiled, context, siblings, number
+        )
+        found += self._log_density(name, typed, unknown, tiled, context, sequence_context, number)
         own = rows.add_prefix(f"{name} ")
         context = own if context is None else pd.concat([own, context], axis=1)
         fewer = max(_LEAST_DRAWS, draws // 2)
@@ -531,7 +543,7 @@ class Households(LinkedRows):
         unknown: set[str],
         at: Codes,
         context: pd.DataFrame | None,
-        steps: Steps | None,
+        sequence_context: SequenceContext | None,
         seed: int,
     ) -> Numbers:
         """Returns log p of the known cells of n rows given their context. The rows below them, and
@@ -540,33 +552,41 @@ class Households(LinkedRows):
         found = np.zeros(len(at))
         for breaks, log_prob in self.broken[name].values():
             found += np.where(breaks[at], log_prob, 0.0)
-        if context is not None and steps is not None:
-            found += self._gap_log_density(name, steps, context, options)
-        encoded = None if context is None else self._context_of(name, context, steps)
+        if context is not None and sequence_context is not None:
+            found += self._gap_log_density(name, sequence_context, context, options)
+        encoded = None if context is None else self._context_of(name, context, sequence_context)
         missing = {c: mask[at] for c, mask in self.missing[name].items()}
         scorer = self.models[name].rows.scorer
         return found + scorer.given(typed, encoded, unknown, missing, options)
 
-    def _context_of(self, name: str, context: pd.DataFrame, steps: Steps | None) -> Any:
+    def _context_of(
+        self, name: str, context: pd.DataFrame, sequence_context: SequenceContext | None
+    ) -> Any:
         """Encodes the context of rows, and in a sequence their rank, time and previous row."""
         codec = self.models[name].rows.context
         assert codec is not None, "its model is conditional"
         conditions = context[list(self.parts[name].context)]
-        return codec.encode(conditions if steps is None else steps.context(conditions))
+        return codec.encode(
+            conditions if sequence_context is None else sequence_context.row_context(conditions)
+        )
 
     def _gap_log_density(
-        self, name: str, steps: Steps, context: pd.DataFrame, options: ScoreOptions
+        self,
+        name: str,
+        sequence_context: SequenceContext,
+        context: pd.DataFrame,
+        options: ScoreOptions,
     ) -> Numbers:
         """Returns, for n rows of sequences, log p of the time since the previous row; 0 for the
         first row of a sequence. Shape: (n,)."""
         sequence = self.models[name].sequence
         assert sequence is not None, "it has an order"
-        gaps, with_previous = sequence.gaps, steps.with_previous
-        found = np.zeros(len(steps.gap))
+        gaps, non_first = sequence.gaps, sequence_context.non_first
+        found = np.zeros(len(sequence_context.gap))
         if isinstance(gaps, float):
-            found[with_previous] = np.where(steps.gap[with_previous] == gaps, 0.0, -np.inf)
-        elif (conditions := self._gaps(name, steps, context)) is not None:
-            found[with_previous] = gaps.scorer.given(*conditions, (), {}, options)
+            found[non_first] = np.where(sequence_context.gap[non_first] == gaps, 0.0, -np.inf)
+        elif (conditions := self._gaps(name, sequence_context, context)) is not None:
+            found[non_first] = gaps.scorer.given(*conditions, (), {}, options)
         return found
 
     def _below(self, child: str, at: Codes) -> tuple[Codes, Codes]:
@@ -611,7 +631,7 @@ class Households(LinkedRows):
         part, rows = self.parts[name], self.frames[name].iloc[at].reset_index(drop=True)
         n, number = len(at), derived_seed(str(seed), name)
         typed, unknown = self._encoded(name, rows)
-        decides = bool(self.children(name)) or name in self.steps
+        decides = bool(self.children(name)) or name in self.sequence_contexts
         if decides and self.blanks[name][at].any() and len(contexts) == 1:
             contexts = [*contexts] * _COMPLETIONS
         completed = [
@@ -621,8 +641,8 @@ class Households(LinkedRows):
             for k, context in enumerate(contexts)
         ]
         encoded = [
-            None if context is None else self._context_of(name, context, steps)
-            for context, (_, steps) in zip(contexts, completed, strict=True)
+            None if context is None else self._context_of(name, context, sequence_context)
+            for context, (_, sequence_context) in zip(contexts, completed, strict=True)
         ]
         trained = table = None
         if name in self.trained:
@@ -639,9 +659,9 @@ class Households(LinkedRows):
             least.copy(), cells.astype(np.float64), of_table, at.copy(), np.array(written, object)
         )
         gaps = [
-            self._gaps(name, steps, context)
-            for context, (_, steps) in zip(contexts, completed, strict=True)
-            if steps is not None and context is not None
+            self._gaps(name, sequence_context, context)
+            for context, (_, sequence_context) in zip(contexts, completed, strict=True)
+            if sequence_context is not None and context is not None
         ]
         self._add_gaps(name, at, [each for each in gaps if each is not None], number, found)
         for column, (breaks, _) in self.broken[name].items():
@@ -669,27 +689,27 @@ class Households(LinkedRows):
         sequence = self.models[name].sequence
         if sequence is None or isinstance(sequence.gaps, float) or not conditions:
             return
-        with_previous = self.steps[name].take(at).with_previous
+        non_first = self.sequence_contexts[name].take(at).non_first
         typed, encoded = conditions[0][0], [context for _, context in conditions]
         tails, cells, _ = sequence.gaps.scorer.tails_given(typed, encoded, (), {}, seed)
-        are_odder = tails < found.least[with_previous]
-        odder = with_previous[are_odder]
-        found.cells[with_previous] += cells
+        are_odder = tails < found.least[non_first]
+        odder = non_first[are_odder]
+        found.cells[non_first] += cells
         found.least[odder], found.column[odder] = tails[are_odder], sequence.column
 
     def _gaps(
-        self, name: str, steps: Steps, context: pd.DataFrame
+        self, name: str, sequence_context: SequenceContext, context: pd.DataFrame
     ) -> tuple[pd.DataFrame, Any] | None:
         """Returns (gaps, their encoded contexts) of rows with a previous row in their sequence;
         None if no gap is modelled."""
-        sequence, with_previous = self.models[name].sequence, steps.with_previous
-        if sequence is None or isinstance(sequence.gaps, float) or not len(with_previous):
+        sequence, non_first = self.models[name].sequence, sequence_context.non_first
+        if sequence is None or isinstance(sequence.gaps, float) or not len(non_first):
             return None
-        conditions = steps.gap_context(context[list(self.parts[name].context)])
+        conditions = sequence_context.gap_context(context[list(self.parts[name].context)])
         codec = sequence.gaps.context
         assert codec is not None, "it is conditional"
-        encoded = codec.encode(conditions.iloc[with_previous].reset_index(drop=True))
-        cells = steps.take(with_previous).gap_columns(
+        encoded = codec.encode(conditions.iloc[non_first].reset_index(drop=True))
+        cells = sequence_context.take(non_first).gap_columns(
             sequence.clock, of_days=len(sequence.gaps.schema) > 1
         )
         typed = parse_table(cells, sequence.gaps.schema)

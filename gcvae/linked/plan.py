@@ -21,7 +21,7 @@ from gcvae.arrays import Codes
 from gcvae.errors import Problem, SchemaError, json_pointer
 from gcvae.linked.database_schema import DatabaseSchema
 from gcvae.linked.random_effect import share_between
-from gcvae.linked.references import NO_ROW, all_row_numbers
+from gcvae.linked.references import NO_ROW, all_referenced_rows
 from gcvae.linked.totals import is_number
 from gcvae.schema.columns import TableSchema
 
@@ -75,7 +75,7 @@ def plan_database(
         SchemaError: The `order` of a table is a key, or is not a complete column of dates or
             numbers.
     """
-    rows = all_row_numbers(tables, schema)
+    rows = all_referenced_rows(tables, schema)
     kept = _catalogues(tables, schemas, schema)
     # An inferred catalogue is never a parent, even if `with_plans` has written it to the schema.
     unstated = {
