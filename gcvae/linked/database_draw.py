@@ -51,8 +51,8 @@ class Drawing(LinkedRows):
         for name, part in self.parts.items():
             self._draw(name, part, parents, scale)
         for name, part in self.parts.items():
-            self._refer(name, part)
-        written = self._write()
+            self._choose_references(name, part)
+        written = self._write_tables()
         found = {}
         referred = {key.table for t in self.links.tables.values() for key in t.foreign_keys}
         for name in self.links.tables:
@@ -65,7 +65,7 @@ class Drawing(LinkedRows):
             found[name] = with_key_dtypes(with_dtypes(frame, part.schema), part.key_dtypes)
         return found
 
-    def computed(
+    def recompute(
         self, known: LinkedRows, frames: Mapping[str, pd.DataFrame]
     ) -> dict[str, pd.DataFrame]:
         """Computes again, in the rows of all tables, the columns that rules, totals and copies
@@ -77,9 +77,9 @@ class Drawing(LinkedRows):
         """
         self.frames = dict(frames)
         self.rows = {name: dict(known.rows[name]) for name in self.parts}
-        return self._write()
+        return self._write_tables()
 
-    def _write(self) -> dict[str, pd.DataFrame]:
+    def _write_tables(self) -> dict[str, pd.DataFrame]:
         """Returns all tables with keys and computed columns.
 
         Totals depend on child rows, and other columns on totals, so that the computation is
@@ -130,7 +130,7 @@ class Drawing(LinkedRows):
         self.frames = {**frames, name: rows}
         self.rows = {other: dict(known.rows[other]) for other in self.parts}
         self.rows[name] = {part.plan.parent or 0: parents}
-        self._refer(name, part)
+        self._choose_references(name, part)
         written = {other: table for other, table in known.typed.items() if other != name}
         self._write_keys(name, written)
         self._write_references(name, written)
@@ -209,7 +209,7 @@ class Drawing(LinkedRows):
             found[known] |= sequence.clock.count(times[known]) > last
         return found
 
-    def _refer(self, name: str, part: DatabasePart) -> None:
+    def _choose_references(self, name: str, part: DatabasePart) -> None:
         """Chooses the row to which each reference of a table leads, except that to its parent."""
         if part.catalogue is not None:
             return

@@ -86,7 +86,7 @@ class Tails:
         correction, min(1, number of cells * smallest tail probability). Shape: (n,)."""
         return np.asarray(np.minimum(self.least * self.cells, 1.0))
 
-    def with_children(self, found: Tails, parents: Codes) -> None:
+    def merge_children(self, found: Tails, parents: Codes) -> None:
         """Merges the smallest tail probabilities of a child table's rows into those of their
         parents, in place.
 
@@ -188,8 +188,8 @@ class Households(LinkedRows):
         self.trained: dict[str, Codes] = {}
         self.frames: dict[str, pd.DataFrame] = dict(self.degrees())
         self.sequence_contexts: dict[str, SequenceContext] = {}
-        self.by_parent: dict[str, Codes] = {}
-        self.equal: dict[str, Codes] = {}
+        self.rows_by_parent: dict[str, Codes] = {}
+        self.equality_groups: dict[str, Codes] = {}
         self.missing: dict[str, dict[str, Mask]] = {}
         self.blanks: dict[str, Mask] = {}
         for name in reversed(list(parts)):
@@ -280,7 +280,7 @@ class Households(LinkedRows):
             self.frames[name], _ = self._completed(
                 name, self.frames[name], typed, at, context, siblings, derived_seed(str(seed), name)
             )
-        return Drawing(self.links, self.parts, seed).computed(self, self.frames)
+        return Drawing(self.links, self.parts, seed).recompute(self, self.frames)
 
     # Reading
 
@@ -335,8 +335,8 @@ class Households(LinkedRows):
             self.sequence_contexts[name] = SequenceContext.of(
                 frame, times, self.parents(name), model.sequence.clock, model.previous_columns
             )
-        self.by_parent[name] = np.argsort(self.parents(name), kind="stable")
-        self.equal[name] = self._equal_rows(name, frame, self.parents(name))
+        self.rows_by_parent[name] = np.argsort(self.parents(name), kind="stable")
+        self.equality_groups[name] = self._equal_rows(name, frame, self.parents(name))
         if self.parts[key.table].catalogue is None:
             mean, _ = self._posterior(name)
             clock = None if model.sequence is None else model.sequence.clock
@@ -349,16 +349,16 @@ class Households(LinkedRows):
         """Returns, for each row, the given columns of the row that foreign key `number` references;
         missing cells for a missing reference, which are unknown if the training table had none."""
         found = self.borrowed_cells(name, number, columns)
-        there = self._there(name, number)
-        if there not in self.models[name].columns:
-            return found.drop(columns=there, errors="ignore")
-        return found if there in found else found.assign(**{there: True})
+        presence = self._presence_column(name, number)
+        if presence not in self.models[name].columns:
+            return found.drop(columns=presence, errors="ignore")
+        return found if presence in found else found.assign(**{presence: True})
 
     def _add_broken(self, name: str, column: str, breaks: Mask, log_prob: float) -> None:
         if breaks.any():
             self.broken[name][column] = breaks, log_prob
 
-    def _there(self, name: str, number: int) -> str:
+    def _presence_column(self, name: str, number: int) -> str:
         """Returns the name of the column that contains whether foreign key `number` is present."""
         return f"{', '.join(self.links[name].foreign_keys[number].columns)} there"
 
@@ -369,8 +369,8 @@ class Households(LinkedRows):
         added = {c for columns in part.child_columns.values() for c in columns}
         found = {c: frame[c].isna().to_numpy() for c in frame.columns if c in added}
         for number, (columns, _) in part.borrowed.items():
-            if self._there(name, number) in self.models[name].columns:
-                prefix = self._there(name, number).removesuffix("there")
+            if self._presence_column(name, number) in self.models[name].columns:
+                prefix = self._presence_column(name, number).removesuffix("there")
                 are_lost = self.rows[name][number] == NO_ROW
                 found |= dict.fromkeys((f"{prefix}{c}" for c in columns), are_lost)
         return found
@@ -520,11 +520,11 @@ class Households(LinkedRows):
             rows = rows.assign(**{f"{child} effect {k + 1}": each for k, each in enumerate(u.T)})
             log_det = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
             found += 0.5 * (noise**2 + np.log(2 * np.pi)).sum(axis=1) + log_det[tiled]
-        typed, unknown = self._encoded(name, rows)
+        typed, unscored = self._encoded(name, rows)
         rows, sequence_context = self._completed(
             name, rows, typed, tiled, context, siblings, number
         )
-        found += self._log_density(name, typed, unknown, tiled, context, sequence_context, number)
+        found += self._log_density(name, typed, unscored, tiled, context, sequence_context, number)
         own = rows.add_prefix(f"{name} ")
         context = own if context is None else pd.concat([own, context], axis=1)
         fewer = max(_LEAST_DRAWS, draws // 2)
@@ -540,14 +540,14 @@ class Households(LinkedRows):
         self,
         name: str,
         typed: pd.DataFrame,
-        unknown: set[str],
+        unscored: set[str],
         at: Codes,
         context: pd.DataFrame | None,
         sequence_context: SequenceContext | None,
         seed: int,
     ) -> Numbers:
         """Returns log p of the known cells of n rows given their context. The rows below them, and
-        the columns `unknown`, do not count. Shape: (n,)."""
+        the columns `unscored`, do not count. Shape: (n,)."""
         options = ScoreOptions(seed=seed, tolerance=_OF_A_ROW)
         found = np.zeros(len(at))
         for breaks, log_prob in self.broken[name].values():
@@ -557,7 +557,7 @@ class Households(LinkedRows):
         encoded = None if context is None else self._context_of(name, context, sequence_context)
         missing = {c: mask[at] for c, mask in self.missing[name].items()}
         scorer = self.models[name].rows.scorer
-        return found + scorer.given(typed, encoded, unknown, missing, options)
+        return found + scorer.given(typed, encoded, unscored, missing, options)
 
     def _context_of(
         self, name: str, context: pd.DataFrame, sequence_context: SequenceContext | None
@@ -585,13 +585,13 @@ class Households(LinkedRows):
         found = np.zeros(len(sequence_context.gap))
         if isinstance(gaps, float):
             found[non_first] = np.where(sequence_context.gap[non_first] == gaps, 0.0, -np.inf)
-        elif (conditions := self._gaps(name, sequence_context, context)) is not None:
+        elif (conditions := self._gap_inputs(name, sequence_context, context)) is not None:
             found[non_first] = gaps.scorer.given(*conditions, (), {}, options)
         return found
 
     def _below(self, child: str, at: Codes) -> tuple[Codes, Codes]:
         """Returns (indices of the children of rows `at`, index in `at` of each child's parent)."""
-        parents, order = self.parents(child), self.by_parent[child]
+        parents, order = self.parents(child), self.rows_by_parent[child]
         sizes = np.bincount(parents, minlength=int(at.max(initial=0)) + 1)
         starts = np.cumsum(sizes) - sizes
         repeats = np.repeat(np.arange(len(at)), sizes[at])
@@ -608,7 +608,7 @@ class Households(LinkedRows):
             return np.zeros(n)
         found = gammaln(np.bincount(parents, minlength=n) + 1.0)
         if not self.children(child):
-            equal = self.equal[child][below]
+            equal = self.equality_groups[child][below]
             if self.blanks[child].any():
                 equal = self._equal_rows(child, drawn, parents)
             pairs = np.stack([parents, equal], axis=1)
@@ -630,7 +630,7 @@ class Households(LinkedRows):
         it. Each cell's tail probability is its mean over the possible contexts."""
         part, rows = self.parts[name], self.frames[name].iloc[at].reset_index(drop=True)
         n, number = len(at), derived_seed(str(seed), name)
-        typed, unknown = self._encoded(name, rows)
+        typed, unscored = self._encoded(name, rows)
         decides = bool(self.children(name)) or name in self.sequence_contexts
         if decides and self.blanks[name][at].any() and len(contexts) == 1:
             contexts = [*contexts] * _COMPLETIONS
@@ -650,7 +650,7 @@ class Households(LinkedRows):
             trained = table.iloc[self.trained[name]]
         missing = {c: mask[at] for c, mask in self.missing[name].items()}
         least, cells, columns = self.models[name].rows.scorer.tails_given(
-            typed, encoded, unknown, missing, number, trained, table
+            typed, encoded, unscored, missing, number, trained, table
         )
         owners = part.reduction.owners
         written = [None if c is None else owners.get(c, c) for c in columns]
@@ -659,7 +659,7 @@ class Households(LinkedRows):
             least.copy(), cells.astype(np.float64), of_table, at.copy(), np.array(written, object)
         )
         gaps = [
-            self._gaps(name, sequence_context, context)
+            self._gap_inputs(name, sequence_context, context)
             for context, (_, sequence_context) in zip(contexts, completed, strict=True)
             if sequence_context is not None and context is not None
         ]
@@ -673,7 +673,7 @@ class Households(LinkedRows):
                 own = drawn.add_prefix(f"{name} ")
                 whole = own if context is None else pd.concat([own, context], axis=1)
                 of_child.append(self._child_context(child, drawn, whole, parents))
-            found.with_children(self._tails(child, below, of_child, parents, number), parents)
+            found.merge_children(self._tails(child, below, of_child, parents, number), parents)
         return found
 
     def _add_gaps(
@@ -685,7 +685,8 @@ class Households(LinkedRows):
         found: Tails,
     ) -> None:
         """Merges into `found` the tail probabilities of the gaps between a sequence's rows, as
-        cells of its time column. `conditions` are the results of `_gaps` for possible contexts."""
+        cells of its time column. `conditions` are the results of `_gap_inputs` for possible
+        contexts."""
         sequence = self.models[name].sequence
         if sequence is None or isinstance(sequence.gaps, float) or not conditions:
             return
@@ -697,7 +698,7 @@ class Households(LinkedRows):
         found.cells[non_first] += cells
         found.least[odder], found.column[odder] = tails[are_odder], sequence.column
 
-    def _gaps(
+    def _gap_inputs(
         self, name: str, sequence_context: SequenceContext, context: pd.DataFrame
     ) -> tuple[pd.DataFrame, Any] | None:
         """Returns (gaps, their encoded contexts) of rows with a previous row in their sequence;

@@ -142,7 +142,7 @@ def _joined(name: str) -> str:
     return "".join([*words[:-1], _singular(words[-1])]) if words else ""
 
 
-def is_called_a_key(column: str) -> bool:
+def ends_in_key_word(column: str) -> bool:
     """Returns whether a column is named like a key, such as `customer_id` or `InvoiceNo`."""
     words = _words(column)
     if not words:
@@ -152,7 +152,7 @@ def is_called_a_key(column: str) -> bool:
 
 def _is_like_a_key(column: str, table: str) -> bool:
     """Returns whether a column is named like a key or like its table."""
-    return is_called_a_key(column) or "".join(_words(column)) == _joined(table)
+    return ends_in_key_word(column) or "".join(_words(column)) == _joined(table)
 
 
 def _is_unique(cells: pd.Series[Any]) -> bool:

@@ -43,7 +43,7 @@ from gcvae.profiling.key_columns import (
     is_row_counter,
     key_or_quantity,
 )
-from gcvae.profiling.personal_columns import find_personal, names_birth, personal_warning
+from gcvae.profiling.personal_columns import find_personal, is_birth_date_name, personal_warning
 from gcvae.profiling.table_notes import TableNotes
 from gcvae.profiling.table_rules import refuse_misfits, search_notes, shown_finding, with_rules
 from gcvae.profiling.warnings import (
@@ -53,9 +53,9 @@ from gcvae.profiling.warnings import (
     UNDECIDED_WARNING,
     column_notes,
     markers_warning,
+    reasons_for_text,
     recurrence_warning,
-    two_readings,
-    why_text,
+    separator_warning,
     words_warning,
 )
 from gcvae.progress import Report, report_to_nobody
@@ -158,9 +158,9 @@ def _infer_columns(
     and these properties. `notes` collects warnings on the table, `typed` the parsed columns.
     """
     columns, warnings, problems = [], list[str](), list[Problem]()
-    said = {"kind", "drop", "levels", "personal"}
+    decisive = {"kind", "drop", "levels", "personal"}
     keys = recurring_keys(
-        source, {name for name, (_, draft) in places.items() if said & set(draft)}
+        source, {name for name, (_, draft) in places.items() if decisive & set(draft)}
     )
     for i, name in enumerate(source.names):
         report(i / len(source.names))
@@ -176,7 +176,7 @@ def _infer_columns(
             columns.append(Column(name, ColumnKind.IDENTIFIER, drop=True))
             warnings.append(f"column {name!r}: {ROW_COUNTER_WARNING}")
             continue
-        notes.see(inferred.cells, inferred.present, inferred.column)
+        notes.add_column(inferred.cells, inferred.present, inferred.column)
         columns.append(_with_types(inferred.column, draft, source))
         warnings += [f"column {name!r}: {warning}" for warning in inferred.warnings]
         problems += inferred.problems
@@ -251,19 +251,21 @@ def infer_column(
     kind = draft.get("kind") or _kind_of_draft(draft, present)
     if kind is None:
         kind = _infer_kind(present, has_missing, draft, found, warnings)
-    said = draft.get("personal", personal and personal.kind)
-    if said is None and kind is ColumnKind.DATETIME and names_birth(cells.name):
-        said = PersonalKind.BIRTH_DATE
-    warnings += _two_readings(present, kind, draft, found)
+    personal_kind = draft.get("personal", personal and personal.kind)
+    if personal_kind is None and kind is ColumnKind.DATETIME and is_birth_date_name(cells.name):
+        personal_kind = PersonalKind.BIRTH_DATE
+    warnings += _separator_warnings(present, kind, draft, found)
     if "levels" in kind.members:
         _refuse_long_levels(present)
     base = Column(
         name=cells.name,
         kind=kind,
-        missing=_missing_of(cells, missing, has_missing, draft),
-        personal=said,
+        missing=_missing_description(cells, missing, has_missing, draft),
+        personal=personal_kind,
     )
-    problems += personal_problems({"kind": kind, "personal": said, "name": cells.name}, pointer)
+    problems += personal_problems(
+        {"kind": kind, "personal": personal_kind, "name": cells.name}, pointer
+    )
     work = Completion(base, present, has_missing, draft, pointer, problems, warnings)
     column = complete_column(work)
     if not problems:
@@ -363,7 +365,7 @@ def _is_strict(cells: Cells, draft: Draft) -> bool:
     return found is not None and bool(found.fits.all())
 
 
-def _missing_of(cells: Cells, missing: Mask, has_missing: bool, draft: Draft) -> Missing:
+def _missing_description(cells: Cells, missing: Mask, has_missing: bool, draft: Draft) -> Missing:
     """Returns the description of missing cells in a schema, with the strings that mean "missing",
     the most frequent first."""
     given = draft.get("missing", {})
@@ -427,7 +429,7 @@ def _unread_numbers(
     return [cells.problem(~found.fits, message, pointer=place, expected=expected)]
 
 
-def _two_readings(
+def _separator_warnings(
     cells: Cells, kind: ColumnKind, draft: Draft, found: InferredFormat | None
 ) -> Iterator[str]:
     """Yields a warning on numbers such as 1,234, whose comma may be the thousands or the decimal
@@ -437,9 +439,9 @@ def _two_readings(
         return
     if cells.number_format is not None:
         if found is not None and found.other is not None:
-            yield two_readings(cells, cells.number_format, found.other)
+            yield separator_warning(cells, cells.number_format, found.other)
     elif may_be_grouped(cells.stripped):
-        yield two_readings(cells, NumberFormat(), NumberFormat(",", "."))
+        yield separator_warning(cells, NumberFormat(), NumberFormat(",", "."))
 
 
 # Kinds
@@ -537,7 +539,7 @@ def _text_kind(cells: Cells, found: InferredFormat | None, warnings: list[str]) 
     if cells.inferred_date_format is not None:
         return ColumnKind.DATETIME
     n_rows, n_levels = int(cells.counts.sum()), len(cells.texts)
-    warnings += why_text(cells, found)
+    warnings += reasons_for_text(cells, found)
     if are_row_identifiers(cells):
         warnings.append(IDENTIFIER_WARNING + (PHRASES_WARNING if are_phrases(cells) else ""))
         return ColumnKind.IDENTIFIER

@@ -203,14 +203,14 @@ def key_or_quantity(cells: Cells, values: Values) -> KeyOrQuantity:
         return "quantities"
     if n_texts >= _ASSIGNED_ONCE_SHARE * n_rows and _are_assigned_once(values, cells.counts):
         return "keys"
-    name, width = unicodedata.normalize("NFKC", cells.name).strip(), _width(cells)
+    name, width = unicodedata.normalize("NFKC", cells.name).strip(), _common_width(cells)
     is_number, is_unique = _NUMBER_NAME.search(name) is not None, n_texts == n_rows
     if width and (is_number or (is_unique and _OWNER_NAME.search(name))):
         return "keys"
     return "undecided" if is_number or (is_unique and width >= _MANY_DIGITS) else "quantities"
 
 
-def _width(cells: Cells) -> int:
+def _common_width(cells: Cells) -> int:
     """Returns the number of digits of the cells, if it is equal for all and at least 4; else 0."""
     lengths = pc.min_max(pc.utf8_length(cells.numerals)).as_py()
     least: int = lengths["min"]

@@ -60,7 +60,7 @@ PHRASES_WARNING = (
 )
 
 
-def why_text(cells: Cells, found: InferredFormat | None) -> Iterator[str]:
+def reasons_for_text(cells: Cells, found: InferredFormat | None) -> Iterator[str]:
     """Yields reasons why a column is read as text, although most cells are numbers or dates.
 
     `cells` are those that are not missing, at least one; `found` is the number format that fits
@@ -111,7 +111,7 @@ def words_warning(cells: Cells, words: Mask) -> str:
     )
 
 
-def two_readings(cells: Cells, taken: NumberFormat, other: NumberFormat) -> str:
+def separator_warning(cells: Cells, taken: NumberFormat, other: NumberFormat) -> str:
     """Returns the warning that numbers such as 1,234 are read in the format `taken` although the
     format `other` fits too. It names the schema property that selects `other`."""
     texts = cells.stripped
@@ -131,7 +131,7 @@ def two_readings(cells: Cells, taken: NumberFormat, other: NumberFormat) -> str:
 _SIGN_NAMES = {",": "comma", ".": "point"}
 
 
-def why_respelled(cells: Cells) -> str:
+def respelling_warning(cells: Cells) -> str:
     """Returns the warning that synthetic numbers are written in another format than some cells."""
     message = (
         "has numbers in several formats, or of more than 15 to 17 digits; values are kept, formats"
