@@ -43,8 +43,8 @@ def database_record(
     tables = {
         name: {
             "rows": part.n_rows,
-            "columns": len(part.order),
-            "names": [*names.get(name, part.order)],
+            "columns": len(part.column_names),
+            "names": [*names.get(name, part.column_names)],
             "parent": None
             if part.plan.parent is None
             else schema[name].foreign_keys[part.plan.parent].table,
@@ -70,7 +70,7 @@ def written_columns(
 ) -> dict[str, tuple[str, ...]]:
     """Returns the columns of the tables that users pass and receive, by table name; tables of
     entities, which only the model contains, are merged with the tables of their rows."""
-    found = {name: part.order for name, part in parts.items()}
+    found = {name: part.column_names for name, part in parts.items()}
     for split in reversed(splits):
         del found[split.parent]
         found[split.table] = split.columns

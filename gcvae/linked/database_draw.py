@@ -51,13 +51,13 @@ class Drawing(LinkedRows):
         for name, part in self.parts.items():
             self._draw(name, part, parents, scale)
         for name, part in self.parts.items():
-            self._refer(name, part)
-        written = self._write()
+            self._choose_references(name, part)
+        written = self._write_tables()
         found = {}
         referred = {key.table for t in self.links.tables.values() for key in t.foreign_keys}
         for name in self.links.tables:
             part = self.parts[name]
-            frame = written[name][list(part.order)].reset_index(drop=True)
+            frame = written[name][list(part.column_names)].reset_index(drop=True)
             unique = () if name in referred else self.links[name].unique
             are_again = repeats(frame, replace(self.links[name], unique=unique))
             _warn_of_left_out_rows(name, int(are_again.sum()))
@@ -65,7 +65,7 @@ class Drawing(LinkedRows):
             found[name] = with_key_dtypes(with_dtypes(frame, part.schema), part.key_dtypes)
         return found
 
-    def computed(
+    def recompute(
         self, known: LinkedRows, frames: Mapping[str, pd.DataFrame]
     ) -> dict[str, pd.DataFrame]:
         """Computes again, in the rows of all tables, the columns that rules, totals and copies
@@ -77,9 +77,9 @@ class Drawing(LinkedRows):
         """
         self.frames = dict(frames)
         self.rows = {name: dict(known.rows[name]) for name in self.parts}
-        return self._write()
+        return self._write_tables()
 
-    def _write(self) -> dict[str, pd.DataFrame]:
+    def _write_tables(self) -> dict[str, pd.DataFrame]:
         """Returns all tables with keys and computed columns.
 
         Totals depend on child rows, and other columns on totals, so that the computation is
@@ -130,11 +130,11 @@ class Drawing(LinkedRows):
         self.frames = {**frames, name: rows}
         self.rows = {other: dict(known.rows[other]) for other in self.parts}
         self.rows[name] = {part.plan.parent or 0: parents}
-        self._refer(name, part)
+        self._choose_references(name, part)
         written = {other: table for other, table in known.typed.items() if other != name}
         self._write_keys(name, written)
         self._write_references(name, written)
-        frame = written[name][list(part.order)].reset_index(drop=True)
+        frame = written[name][list(part.column_names)].reset_index(drop=True)
         return with_key_dtypes(with_dtypes(frame, part.schema), part.key_dtypes)
 
     def _draw(self, name: str, part: DatabasePart, parents: int | None, scale: float) -> None:
@@ -209,7 +209,7 @@ class Drawing(LinkedRows):
             found[known] |= sequence.clock.count(times[known]) > last
         return found
 
-    def _refer(self, name: str, part: DatabasePart) -> None:
+    def _choose_references(self, name: str, part: DatabasePart) -> None:
         """Chooses the row to which each reference of a table leads, except that to its parent."""
         if part.catalogue is not None:
             return
@@ -277,7 +277,7 @@ class Drawing(LinkedRows):
             assert key is not None, "the columns are those of its parent"
             found[here] = taken_cells(written[key.table][column], self.parents(name))
         made = {r.column for r in part.reduction.rewritings}
-        kept = [c for c in part.order if c in found.columns or c in made]
+        kept = [c for c in part.column_names if c in found.columns or c in made]
         return part.reduction.restore(found)[kept]
 
     def _write_keys(self, name: str, written: dict[str, pd.DataFrame]) -> pd.DataFrame:
@@ -304,7 +304,7 @@ class Drawing(LinkedRows):
         found = self._restored(name, found, written)
         for column, parts in part.key_parts.items():
             found[column] = with_parts(found[column].to_numpy(dtype=object), parts, found)
-        for column in part.order:
+        for column in part.column_names:
             if column in part.grids:
                 start, step = part.grids[column]
                 counted = start + step * np.arange(len(found))

@@ -58,7 +58,7 @@ def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) ->
         },
         "degrees": {str(i): values.tolist() for i, values in part.degrees.items()},
         "totals": [asdict(total) for total in part.totals],
-        "order": part.order,
+        "order": part.column_names,
         "outside": dict(part.parent_columns),
         "key_dtypes": dict(part.key_dtypes),
         "unlike": {str(i): others for i, others in part.disjoint.items()},

@@ -20,7 +20,7 @@ from gcvae.linked.database_part import (
     of_table,
 )
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
-from gcvae.linked.entities import split_entities, with_keys
+from gcvae.linked.entities import split_entities, with_identifiers
 from gcvae.linked.infer_links import infer_database
 from gcvae.linked.linked_rows import LinkedRows, effect_columns
 from gcvae.linked.model_checkpoints import ModelCheckpoints
@@ -156,7 +156,7 @@ def written_schema(schema: TableSchema) -> TableSchema:
     pandas dtype category keeps its list, which is part of the dtype.
     """
     listed = {c.name for c in schema if c.kind is ColumnKind.CATEGORICAL and c.dtype != "category"}
-    return with_keys(schema, listed)
+    return with_identifiers(schema, listed)
 
 
 def with_columns_of_rules(reduction: Reduction) -> Reduction:
@@ -303,7 +303,7 @@ class DatabaseFit(LinkedRows):
         self.effects: dict[str, RandomEffect] = {}
         self.borrowed: dict[str, dict[int, tuple[tuple[str, ...], ContextCodec]]] = {}
         for name in reversed(list(self.plans)):
-            self._gather(name)
+            self._build_frame(name)
 
     def _held_out(self) -> dict[str, Mask | None]:
         """Returns, for each table, a mask of its held-out rows, or None if there are none.
@@ -409,7 +409,7 @@ class DatabaseFit(LinkedRows):
         left_out |= set(self.grids[name])
         return [c for c in self.reduced[name][1].columns if c not in left_out]
 
-    def _gather(self, name: str) -> None:
+    def _build_frame(self, name: str) -> None:
         """Builds the frame that a table's model learns, and adds to its parent's frame the number
         of children and their random effect."""
         plan, key, typed = self.plans[name], self.key(name), self.typed[name]
@@ -420,7 +420,7 @@ class DatabaseFit(LinkedRows):
         for i, other in enumerate(self.links[name].foreign_keys):
             if i == plan.parent or plan.is_catalogue or not len(typed):
                 continue
-            columns, _ = self.borrowed[name][i] = self._borrow(other)
+            columns, _ = self.borrowed[name][i] = self._choose_borrowed(other)
             frame = pd.concat([frame, self.borrowed_cells(name, i, columns)], axis=1)
         added = self.frames.get(name)
         frame = frame if added is None else pd.concat([frame, added], axis=1)
@@ -452,7 +452,7 @@ class DatabaseFit(LinkedRows):
         schema = self.reduced[name][0]
         return column not in schema or schema[column].is_modelled
 
-    def _borrow(self, key: ForeignKey) -> tuple[tuple[str, ...], ContextCodec]:
+    def _choose_borrowed(self, key: ForeignKey) -> tuple[tuple[str, ...], ContextCodec]:
         """Returns (names of the columns of a referenced table by which each generated row chooses
         the row that it references, codec of these columns)."""
         others = self.typed[key.table]
@@ -505,19 +505,19 @@ class DatabaseFit(LinkedRows):
         ]
         return {"columns": columns, "rules": of_model}
 
-    def parts(self) -> dict[str, DatabasePart]:
+    def fit_parts(self) -> dict[str, DatabasePart]:
         """Fits all tables. Returns the fitted tables by name, parents before their children."""
-        return {name: self._part(name) for name in self.plans}
+        return {name: self._fit_part(name) for name in self.plans}
 
-    def _part(self, name: str) -> DatabasePart:
+    def _fit_part(self, name: str) -> DatabasePart:
         """Fits one table. The messages of input errors contain the table's name."""
         with of_table(name):
-            part = self._fitted(name)
+            part = self._fit_table(name)
         if callable(self.progress):
             self.progress(name, 1.0)
         return part
 
-    def _fitted(self, name: str) -> DatabasePart:
+    def _fit_table(self, name: str) -> DatabasePart:
         plan, key, frame = self.plans[name], self.key(name), self.frames[name]
         model, context = None, pd.DataFrame()
         if not plan.is_catalogue and len(frame):

@@ -44,7 +44,7 @@ class DatabasePart:
             row of the catalogue.
         catalogue: Rows of a catalogue with their additional columns; None for other tables.
         totals: Columns that are sums over rows of child tables.
-        order: Names of the table's columns, in order.
+        column_names: Names of the table's columns, in order.
         reduction: Rules that determine columns from the parent row, from the time column, from
             copied columns or from totals.
         parent_columns: Columns of the parent row that rules may use: {name in the rules: name in
@@ -71,7 +71,7 @@ class DatabasePart:
     degrees: Mapping[int, Numbers]
     catalogue: pd.DataFrame | None
     totals: tuple[Total, ...]
-    order: tuple[str, ...]
+    column_names: tuple[str, ...]
     reduction: Reduction
     parent_columns: Mapping[str, str]
     key_dtypes: Mapping[str, str]
@@ -88,7 +88,7 @@ class DatabasePart:
             TableError: A cell cannot be parsed.
         """
         with of_table(name):
-            rows = in_column_zones(frame[list(self.order)], self.schema)
+            rows = in_column_zones(frame[list(self.column_names)], self.schema)
             return parse_table(rows, self.schema)
 
 

@@ -29,7 +29,7 @@ from gcvae.evaluation.report.page import database_page
 from gcvae.evaluation.report.privacy import LEAST_ROWS
 from gcvae.linked.database_schema import DatabaseSchema
 from gcvae.linked.plan import TablePlan, key_columns
-from gcvae.linked.references import NO_ROW, all_row_numbers
+from gcvae.linked.references import NO_ROW, all_referenced_rows
 from gcvae.linked.totals import is_number
 from gcvae.training.reporting.model_report import make_report
 
@@ -122,14 +122,15 @@ def database_report(
         progress: Receives the name of a table and the fraction of its report that is done.
     """
     sides = [real, drawn, *([] if holdout is None else [holdout])]
-    rows = [all_row_numbers(side, links) for side in sides]
+    rows = [all_referenced_rows(side, links) for side in sides]
     reports, left_out = {}, {}
     for name, plan in plans.items():
         if plan.is_catalogue:
             left_out[name] = "it is a catalogue, copied unchanged"
             continue
         views = [
-            view(name, links, plans, side, at, seed) for side, at in zip(sides, rows, strict=True)
+            table_view(name, links, plans, side, at, seed)
+            for side, at in zip(sides, rows, strict=True)
         ]
         n_columns, n_rows = views[0].shape[1], min(len(each) for each in views)
         if not n_columns or n_rows < LEAST_ROWS:
@@ -144,10 +145,10 @@ def database_report(
             seed=seed,
             progress=report_done,
         )
-    return DatabaseReport(reports, _keys(links, real, drawn, rows, seed), left_out)
+    return DatabaseReport(reports, _compare_keys(links, real, drawn, rows, seed), left_out)
 
 
-def view(
+def table_view(
     name: str,
     links: DatabaseSchema,
     plans: Mapping[str, TablePlan],
@@ -201,7 +202,7 @@ def _aggregates(child: str, frame: pd.DataFrame, parents: Codes, n: int) -> pd.D
     return pd.DataFrame(found)
 
 
-def _keys(
+def _compare_keys(
     links: DatabaseSchema,
     real: Tables,
     drawn: Tables,
@@ -220,16 +221,16 @@ def _keys(
                 for at, side in zip(rows, (real, drawn), strict=False)
             ]
             floors = [
-                _unlike(counts[0], rng.choice(counts[0], max(len(counts[1]), 1)))
+                _ks_distance(counts[0], rng.choice(counts[0], max(len(counts[1]), 1)))
                 for _ in range(_FLOORS if len(counts[0]) else 0)
             ]
-            share = float(is_found[is_there].mean()) if is_there.any() else 1.0
-            unlike = _unlike(*counts) if all(map(len, counts)) else 0.0
+            valid_share = float(is_found[is_there].mean()) if is_there.any() else 1.0
+            distance = _ks_distance(*counts) if all(map(len, counts)) else 0.0
             floor = float(np.mean(floors)) if floors else 0.0
-            found.append(KeyFigures(name, key.columns, key.table, share, unlike, floor))
+            found.append(KeyFigures(name, key.columns, key.table, valid_share, distance, floor))
     return tuple(found)
 
 
-def _unlike(first: Codes, second: Codes) -> float:
+def _ks_distance(first: Codes, second: Codes) -> float:
     """Returns the Kolmogorov-Smirnov distance between two samples of numbers of children."""
     return float(ks_2samp(first, second, method="asymp").statistic)

@@ -149,7 +149,7 @@ class DatabaseSynthesizer:
         }
         how = preset, dict(settings or {}), seed, device, progress
         fitter = DatabaseFit(links, schemas, typed, *how, dtypes, checkpoints)
-        parts = fitter.parts()
+        parts = fitter.fit_parts()
         links = with_plans(links, {name: part.plan for name, part in parts.items()})
         model = cls(links, parts, splits)
         return model._with_household_tails(frames, fitter.held_out, seed)
@@ -473,7 +473,7 @@ class DatabaseSynthesizer:
         """
         frames, columns = _frames(tables), written_columns(self._parts, self.splits)
         copied = {
-            name: part.catalogue[list(part.order)]
+            name: part.catalogue[list(part.column_names)]
             for name, part in self._parts.items()
             if part.catalogue is not None
         }

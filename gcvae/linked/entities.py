@@ -23,7 +23,7 @@ import pandas as pd
 from gcvae.arrays import Mask
 from gcvae.cells.data_frames import with_columns
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
-from gcvae.linked.infer_links import is_called_a_key
+from gcvae.linked.infer_links import ends_in_key_word
 from gcvae.schema.columns import Column, TableSchema
 
 _LEAST_ENTITIES = 20
@@ -128,15 +128,15 @@ def split_entities(
     parts: Parts = dict(typed), dict(schemas), links
     splits = []
     for name in list(links.tables):
-        for find in (_entity, _series):
+        for find in (_find_entity_split, _find_series_split):
             split = find(name, parts[0], parts[2])
             if split is not None and split.parent not in parts[0]:
-                parts = _apply(split, *parts)
+                parts = _apply_split(split, *parts)
                 splits.append(split)
     return parts, tuple(splits)
 
 
-def _apply(
+def _apply_split(
     split: Split,
     typed: dict[str, pd.DataFrame],
     schemas: dict[str, TableSchema],
@@ -164,7 +164,7 @@ def _apply(
 
     def only(names: list[str]) -> TableSchema:
         columns = tuple(
-            _bare(c.name, "integer") if c.name in of_levels else c
+            _column_of_kind(c.name, "integer") if c.name in of_levels else c
             for c in schema
             if c.name in names
         )
@@ -172,14 +172,14 @@ def _apply(
 
     of_parents = only(of_parent)
     if not is_series:
-        of_parents = with_keys(of_parents, set(split.key))
+        of_parents = with_identifiers(of_parents, set(split.key))
     typed[split.parent], schemas[split.parent] = parents, of_parents
     typed[split.table] = rows
-    schemas[split.table] = with_keys(only(rest), set(split.key) - of_levels)
+    schemas[split.table] = with_identifiers(only(rest), set(split.key) - of_levels)
     return typed, schemas, DatabaseSchema(tables)
 
 
-def with_keys(schema: TableSchema, names: set[str]) -> TableSchema:
+def with_identifiers(schema: TableSchema, names: set[str]) -> TableSchema:
     """Returns the schema after making the named columns identifiers, so that it does not contain
     their values."""
     document = schema.to_json()
@@ -193,13 +193,13 @@ def with_keys(schema: TableSchema, names: set[str]) -> TableSchema:
     return TableSchema.from_json(document)
 
 
-def _bare(name: str, kind: str) -> Column:
+def _column_of_kind(name: str, kind: str) -> Column:
     """Returns the schema of a column that specifies only its name and kind."""
     document = {"version": 1, "columns": [{"name": name, "kind": kind}]}
     return TableSchema.from_json(document).columns[0]
 
 
-def _entity(
+def _find_entity_split(
     name: str,
     typed: Mapping[str, pd.DataFrame],
     links: DatabaseSchema,
@@ -212,7 +212,7 @@ def _entity(
     of_keys = {*table.primary_key, *table.referring}
     named = [table.entity] if isinstance(table.entity, str) else []
     candidates = named or [
-        str(c) for c in frame.columns if c not in of_keys and is_called_a_key(str(c))
+        str(c) for c in frame.columns if c not in of_keys and ends_in_key_word(str(c))
     ]
     found = []
     for column in candidates:
@@ -249,7 +249,7 @@ def _determines(keys: pd.Series[Any], cells: pd.Series[Any]) -> bool:
     return len(pairs) == keys.nunique()
 
 
-def _series(
+def _find_series_split(
     name: str,
     typed: Mapping[str, pd.DataFrame],
     links: DatabaseSchema,

@@ -41,11 +41,11 @@ from gcvae.linked.linked_rows import LinkedRows, effect_columns
 from gcvae.linked.plan import LEAST_EQUAL as EQUAL_COPIES
 from gcvae.linked.references import (
     NO_ROW,
-    all_row_numbers,
+    all_referenced_rows,
     checked_references,
     without_blanks,
 )
-from gcvae.linked.table_model import Steps
+from gcvae.linked.table_model import SequenceContext
 from gcvae.linked.totals import LEAST_EQUAL as EQUAL_TOTALS
 from gcvae.linked.totals import SLACK
 from gcvae.numerics.generators import numpy_generator
@@ -86,7 +86,7 @@ class Tails:
         correction, min(1, number of cells * smallest tail probability). Shape: (n,)."""
         return np.asarray(np.minimum(self.least * self.cells, 1.0))
 
-    def with_children(self, found: Tails, parents: Codes) -> None:
+    def merge_children(self, found: Tails, parents: Codes) -> None:
         """Merges the smallest tail probabilities of a child table's rows into those of their
         parents, in place.
 
@@ -170,7 +170,7 @@ class Households(LinkedRows):
                 self._add_broken(split.parent, column, breaks, -np.inf)
         frames = checked_references(frames, links)
         typed = {name: self._typed(name, frame) for name, frame in frames.items()}
-        rows = all_row_numbers(typed, links)
+        rows = all_referenced_rows(typed, links)
         for name, part in parts.items():
             if part.plan.parent is not None:
                 key = links[name].foreign_keys[part.plan.parent]
@@ -187,13 +187,13 @@ class Households(LinkedRows):
         super().__init__(links, {name: part.plan for name, part in parts.items()}, typed, rows)
         self.trained: dict[str, Codes] = {}
         self.frames: dict[str, pd.DataFrame] = dict(self.degrees())
-        self.steps: dict[str, Steps] = {}
-        self.by_parent: dict[str, Codes] = {}
-        self.equal: dict[str, Codes] = {}
+        self.sequence_contexts: dict[str, SequenceContext] = {}
+        self.rows_by_parent: dict[str, Codes] = {}
+        self.equality_groups: dict[str, Codes] = {}
         self.missing: dict[str, dict[str, Mask]] = {}
         self.blanks: dict[str, Mask] = {}
         for name in reversed(list(parts)):
-            self._gather(name)
+            self._build_frame(name)
 
     def roots(self) -> list[str]:
         """Returns the names of the root tables: those without a parent, or whose parent is a
@@ -255,7 +255,7 @@ class Households(LinkedRows):
         if self.key(key.table) is not None:
             context = pd.concat([context, self._context_above(key.table, at)], axis=1)
         of_child = self._child_context(name, above, context, np.arange(len(at)))
-        last = self.steps[name].order[np.cumsum(counts)[at] - 1]
+        last = self.sequence_contexts[name].order[np.cumsum(counts)[at] - 1]
         rows, parents = model.draw_next(
             of_child[list(part.context)],
             self.frames[name].iloc[last].reset_index(drop=True),
@@ -280,7 +280,7 @@ class Households(LinkedRows):
             self.frames[name], _ = self._completed(
                 name, self.frames[name], typed, at, context, siblings, derived_seed(str(seed), name)
             )
-        return Drawing(self.links, self.parts, seed).computed(self, self.frames)
+        return Drawing(self.links, self.parts, seed).recompute(self, self.frames)
 
     # Reading
 
@@ -300,7 +300,7 @@ class Households(LinkedRows):
             values = parse_table(typed[[c.name for c in learned]], TableSchema(tuple(learned)))
             return with_columns(typed, {c.name: values[c.name] for c in learned})
 
-    def _gather(self, name: str) -> None:
+    def _build_frame(self, name: str) -> None:
         """Builds the frame of a table: its rows with additional columns. Adds to its parent's frame
         the number of children and their random effect."""
         part, frame = self.parts[name], self.typed[name]
@@ -332,11 +332,11 @@ class Households(LinkedRows):
             return
         if model.sequence is not None:
             times = self.typed[name][model.sequence.column]
-            self.steps[name] = Steps.of(
+            self.sequence_contexts[name] = SequenceContext.of(
                 frame, times, self.parents(name), model.sequence.clock, model.previous_columns
             )
-        self.by_parent[name] = np.argsort(self.parents(name), kind="stable")
-        self.equal[name] = self._equal_rows(name, frame, self.parents(name))
+        self.rows_by_parent[name] = np.argsort(self.parents(name), kind="stable")
+        self.equality_groups[name] = self._equal_rows(name, frame, self.parents(name))
         if self.parts[key.table].catalogue is None:
             mean, _ = self._posterior(name)
             clock = None if model.sequence is None else model.sequence.clock
@@ -349,16 +349,16 @@ class Households(LinkedRows):
         """Returns, for each row, the given columns of the row that foreign key `number` references;
         missing cells for a missing reference, which are unknown if the training table had none."""
         found = self.borrowed_cells(name, number, columns)
-        there = self._there(name, number)
-        if there not in self.models[name].columns:
-            return found.drop(columns=there, errors="ignore")
-        return found if there in found else found.assign(**{there: True})
+        presence = self._presence_column(name, number)
+        if presence not in self.models[name].columns:
+            return found.drop(columns=presence, errors="ignore")
+        return found if presence in found else found.assign(**{presence: True})
 
     def _add_broken(self, name: str, column: str, breaks: Mask, log_prob: float) -> None:
         if breaks.any():
             self.broken[name][column] = breaks, log_prob
 
-    def _there(self, name: str, number: int) -> str:
+    def _presence_column(self, name: str, number: int) -> str:
         """Returns the name of the column that contains whether foreign key `number` is present."""
         return f"{', '.join(self.links[name].foreign_keys[number].columns)} there"
 
@@ -369,8 +369,8 @@ class Households(LinkedRows):
         added = {c for columns in part.child_columns.values() for c in columns}
         found = {c: frame[c].isna().to_numpy() for c in frame.columns if c in added}
         for number, (columns, _) in part.borrowed.items():
-            if self._there(name, number) in self.models[name].columns:
-                prefix = self._there(name, number).removesuffix("there")
+            if self._presence_column(name, number) in self.models[name].columns:
+                prefix = self._presence_column(name, number).removesuffix("there")
                 are_lost = self.rows[name][number] == NO_ROW
                 found |= dict.fromkeys((f"{prefix}{c}" for c in columns), are_lost)
         return found
@@ -437,7 +437,7 @@ class Households(LinkedRows):
         context: pd.DataFrame | None,
         siblings: Codes,
         seed: int,
-    ) -> tuple[pd.DataFrame, Steps | None]:
+    ) -> tuple[pd.DataFrame, SequenceContext | None]:
         """Draws the unknown cells of rows given their known cells and their context. Returns
         (completed rows, context in their sequence or None without an order).
 
@@ -450,30 +450,40 @@ class Households(LinkedRows):
             siblings: Number that the rows of one parent have in common. Shape: (n,).
         """
         model, unknown = self.models[name], self.blanks[name][at]
-        steps = self.steps[name].take(at) if name in self.steps else None
+        sequence_context = (
+            self.sequence_contexts[name].take(at) if name in self.sequence_contexts else None
+        )
         if not unknown.any():
-            return rows, steps
-        rank = np.zeros(len(at)) if steps is None else steps.ranks["rank"].to_numpy()
+            return rows, sequence_context
+        rank = (
+            np.zeros(len(at))
+            if sequence_context is None
+            else sequence_context.ranks["rank"].to_numpy()
+        )
         order = np.lexsort((rank, siblings))
         for step in np.unique(rank[unknown]):
             now = np.flatnonzero(unknown & (rank == step))
             encoded = None
             if context is not None:
                 own = context.iloc[now].reset_index(drop=True)
-                encoded = self._context_of(name, own, None if steps is None else steps.take(now))
+                encoded = self._context_of(
+                    name, own, None if sequence_context is None else sequence_context.take(now)
+                )
             missing = {c: mask[at[now]] for c, mask in self.missing[name].items()}
             of_step = derived_seed(str(seed), f"completed {step}")
             drawn = model.rows.impute_given(typed.iloc[now], encoded, missing, of_step)
             drawn = drawn.set_axis(now)
             columns = [c.name for c in model.rows.schema if c.is_modelled and c.name in rows]
             rows = with_columns(rows, {c: rows[c].fillna(drawn[c]) for c in columns})
-            if steps is not None:
+            if sequence_context is not None:
                 places = np.empty(len(at), dtype=np.int64)
                 places[order] = np.arange(len(at))
                 after = order[np.minimum(places[now] + 1, len(at) - 1)]
                 follows = (siblings[after] == siblings[now]) & (rank[after] == step + 1)
-                steps = steps.with_previous_rows(after[follows], rows.iloc[now[follows]])
-        return rows, steps
+                sequence_context = sequence_context.with_previous_filled(
+                    after[follows], rows.iloc[now[follows]]
+                )
+        return rows, sequence_context
 
     def _score(
         self,
@@ -510,9 +520,11 @@ class Households(LinkedRows):
             rows = rows.assign(**{f"{child} effect {k + 1}": each for k, each in enumerate(u.T)})
             log_det = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
             found += 0.5 * (noise**2 + np.log(2 * np.pi)).sum(axis=1) + log_det[tiled]
-        typed, unknown = self._encoded(name, rows)
-        rows, steps = self._completed(name, rows, typed, tiled, context, siblings, number)
-        found += self._log_density(name, typed, unknown, tiled, context, steps, number)
+        typed, unscored = self._encoded(name, rows)
+        rows, sequence_context = self._completed(
+            name, rows, typed, tiled, context, siblings, number
+        )
+        found += self._log_density(name, typed, unscored, tiled, context, sequence_context, number)
         own = rows.add_prefix(f"{name} ")
         context = own if context is None else pd.concat([own, context], axis=1)
         fewer = max(_LEAST_DRAWS, draws // 2)
@@ -528,50 +540,58 @@ class Households(LinkedRows):
         self,
         name: str,
         typed: pd.DataFrame,
-        unknown: set[str],
+        unscored: set[str],
         at: Codes,
         context: pd.DataFrame | None,
-        steps: Steps | None,
+        sequence_context: SequenceContext | None,
         seed: int,
     ) -> Numbers:
         """Returns log p of the known cells of n rows given their context. The rows below them, and
-        the columns `unknown`, do not count. Shape: (n,)."""
+        the columns `unscored`, do not count. Shape: (n,)."""
         options = ScoreOptions(seed=seed, tolerance=_OF_A_ROW)
         found = np.zeros(len(at))
         for breaks, log_prob in self.broken[name].values():
             found += np.where(breaks[at], log_prob, 0.0)
-        if context is not None and steps is not None:
-            found += self._gap_log_density(name, steps, context, options)
-        encoded = None if context is None else self._context_of(name, context, steps)
+        if context is not None and sequence_context is not None:
+            found += self._gap_log_density(name, sequence_context, context, options)
+        encoded = None if context is None else self._context_of(name, context, sequence_context)
         missing = {c: mask[at] for c, mask in self.missing[name].items()}
         scorer = self.models[name].rows.scorer
-        return found + scorer.given(typed, encoded, unknown, missing, options)
+        return found + scorer.given(typed, encoded, unscored, missing, options)
 
-    def _context_of(self, name: str, context: pd.DataFrame, steps: Steps | None) -> Any:
+    def _context_of(
+        self, name: str, context: pd.DataFrame, sequence_context: SequenceContext | None
+    ) -> Any:
         """Encodes the context of rows, and in a sequence their rank, time and previous row."""
         codec = self.models[name].rows.context
         assert codec is not None, "its model is conditional"
         conditions = context[list(self.parts[name].context)]
-        return codec.encode(conditions if steps is None else steps.context(conditions))
+        return codec.encode(
+            conditions if sequence_context is None else sequence_context.row_context(conditions)
+        )
 
     def _gap_log_density(
-        self, name: str, steps: Steps, context: pd.DataFrame, options: ScoreOptions
+        self,
+        name: str,
+        sequence_context: SequenceContext,
+        context: pd.DataFrame,
+        options: ScoreOptions,
     ) -> Numbers:
         """Returns, for n rows of sequences, log p of the time since the previous row; 0 for the
         first row of a sequence. Shape: (n,)."""
         sequence = self.models[name].sequence
         assert sequence is not None, "it has an order"
-        gaps, with_previous = sequence.gaps, steps.with_previous
-        found = np.zeros(len(steps.gap))
+        gaps, non_first = sequence.gaps, sequence_context.non_first
+        found = np.zeros(len(sequence_context.gap))
         if isinstance(gaps, float):
-            found[with_previous] = np.where(steps.gap[with_previous] == gaps, 0.0, -np.inf)
-        elif (conditions := self._gaps(name, steps, context)) is not None:
-            found[with_previous] = gaps.scorer.given(*conditions, (), {}, options)
+            found[non_first] = np.where(sequence_context.gap[non_first] == gaps, 0.0, -np.inf)
+        elif (conditions := self._gap_inputs(name, sequence_context, context)) is not None:
+            found[non_first] = gaps.scorer.given(*conditions, (), {}, options)
         return found
 
     def _below(self, child: str, at: Codes) -> tuple[Codes, Codes]:
         """Returns (indices of the children of rows `at`, index in `at` of each child's parent)."""
-        parents, order = self.parents(child), self.by_parent[child]
+        parents, order = self.parents(child), self.rows_by_parent[child]
         sizes = np.bincount(parents, minlength=int(at.max(initial=0)) + 1)
         starts = np.cumsum(sizes) - sizes
         repeats = np.repeat(np.arange(len(at)), sizes[at])
@@ -588,7 +608,7 @@ class Households(LinkedRows):
             return np.zeros(n)
         found = gammaln(np.bincount(parents, minlength=n) + 1.0)
         if not self.children(child):
-            equal = self.equal[child][below]
+            equal = self.equality_groups[child][below]
             if self.blanks[child].any():
                 equal = self._equal_rows(child, drawn, parents)
             pairs = np.stack([parents, equal], axis=1)
@@ -610,8 +630,8 @@ class Households(LinkedRows):
         it. Each cell's tail probability is its mean over the possible contexts."""
         part, rows = self.parts[name], self.frames[name].iloc[at].reset_index(drop=True)
         n, number = len(at), derived_seed(str(seed), name)
-        typed, unknown = self._encoded(name, rows)
-        decides = bool(self.children(name)) or name in self.steps
+        typed, unscored = self._encoded(name, rows)
+        decides = bool(self.children(name)) or name in self.sequence_contexts
         if decides and self.blanks[name][at].any() and len(contexts) == 1:
             contexts = [*contexts] * _COMPLETIONS
         completed = [
@@ -621,8 +641,8 @@ class Households(LinkedRows):
             for k, context in enumerate(contexts)
         ]
         encoded = [
-            None if context is None else self._context_of(name, context, steps)
-            for context, (_, steps) in zip(contexts, completed, strict=True)
+            None if context is None else self._context_of(name, context, sequence_context)
+            for context, (_, sequence_context) in zip(contexts, completed, strict=True)
         ]
         trained = table = None
         if name in self.trained:
@@ -630,7 +650,7 @@ class Households(LinkedRows):
             trained = table.iloc[self.trained[name]]
         missing = {c: mask[at] for c, mask in self.missing[name].items()}
         least, cells, columns = self.models[name].rows.scorer.tails_given(
-            typed, encoded, unknown, missing, number, trained, table
+            typed, encoded, unscored, missing, number, trained, table
         )
         owners = part.reduction.owners
         written = [None if c is None else owners.get(c, c) for c in columns]
@@ -639,9 +659,9 @@ class Households(LinkedRows):
             least.copy(), cells.astype(np.float64), of_table, at.copy(), np.array(written, object)
         )
         gaps = [
-            self._gaps(name, steps, context)
-            for context, (_, steps) in zip(contexts, completed, strict=True)
-            if steps is not None and context is not None
+            self._gap_inputs(name, sequence_context, context)
+            for context, (_, sequence_context) in zip(contexts, completed, strict=True)
+            if sequence_context is not None and context is not None
         ]
         self._add_gaps(name, at, [each for each in gaps if each is not None], number, found)
         for column, (breaks, _) in self.broken[name].items():
@@ -653,7 +673,7 @@ class Households(LinkedRows):
                 own = drawn.add_prefix(f"{name} ")
                 whole = own if context is None else pd.concat([own, context], axis=1)
                 of_child.append(self._child_context(child, drawn, whole, parents))
-            found.with_children(self._tails(child, below, of_child, parents, number), parents)
+            found.merge_children(self._tails(child, below, of_child, parents, number), parents)
         return found
 
     def _add_gaps(
@@ -665,31 +685,32 @@ class Households(LinkedRows):
         found: Tails,
     ) -> None:
         """Merges into `found` the tail probabilities of the gaps between a sequence's rows, as
-        cells of its time column. `conditions` are the results of `_gaps` for possible contexts."""
+        cells of its time column. `conditions` are the results of `_gap_inputs` for possible
+        contexts."""
         sequence = self.models[name].sequence
         if sequence is None or isinstance(sequence.gaps, float) or not conditions:
             return
-        with_previous = self.steps[name].take(at).with_previous
+        non_first = self.sequence_contexts[name].take(at).non_first
         typed, encoded = conditions[0][0], [context for _, context in conditions]
         tails, cells, _ = sequence.gaps.scorer.tails_given(typed, encoded, (), {}, seed)
-        are_odder = tails < found.least[with_previous]
-        odder = with_previous[are_odder]
-        found.cells[with_previous] += cells
+        are_odder = tails < found.least[non_first]
+        odder = non_first[are_odder]
+        found.cells[non_first] += cells
         found.least[odder], found.column[odder] = tails[are_odder], sequence.column
 
-    def _gaps(
-        self, name: str, steps: Steps, context: pd.DataFrame
+    def _gap_inputs(
+        self, name: str, sequence_context: SequenceContext, context: pd.DataFrame
     ) -> tuple[pd.DataFrame, Any] | None:
         """Returns (gaps, their encoded contexts) of rows with a previous row in their sequence;
         None if no gap is modelled."""
-        sequence, with_previous = self.models[name].sequence, steps.with_previous
-        if sequence is None or isinstance(sequence.gaps, float) or not len(with_previous):
+        sequence, non_first = self.models[name].sequence, sequence_context.non_first
+        if sequence is None or isinstance(sequence.gaps, float) or not len(non_first):
             return None
-        conditions = steps.gap_context(context[list(self.parts[name].context)])
+        conditions = sequence_context.gap_context(context[list(self.parts[name].context)])
         codec = sequence.gaps.context
         assert codec is not None, "it is conditional"
-        encoded = codec.encode(conditions.iloc[with_previous].reset_index(drop=True))
-        cells = steps.take(with_previous).gap_columns(
+        encoded = codec.encode(conditions.iloc[non_first].reset_index(drop=True))
+        cells = sequence_context.take(non_first).gap_columns(
             sequence.clock, of_days=len(sequence.gaps.schema) > 1
         )
         typed = parse_table(cells, sequence.gaps.schema)

@@ -44,7 +44,9 @@ def infer_database(
     if not isinstance(document, Mapping):
         message = f"the schema of a database is {document!r}"
         raise SchemaError(Problem(message, "", expected='an object: {"tables": {...}}'))
-    draft = DatabaseSchema.from_json({**document, "tables": _listed(document, tables)})
+    draft = DatabaseSchema.from_json(
+        {**document, "tables": _with_unlisted_tables(document, tables)}
+    )
     draft.check({name: list(frame.columns) for name, frame in tables.items()})
     stated = document.get("tables", {})
     keyed = {
@@ -110,7 +112,7 @@ _LEAST_INCLUDED = 0.9
 other values are then invalid references, which a fit refuses by default."""
 
 
-def _listed(document: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> Any:
+def _with_unlisted_tables(document: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> Any:
     """Returns the tables of the document, and an empty entry for each table that it does not name.
 
     A malformed list is returned unchanged.
@@ -136,13 +138,13 @@ def _singular(word: str) -> str:
     return word
 
 
-def _joined(name: str) -> str:
+def _singular_name(name: str) -> str:
     """Returns a table's name as one singular word."""
     words = _words(name)
     return "".join([*words[:-1], _singular(words[-1])]) if words else ""
 
 
-def is_called_a_key(column: str) -> bool:
+def ends_in_key_word(column: str) -> bool:
     """Returns whether a column is named like a key, such as `customer_id` or `InvoiceNo`."""
     words = _words(column)
     if not words:
@@ -152,7 +154,7 @@ def is_called_a_key(column: str) -> bool:
 
 def _is_like_a_key(column: str, table: str) -> bool:
     """Returns whether a column is named like a key or like its table."""
-    return is_called_a_key(column) or "".join(_words(column)) == _joined(table)
+    return ends_in_key_word(column) or "".join(_words(column)) == _singular_name(table)
 
 
 def _is_unique(cells: pd.Series[Any]) -> bool:
@@ -165,7 +167,7 @@ def _primary_key(name: str, tables: Mapping[str, pd.DataFrame]) -> tuple[str, ..
 
     Preferred are names such as `id`, or `user_id` in table users, then columns used elsewhere.
     """
-    frame, own = tables[name], _joined(name)
+    frame, own = tables[name], _singular_name(name)
     others = [other for key, other in tables.items() if key != name]
     used = {c for c in frame.columns if any(_is_used(frame[c], other) for other in others)}
     found = [
@@ -227,8 +229,8 @@ def _foreign_keys(
 
 def _likeness(name: str, column: str, other: str, key: str) -> int:
     """Returns how similar a column's name is to another table's key, from 0 (not at all) to 4."""
-    words, key_words, own = _words(column), _words(key), _joined(other)
-    is_own_key = _joined(name) in ("".join(words), "".join(words[:-1]))
+    words, key_words, own = _words(column), _words(key), _singular_name(other)
+    is_own_key = _singular_name(name) in ("".join(words), "".join(words[:-1]))
     if is_own_key and name != other and column != key:
         return 0
     if words == [*_words(own), *key_words] or "".join(words) == own + "".join(key_words):

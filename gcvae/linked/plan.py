@@ -21,7 +21,7 @@ from gcvae.arrays import Codes
 from gcvae.errors import Problem, SchemaError, json_pointer
 from gcvae.linked.database_schema import DatabaseSchema
 from gcvae.linked.random_effect import share_between
-from gcvae.linked.references import NO_ROW, all_row_numbers
+from gcvae.linked.references import NO_ROW, all_referenced_rows
 from gcvae.linked.totals import is_number
 from gcvae.schema.columns import TableSchema
 
@@ -75,22 +75,23 @@ def plan_database(
         SchemaError: The `order` of a table is a key, or is not a complete column of dates or
             numbers.
     """
-    rows = all_row_numbers(tables, schema)
-    kept = _catalogues(tables, schemas, schema)
+    rows = all_referenced_rows(tables, schema)
+    catalogues = _catalogues(tables, schemas, schema)
     # An inferred catalogue is never a parent, even if `with_plans` has written it to the schema.
-    unstated = {
+    without_stated = {
         name: replace(table, keep=None if table.keep else table.keep)
         for name, table in schema.tables.items()
     }
-    found = _catalogues(tables, schemas, DatabaseSchema(unstated))
+    inferred_catalogues = _catalogues(tables, schemas, DatabaseSchema(without_stated))
     parents: dict[str, int | None] = {}
     for name, table in schema.tables.items():
         candidates = [
             i
             for i, key in enumerate(table.foreign_keys)
             if key.table != name
-            and name not in kept
-            and key.table not in (kept if schema[key.table].keep is None else found)
+            and name not in catalogues
+            and key.table
+            not in (catalogues if schema[key.table].keep is None else inferred_catalogues)
             and not (rows[name][i] == NO_ROW).any()
             and len(np.unique(rows[name][i])) >= _LEAST_PARENTS
         ]
@@ -99,16 +100,16 @@ def plan_database(
         parents[name] = ranked[0] if ranked else None
     _break_circles(parents, schema)
     plans = {}
-    for name in _in_order(parents, schema):
+    for name in _parents_first(parents, schema):
         table = schema[name]
-        copied = {} if name in kept else _copied(name, tables, rows[name], schema)
+        copied = {} if name in catalogues else _copied_columns(name, tables, rows[name], schema)
         order = table.order
         _check_order(name, tables[name], schema)
         if parents[name] is None:
             order = None
         elif order is None:
-            order = _order(name, tables[name], rows[name][parents[name] or 0], schema)
-        plans[name] = TablePlan(parents[name], name in kept, copied, order)
+            order = _find_order_column(name, tables[name], rows[name][parents[name] or 0], schema)
+        plans[name] = TablePlan(parents[name], name in catalogues, copied, order)
     return plans, rows
 
 
@@ -144,14 +145,14 @@ def _catalogues(
     referred = {
         k.table for name, t in schema.tables.items() for k in t.foreign_keys if k.table != name
     }
-    kept = {name for name, table in schema.tables.items() if table.keep}
+    catalogues = {name for name, table in schema.tables.items() if table.keep}
     while True:
         found = {
             name
             for name, table in schema.tables.items()
             if table.keep is None
-            and name not in kept
-            and all(key.table in kept for key in table.foreign_keys)
+            and name not in catalogues
+            and all(key.table in catalogues for key in table.foreign_keys)
             and (
                 (
                     name in referred
@@ -161,8 +162,8 @@ def _catalogues(
             )
         }
         if not found:
-            return kept
-        kept |= found
+            return catalogues
+        catalogues |= found
 
 
 def _has_label(frame: pd.DataFrame, schema: TableSchema, key: tuple[str, ...]) -> bool:
@@ -205,7 +206,7 @@ def _break_circles(parents: dict[str, int | None], schema: DatabaseSchema) -> No
             seen.add(at)
 
 
-def _in_order(parents: Mapping[str, int | None], schema: DatabaseSchema) -> list[str]:
+def _parents_first(parents: Mapping[str, int | None], schema: DatabaseSchema) -> list[str]:
     """Returns the names of the tables, parents before their children."""
     found: list[str] = []
 
@@ -221,7 +222,7 @@ def _in_order(parents: Mapping[str, int | None], schema: DatabaseSchema) -> list
     return found
 
 
-def _copied(
+def _copied_columns(
     name: str,
     tables: Mapping[str, pd.DataFrame],
     rows: Mapping[int, Codes],
@@ -257,7 +258,7 @@ def _is_ordered(dtype: Any) -> bool:
     return pd.api.types.is_datetime64_any_dtype(dtype) or is_number(dtype)
 
 
-def _share_again(cells: pd.Series[Any], parents: Codes) -> float:
+def _share_repeated(cells: pd.Series[Any], parents: Codes) -> float:
     """Returns the share of rows whose cell another row of their parent already has."""
     return float(pd.DataFrame({"p": parents, "t": cells.to_numpy()}).duplicated().mean())
 
@@ -283,7 +284,9 @@ def _check_order(name: str, frame: pd.DataFrame, schema: DatabaseSchema) -> None
         raise SchemaError(Problem(message, pointer, column=order, expected=expected))
 
 
-def _order(name: str, frame: pd.DataFrame, parents: Codes, schema: DatabaseSchema) -> str | None:
+def _find_order_column(
+    name: str, frame: pd.DataFrame, parents: Codes, schema: DatabaseSchema
+) -> str | None:
     """Returns the column that orders the rows of a parent; None if there is none.
 
     It is a column that together with foreign keys forms a unique key, or the first column of dates
@@ -294,7 +297,7 @@ def _order(name: str, frame: pd.DataFrame, parents: Codes, schema: DatabaseSchem
         if len(own) == 1 and len(columns) > 1:
             cells = frame[own[0]]
             is_whole = _is_ordered(cells.dtype) and not cells.isna().any()
-            if is_whole and not _share_again(cells, parents):
+            if is_whole and not _share_repeated(cells, parents):
                 return own[0]  # a unique key of reference and time
     n_parents = len(np.unique(parents))
     if len(frame) < 2 * n_parents or not len(frame):
@@ -304,6 +307,6 @@ def _order(name: str, frame: pd.DataFrame, parents: Codes, schema: DatabaseSchem
         is_date = pd.api.types.is_datetime64_any_dtype(frame[column].dtype)
         if not is_date or frame[column].isna().any() or (column in keys and len(keys) == 1):
             continue
-        if _share_again(frame[column], parents) <= 1.0 - _LEAST_DISTINCT:
+        if _share_repeated(frame[column], parents) <= 1.0 - _LEAST_DISTINCT:
             return str(column)
     return None

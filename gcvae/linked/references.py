@@ -57,7 +57,9 @@ def comparable(own: pd.Series[Any], other: pd.Series[Any]) -> tuple[pd.Series[An
     return tuple(found)
 
 
-def row_numbers(frame: pd.DataFrame, key: ForeignKey, parents: pd.DataFrame) -> tuple[Codes, Codes]:
+def referenced_rows(
+    frame: pd.DataFrame, key: ForeignKey, parents: pd.DataFrame
+) -> tuple[Codes, Codes]:
     """Finds the row that each of n rows references. Returns (its index in `parents`, indices of the
     m rows whose key is invalid). Shape: (n,), (m,).
 
@@ -79,14 +81,14 @@ def row_numbers(frame: pd.DataFrame, key: ForeignKey, parents: pd.DataFrame) -> 
     return found, np.flatnonzero((found == NO_ROW) & ~is_missing)
 
 
-def all_row_numbers(
+def all_referenced_rows(
     tables: Mapping[str, pd.DataFrame], schema: DatabaseSchema
 ) -> dict[str, dict[int, Codes]]:
     """Returns, for each foreign key of each table, the row index that each row references; -1 if
     none."""
     return {
         name: {
-            i: row_numbers(tables[name], key, tables[key.table])[0]
+            i: referenced_rows(tables[name], key, tables[key.table])[0]
             for i, key in enumerate(table.foreign_keys)
         }
         for name, table in schema.tables.items()
@@ -138,7 +140,7 @@ def checked_references(
         changed = False
         for name, table in schema.tables.items():
             for i, key in enumerate(table.foreign_keys):
-                _, lost = row_numbers(tables[name], key, tables[key.table])
+                _, lost = referenced_rows(tables[name], key, tables[key.table])
                 if not len(lost):
                     continue
                 pointer = json_pointer("tables", name, "foreign_keys", i)
@@ -148,7 +150,7 @@ def checked_references(
                     expected = f"columns that hold keys of {key.table!r}"
                     raise SchemaError(Problem(message, pointer, expected=expected))
                 if invalid_references == "refuse":
-                    problems.append(_dirty(name, tables[name], key, lost, pointer))
+                    problems.append(_invalid_references(name, tables[name], key, lost, pointer))
                 elif invalid_references == "drop":
                     kept = np.setdiff1d(np.arange(len(tables[name])), lost)
                     tables[name], changed = tables[name].iloc[kept].reset_index(drop=True), True
@@ -182,7 +184,9 @@ def _repeated_key(
     return Problem(message, pointer, expected="each value once")
 
 
-def _dirty(name: str, frame: pd.DataFrame, key: ForeignKey, lost: Codes, pointer: str) -> Problem:
+def _invalid_references(
+    name: str, frame: pd.DataFrame, key: ForeignKey, lost: Codes, pointer: str
+) -> Problem:
     """Returns the problem that foreign keys do not exist in the referenced table; `lost` are the
     indices of their rows."""
     shown = frame.iloc[lost][list(key.columns)].drop_duplicates().head(_SHOWN).astype(str)

@@ -364,7 +364,7 @@ def _previous_features(
 
 
 @dataclass(frozen=True)
-class Steps:
+class SequenceContext:
     """Data on which n rows of sequences (time-ordered rows of a parent) depend besides the parent:
     their ranks, their times and their previous rows.
 
@@ -372,17 +372,17 @@ class Steps:
         order: Row indices sorted by parent and time. Shape: (n,).
         gap: Time since the previous row; NaN for the first row of a parent. Shape: (n,).
         ranks: Number of the parent's rows before and after each row. Shape: n rows.
-        at: Columns that describe each row's time (`Clock.features`). Shape: n rows.
-        at_before: The same for the previous row's time. Shape: n rows.
-        before: Columns of the previous row; missing for the first row of a parent. Shape: n rows.
+        time_features: Columns that describe each row's time (`Clock.features`). Shape: n rows.
+        previous_time_features: The same for the previous row's time. Shape: n rows.
+        previous: Columns of the previous row; missing for the first row of a parent. Shape: n rows.
     """
 
     order: Codes
     gap: Numbers
     ranks: pd.DataFrame
-    at: pd.DataFrame
-    at_before: pd.DataFrame
-    before: pd.DataFrame
+    time_features: pd.DataFrame
+    previous_time_features: pd.DataFrame
+    previous: pd.DataFrame
 
     @classmethod
     def of(
@@ -392,7 +392,7 @@ class Steps:
         parents: Codes,
         clock: Clock,
         columns: Sequence[str],
-    ) -> Steps:
+    ) -> SequenceContext:
         """Computes these data for n rows of a table, in any order, from their times and the parent
         index of each row. `columns` are those of the previous row on which a row depends. Shape:
         times (n,), parents (n,)."""
@@ -416,42 +416,43 @@ class Steps:
         )
 
     @property
-    def with_previous(self) -> Codes:
+    def non_first(self) -> Codes:
         """Indices of the rows that are not the first of their parent."""
         return np.flatnonzero(~np.isnan(self.gap))
 
-    def take(self, at: Codes) -> Steps:
+    def take(self, at: Codes) -> SequenceContext:
         """Returns a copy with only the rows whose indices are in `at`."""
         frames = (
             each.iloc[at].reset_index(drop=True)
-            for each in (self.ranks, self.at, self.at_before, self.before)
+            for each in (self.ranks, self.time_features, self.previous_time_features, self.previous)
         )
-        return Steps(self.order, self.gap[at], *frames)
+        return SequenceContext(self.order, self.gap[at], *frames)
 
-    def with_previous_rows(self, at: Codes, rows: pd.DataFrame) -> Steps:
+    def with_previous_filled(self, at: Codes, rows: pd.DataFrame) -> SequenceContext:
         """Returns a copy in which missing cells of the previous rows of the rows with indices `at`
         are taken from `rows`."""
-        before = self.before.copy()
-        for column in before.columns:
+        previous = self.previous.copy()
+        for column in previous.columns:
             cells = rows[column.removeprefix("before ")].set_axis(at)
-            before[column] = before[column].fillna(cells)
-        return replace(self, before=before)
+            previous[column] = previous[column].fillna(cells)
+        return replace(self, previous=previous)
 
-    def context(self, base: pd.DataFrame) -> pd.DataFrame:
+    def row_context(self, base: pd.DataFrame) -> pd.DataFrame:
         """Returns the context of the model of rows: the columns `base` of the parent and other
         ancestors, then rank, time, time since the previous row, and previous row."""
         gap = pd.DataFrame({GAP: self.gap})
-        return pd.concat([base, self.ranks, self.at, gap, self.before], axis=1)
+        return pd.concat([base, self.ranks, self.time_features, gap, self.previous], axis=1)
 
     def gap_columns(self, clock: Clock, *, of_days: bool) -> pd.DataFrame:
         """Returns the columns that a model of gaps learns (`Clock.gap_columns`)."""
-        before = self.at_before.iloc[:, 0].to_numpy(dtype=np.float64)  # the previous row's time
+        times = self.previous_time_features.iloc[:, 0]
+        before = times.to_numpy(dtype=np.float64)
         return clock.gap_columns(self.gap, before, of_days=of_days)
 
     def gap_context(self, base: pd.DataFrame) -> pd.DataFrame:
         """Returns the context of the model of gaps (times since the previous row): columns `base`
         of the parent and other ancestors, then rank, time of the previous row, and that row."""
-        return pd.concat([base, self.ranks, self.at_before, self.before], axis=1)
+        return pd.concat([base, self.ranks, self.previous_time_features, self.previous], axis=1)
 
 
 def fit_table(
@@ -513,20 +514,22 @@ def fit_children(
         Clock.of(frame[order]),
         tuple(feature.column for feature in effect.features),
     )
-    steps = Steps.of(own, frame[order], parents, clock, columns_before)
-    order_of_rows = steps.order
+    sequence_context = SequenceContext.of(own, frame[order], parents, clock, columns_before)
+    order_of_rows = sequence_context.order
     own, rows = (each.iloc[order_of_rows].reset_index(drop=True) for each in (own, rows))
-    parents, steps = parents[order_of_rows], steps.take(order_of_rows)
+    parents, sequence_context = parents[order_of_rows], sequence_context.take(order_of_rows)
     held_out = None if held_out is None else held_out[order_of_rows]
-    gaps = _fit_gaps(fitting, steps, rows, parents, clock, held_out)
-    model = fitting.synthesizer(own, document, Context(steps.context(rows), parents), held_out)
+    gaps = _fit_gaps(fitting, sequence_context, rows, parents, clock, held_out)
+    model = fitting.synthesizer(
+        own, document, Context(sequence_context.row_context(rows), parents), held_out
+    )
     sequence = RowOrder(order, clock, str(frame[order].dtype), gaps)
     return TableModel(columns, model, effect, sequence, columns_before)
 
 
 def _fit_gaps(
     fitting: Fitting,
-    steps: Steps,
+    sequence_context: SequenceContext,
     context: pd.DataFrame,
     parents: Codes,
     clock: Clock,
@@ -534,14 +537,16 @@ def _fit_gaps(
 ) -> Synthesizer | float:
     """Fits the model of the gaps between consecutive rows, and returns it; returns the gap itself,
     in units of the clock, if it is constant."""
-    with_previous = steps.with_previous
-    found = steps.gap[with_previous]
+    non_first = sequence_context.non_first
+    found = sequence_context.gap[non_first]
     if not len(found) or (found == found[0]).all():
         return float(found[0]) if len(found) else 0.0
-    some = steps.gap_context(context).iloc[with_previous].reset_index(drop=True)
-    frame = steps.take(with_previous).gap_columns(clock, of_days=clock.has_times_of_day(found))
+    some = sequence_context.gap_context(context).iloc[non_first].reset_index(drop=True)
+    frame = sequence_context.take(non_first).gap_columns(
+        clock, of_days=clock.has_times_of_day(found)
+    )
     kind = "integer" if clock.is_whole else "continuous"
     document = {"columns": [{"name": name, "kind": kind} for name in frame], "rules": []}
-    held_out = None if held_out is None else held_out[with_previous]
-    of_rows = Context(some, parents[with_previous])
+    held_out = None if held_out is None else held_out[non_first]
+    of_rows = Context(some, parents[non_first])
     return fitting.synthesizer(frame, document, of_rows, held_out)

@@ -18,7 +18,7 @@ from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import Cells, shortened
 from gcvae.cells.levels import are_numeric, boolean_pair, boolean_partner, find_levels, read_levels
 from gcvae.errors import Problem, SchemaError
-from gcvae.profiling.warnings import why_respelled
+from gcvae.profiling.warnings import respelling_warning
 from gcvae.rules.grids import Grid
 from gcvae.rules.splits import Split, step_of
 from gcvae.rules.step_search import with_steps
@@ -158,7 +158,7 @@ def _spelling_fields(work: Completion) -> dict[str, Any]:
         spelling = infer_spelling(cells.numerals, whole=is_whole)
     come_back = cells.source != "text" or cells.as_numerals_are_written.equals(cells.texts)
     if not (spelling.exact and come_back):
-        work.warnings.append(why_respelled(work.cells))
+        work.warnings.append(respelling_warning(work.cells))
     decimals: int | None = draft.get("decimals", spelling.decimals)
     most = spelling.decimals
     if decimals is not None and "decimals" in draft and (most is None or decimals < most):
@@ -305,7 +305,7 @@ def _number_spelling(work: Completion) -> Spelling | None:
         return spelling
     if work.column.kind.outcomes is Outcomes.NOMINAL_LEVELS:
         return None
-    work.warnings.append(why_respelled(work.cells))
+    work.warnings.append(respelling_warning(work.cells))
     return spelling
 
 
@@ -430,7 +430,7 @@ def _with_one_spelling(work: Completion) -> Completion:
         return work
     if len(np.unique(cells.numbers)) > 1:
         return work
-    work.warnings.append(why_respelled(work.cells))
+    work.warnings.append(respelling_warning(work.cells))
     most_frequent = np.arange(len(cells.texts)) == cells.counts.argmax()
     return replace(work, cells=cells.select(most_frequent))
 

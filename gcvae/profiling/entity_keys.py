@@ -28,8 +28,8 @@ from gcvae.profiling.key_columns import (
     are_dates,
     are_record_keys,
     is_called_a_key,
-    is_called_a_record,
     key_texts,
+    match_record_name,
 )
 from gcvae.profiling.personal_columns import find_personal
 from gcvae.rules.search_functions import LEAST_ROWS_EACH
@@ -53,7 +53,7 @@ def recurring_keys(source: SourceColumns, settled: Collection[str]) -> dict[str,
     names = [name for name in source.names if isinstance(name, str)]
     numbers, found = dict[str, list[str]](), dict[str, list[str]]()
     for name in names:
-        if name in settled or not (is_called_a_key(name) or is_called_a_record(name)):
+        if name in settled or not (is_called_a_key(name) or match_record_name(name)):
             continue
         column = source[name]
         if isinstance(getattr(column, "dtype", None), pd.CategoricalDtype):

@@ -37,20 +37,25 @@ from gcvae.files.table_reader import Rows
 from gcvae.files.typed_columns import GrowingColumns, KnownCells, growing_columns
 from gcvae.profiling.column_fields import Completion, complete_column
 from gcvae.profiling.entity_keys import recurring_keys
-from gcvae.profiling.key_columns import are_names, are_numbering, are_phrases, reading_of
-from gcvae.profiling.personal_columns import find_personal, names_birth, personal_warning
+from gcvae.profiling.key_columns import (
+    are_phrases,
+    are_row_identifiers,
+    is_row_counter,
+    key_or_quantity,
+)
+from gcvae.profiling.personal_columns import find_personal, is_birth_date_name, personal_warning
 from gcvae.profiling.table_notes import TableNotes
 from gcvae.profiling.table_rules import refuse_misfits, search_notes, shown_finding, with_rules
 from gcvae.profiling.warnings import (
     IDENTIFIER_WARNING,
-    NUMBERING_WARNING,
     PHRASES_WARNING,
+    ROW_COUNTER_WARNING,
     UNDECIDED_WARNING,
     column_notes,
     markers_warning,
+    reasons_for_text,
     recurrence_warning,
-    two_readings,
-    why_text,
+    separator_warning,
     words_warning,
 )
 from gcvae.progress import Report, report_to_nobody
@@ -121,7 +126,7 @@ def complete_schema(
     places = {draft["name"]: (f"/columns/{i}", draft) for i, draft in enumerate(drafts)}
     notes = TableNotes(source)
     with growing_columns(source) if rules else nullcontext() as typed:
-        columns, warnings, found = _judged(source, places, notes, typed, report)
+        columns, warnings, found = _infer_columns(source, places, notes, typed, report)
         if problems + found:
             raise SchemaError(*problems, *found)
         _check_modelled(columns, notes, len(source))
@@ -140,7 +145,7 @@ def complete_schema(
     return InferredSchema(schema, (*notes.sentences(), *warnings), shown)
 
 
-def _judged(
+def _infer_columns(
     source: SourceColumns,
     places: Mapping[str, tuple[str, Draft]],
     notes: TableNotes,
@@ -153,9 +158,9 @@ def _judged(
     and these properties. `notes` collects warnings on the table, `typed` the parsed columns.
     """
     columns, warnings, problems = [], list[str](), list[Problem]()
-    said = {"kind", "drop", "levels", "personal"}
+    decisive = {"kind", "drop", "levels", "personal"}
     keys = recurring_keys(
-        source, {name for name, (_, draft) in places.items() if said & set(draft)}
+        source, {name for name, (_, draft) in places.items() if decisive & set(draft)}
     )
     for i, name in enumerate(source.names):
         report(i / len(source.names))
@@ -166,17 +171,17 @@ def _judged(
         if draft.get("drop"):  # cells of dropped columns are not read
             columns.append(Column(name, ColumnKind.IDENTIFIER, drop=True))
             continue
-        judged = judge_column(source[name], draft, pointer, source)
-        if judged.is_numbering:
+        inferred = infer_column(source[name], draft, pointer, source)
+        if inferred.is_row_counter:
             columns.append(Column(name, ColumnKind.IDENTIFIER, drop=True))
-            warnings.append(f"column {name!r}: {NUMBERING_WARNING}")
+            warnings.append(f"column {name!r}: {ROW_COUNTER_WARNING}")
             continue
-        notes.see(judged.cells, judged.present, judged.column)
-        columns.append(_with_types(judged.column, draft, source))
-        warnings += [f"column {name!r}: {warning}" for warning in judged.warnings]
-        problems += judged.problems
+        notes.add_column(inferred.cells, inferred.present, inferred.column)
+        columns.append(_with_types(inferred.column, draft, source))
+        warnings += [f"column {name!r}: {warning}" for warning in inferred.warnings]
+        problems += inferred.problems
         if typed is not None and not problems:
-            typed.add(columns[-1], KnownCells(judged.cells, judged.missing, judged.present))
+            typed.add(columns[-1], KnownCells(inferred.cells, inferred.missing, inferred.present))
     return columns, warnings, problems
 
 
@@ -190,11 +195,12 @@ def _with_types(column: Column, draft: Draft, source: SourceColumns) -> Column:
     return replace(column, parquet_type=parquet_type, dtype=dtype)
 
 
-class Judged(NamedTuple):
+class InferredColumn(NamedTuple):
     """Result of schema inference for one column.
 
     `missing` is a mask of the U distinct `cells` of the column that mean "missing", of shape (U,);
-    `present` are the other cells. `is_numbering`: whether the column has no name and numbers rows.
+    `present` are the other cells. `is_row_counter`: whether the column has no name and only numbers
+    the rows.
     """
 
     column: Column
@@ -203,12 +209,12 @@ class Judged(NamedTuple):
     present: Cells
     warnings: list[str]
     problems: list[Problem]
-    is_numbering: bool = False
+    is_row_counter: bool = False
 
 
-def judge_column(
+def infer_column(
     series: pd.Series[Any] | TextColumn, draft: Draft, pointer: str, source: SourceColumns
-) -> Judged:
+) -> InferredColumn:
     """Infers the properties of a column that the user did not specify, and checks the others.
 
     Args:
@@ -237,31 +243,35 @@ def judge_column(
     found = _detected_format(present, draft)
     if unread := _unread_numbers(present, found, draft, pointer):
         column = Column(cells.name, ColumnKind.CONTINUOUS)
-        return Judged(column, cells, missing, cells.select(~missing), warnings, problems + unread)
+        return InferredColumn(
+            column, cells, missing, cells.select(~missing), warnings, problems + unread
+        )
     if (number_format := _number_format(found, draft)) != present.number_format:
         present = replace(present, number_format=number_format)
     kind = draft.get("kind") or _kind_of_draft(draft, present)
     if kind is None:
         kind = _infer_kind(present, has_missing, draft, found, warnings)
-    said = draft.get("personal", personal and personal.kind)
-    if said is None and kind is ColumnKind.DATETIME and names_birth(cells.name):
-        said = PersonalKind.BIRTH_DATE
-    warnings += _two_readings(present, kind, draft, found)
+    personal_kind = draft.get("personal", personal and personal.kind)
+    if personal_kind is None and kind is ColumnKind.DATETIME and is_birth_date_name(cells.name):
+        personal_kind = PersonalKind.BIRTH_DATE
+    warnings += _separator_warnings(present, kind, draft, found)
     if "levels" in kind.members:
         _refuse_long_levels(present)
     base = Column(
         name=cells.name,
         kind=kind,
-        missing=_missing_of(cells, missing, has_missing, draft),
-        personal=said,
+        missing=_missing_description(cells, missing, has_missing, draft),
+        personal=personal_kind,
     )
-    problems += personal_problems({"kind": kind, "personal": said, "name": cells.name}, pointer)
+    problems += personal_problems(
+        {"kind": kind, "personal": personal_kind, "name": cells.name}, pointer
+    )
     work = Completion(base, present, has_missing, draft, pointer, problems, warnings)
     column = complete_column(work)
     if not problems:
         warnings += column_notes(present, column, draft)
-    is_numbering = not has_missing and set(draft) == {"name"} and are_numbering(cells)
-    return Judged(column, cells, missing, present, warnings, problems, is_numbering)
+    counts_rows = not has_missing and set(draft) == {"name"} and is_row_counter(cells)
+    return InferredColumn(column, cells, missing, present, warnings, problems, counts_rows)
 
 
 def _check_shape(source: SourceColumns) -> None:
@@ -355,7 +365,7 @@ def _is_strict(cells: Cells, draft: Draft) -> bool:
     return found is not None and bool(found.fits.all())
 
 
-def _missing_of(cells: Cells, missing: Mask, has_missing: bool, draft: Draft) -> Missing:
+def _missing_description(cells: Cells, missing: Mask, has_missing: bool, draft: Draft) -> Missing:
     """Returns the description of missing cells in a schema, with the strings that mean "missing",
     the most frequent first."""
     given = draft.get("missing", {})
@@ -419,7 +429,7 @@ def _unread_numbers(
     return [cells.problem(~found.fits, message, pointer=place, expected=expected)]
 
 
-def _two_readings(
+def _separator_warnings(
     cells: Cells, kind: ColumnKind, draft: Draft, found: InferredFormat | None
 ) -> Iterator[str]:
     """Yields a warning on numbers such as 1,234, whose comma may be the thousands or the decimal
@@ -429,9 +439,9 @@ def _two_readings(
         return
     if cells.number_format is not None:
         if found is not None and found.other is not None:
-            yield two_readings(cells, cells.number_format, found.other)
+            yield separator_warning(cells, cells.number_format, found.other)
     elif may_be_grouped(cells.stripped):
-        yield two_readings(cells, NumberFormat(), NumberFormat(",", "."))
+        yield separator_warning(cells, NumberFormat(), NumberFormat(",", "."))
 
 
 # Kinds
@@ -493,11 +503,11 @@ def _numeric_kind(
     if n_distinct == 1 and not has_missing:
         return ColumnKind.CONSTANT
     whole = _is_whole(cells, values, has_missing)
-    reading = reading_of(cells, values) if whole and not are_amounts else "quantities"
-    if reading == "keys":
+    meaning = key_or_quantity(cells, values) if whole and not are_amounts else "quantities"
+    if meaning == "keys":
         warnings.append(IDENTIFIER_WARNING)
         return ColumnKind.IDENTIFIER
-    if reading == "undecided":
+    if meaning == "undecided":
         warnings.append(UNDECIDED_WARNING)
     if n_distinct < FEW_VALUES and cells.counts.sum() >= ROWS_PER_LEVEL * n_distinct:
         return ColumnKind.ORDINAL
@@ -529,8 +539,8 @@ def _text_kind(cells: Cells, found: InferredFormat | None, warnings: list[str]) 
     if cells.inferred_date_format is not None:
         return ColumnKind.DATETIME
     n_rows, n_levels = int(cells.counts.sum()), len(cells.texts)
-    warnings += why_text(cells, found)
-    if are_names(cells):
+    warnings += reasons_for_text(cells, found)
+    if are_row_identifiers(cells):
         warnings.append(IDENTIFIER_WARNING + (PHRASES_WARNING if are_phrases(cells) else ""))
         return ColumnKind.IDENTIFIER
     if n_levels > MANY_LEVELS or (n_levels > FEW_VALUES and n_levels > LEVEL_SHARE * n_rows):

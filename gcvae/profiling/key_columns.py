@@ -70,7 +70,7 @@ _KEY_TEXT = re.compile(
 FEWEST_KEYS = 20  # minimum number of distinct values of a recurring key
 _LOOKED_AT = 1_000  # maximum number of distinct cells that are examined
 _CODE_NAME = re.compile(r"code|código|код|zip|plz", re.IGNORECASE)
-_GIVEN_OUT_SHARE = 0.98  # minimum number of distinct values per row for `_are_given_out`
+_ASSIGNED_ONCE_SHARE = 0.98  # minimum number of distinct values per row for `_are_assigned_once`
 _CHANCE = 1e-6  # maximum probability that independent values have so few equal pairs
 _APART = 8  # minimum ratio of pairs that differ by one to equal pairs; about 2 if independent
 _AS_MANY = 0.5  # minimum ratio of adjacent numbers to those of randomly assigned numbers
@@ -79,7 +79,7 @@ _MANY_DIGITS = 7  # numbers of equal length with at least this many digits are r
 _DATE_WIDTHS = (6, 8, 10, 12, 14)  # possible numbers of digits of a date such as 20240131
 _DATE_PARTS = ((1, 12), (1, 31), (0, 23), (0, 59), (0, 59))  # limits of month, day, ..., second
 
-Reading = Literal["keys", "quantities", "undecided"]
+KeyOrQuantity = Literal["keys", "quantities", "undecided"]
 Values = npt.NDArray[Any]
 
 
@@ -98,7 +98,7 @@ def is_called_a_key(name: str) -> bool:
     return not (is_word_end and name.isascii())
 
 
-def is_called_a_record(name: str) -> re.Match[str] | None:
+def match_record_name(name: str) -> re.Match[str] | None:
     """Returns a match if a column is named like the number of a person or of a case, such as
     `order_no`; else None. The group `id` is set if the name ends in "id", "key" or the like."""
     name = unicodedata.normalize("NFKC", name).strip()
@@ -107,12 +107,12 @@ def is_called_a_record(name: str) -> re.Match[str] | None:
 
 def are_record_keys(name: str, texts: Sequence[str]) -> bool:
     """Returns whether a column contains keys of persons or of cases, such as customer numbers or
-    order numbers, by its name (`is_called_a_record`) and the form of its distinct cells `texts`.
+    order numbers, by its name (`match_record_name`) and the form of its distinct cells `texts`.
 
     Whole numbers are keys if the name ends in "id", "key" or the like, or if all have the same
     number of digits, at least four.
     """
-    found, some = is_called_a_record(name), texts[:_LOOKED_AT]
+    found, some = match_record_name(name), texts[:_LOOKED_AT]
     if found is None or len(texts) < FEWEST_KEYS:
         return False
     if all(map(str.isdecimal, some)):
@@ -122,7 +122,7 @@ def are_record_keys(name: str, texts: Sequence[str]) -> bool:
     return n_keys >= IDENTIFIER_SHARE * len(some)
 
 
-def has_record_keys(column: Column, texts: Sequence[str]) -> bool:
+def is_modelled_record_key(column: Column, texts: Sequence[str]) -> bool:
     """Returns whether the model learns, and synthetic rows repeat, real keys of persons or of cases
     from a column with the distinct cells `texts`. False if its `personal` is False."""
     is_learned = column.kind.has_levels or column.kind.is_whole
@@ -138,7 +138,7 @@ def key_texts(keys: Cells) -> list[str]:
     return numbers.astype(np.int64).astype(str).tolist()  # type: ignore[no-any-return]
 
 
-def are_names(cells: Cells) -> bool:
+def are_row_identifiers(cells: Cells) -> bool:
     """Returns whether the cells of a text column identify rows, as keys and e-mail addresses do.
 
     `cells` are those that are not missing. Among 50 or more rows, at least 90 % of the cells must
@@ -165,7 +165,7 @@ def are_phrases(cells: Cells) -> bool:
     return bool(pc.mean(found).as_py() > 0.5)
 
 
-def are_numbering(cells: Cells) -> bool:
+def is_row_counter(cells: Cells) -> bool:
     """Returns whether a column has no name and contains distinct whole numbers, such as the index
     of a data frame that was written to the file."""
     if not is_unnamed(cells.name) or (cells.counts > 1).any():
@@ -173,7 +173,7 @@ def are_numbering(cells: Cells) -> bool:
     return bool(are_whole(cells.stripped).all())
 
 
-def reading_of(cells: Cells, values: Values) -> Reading:
+def key_or_quantity(cells: Cells, values: Values) -> KeyOrQuantity:
     """Returns whether the whole numbers of a column are "keys", which identify rows, "quantities"
     such as money, shares, years and times, or "undecided" if they may be keys.
 
@@ -201,23 +201,23 @@ def reading_of(cells: Cells, values: Values) -> Reading:
     is_grouped = number_format is not None and bool(number_format.thousands)
     if low < 0 or is_grouped or _are_epochs(low, high):
         return "quantities"
-    if n_texts >= _GIVEN_OUT_SHARE * n_rows and _are_given_out(values, cells.counts):
+    if n_texts >= _ASSIGNED_ONCE_SHARE * n_rows and _are_assigned_once(values, cells.counts):
         return "keys"
-    name, width = unicodedata.normalize("NFKC", cells.name).strip(), _width(cells)
+    name, width = unicodedata.normalize("NFKC", cells.name).strip(), _common_width(cells)
     is_number, is_unique = _NUMBER_NAME.search(name) is not None, n_texts == n_rows
     if width and (is_number or (is_unique and _OWNER_NAME.search(name))):
         return "keys"
     return "undecided" if is_number or (is_unique and width >= _MANY_DIGITS) else "quantities"
 
 
-def _width(cells: Cells) -> int:
+def _common_width(cells: Cells) -> int:
     """Returns the number of digits of the cells, if it is equal for all and at least 4; else 0."""
     lengths = pc.min_max(pc.utf8_length(cells.numerals)).as_py()
     least: int = lengths["min"]
     return least if least == lengths["max"] and least >= FEWEST_DIGITS else 0
 
 
-def _are_given_out(values: Values, counts: npt.NDArray[np.int64]) -> bool:
+def _are_assigned_once(values: Values, counts: npt.NDArray[np.int64]) -> bool:
     """Returns whether nearly every whole number was assigned only once, as keys are: many pairs of
     rows differ by one, and almost none are equal.
 

@@ -54,27 +54,27 @@ _MOST_BY_CHANCE = 0.25
 """Maximum share of tax numbers with rearranged digits that pass a country's check."""
 
 
-def _name(pattern: str) -> re.Pattern[str]:
+def _pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern.replace("\n", ""), re.IGNORECASE)
 
 
 _E = r"(?![^\W\d_])"  # no letter follows
 _B = r"(?<![^\W\d_])"  # no letter before
-_SAYS: dict[PersonalKind, re.Pattern[str]] = {
-    PersonalKind.FIRST_NAME: _name(
+_KIND_PATTERNS: dict[PersonalKind, re.Pattern[str]] = {
+    PersonalKind.FIRST_NAME: _pattern(
         r"first.?name|given.?name|fore.?name|middle.?name|vorname|rufname|pr[ée]nom|primer.?nombre"
         r"|nombre.?de.?pila|nome.?(proprio|di.?battesimo)|primeiro.?nome|voornaam|roepnaam|f[öo]rnamn"
         r"|fornavn|etunimi|imi(ę|e|ona)$|křestní|prenume|keresztn[ée]v|ut[óo]n[ée]v|nama.?depan|\bfname"
         rf"|{_B}имя$|имя.?(клиент|сотрудн|пользов)|отчество|^名$|名前.?名|^名字$|الاسم.?الأول|^[οό]νομα$"
         r"|पहला.?नाम|^ім.?я$"
     ),
-    PersonalKind.LAST_NAME: _name(
+    PersonalKind.LAST_NAME: _pattern(
         r"last.?name|sur.?name|family.?name|maiden.?name|nachname|familienname|geburtsname"
         r"|nom.?de.?famille|nume.?de.?familie|apellido|cognom|sobrenome|apelido|achternaam|familienaam"
         r"|efternamn|etternavn|efternavn|sukunimi|nazwisko|p[řr][íi]jmen[íi]|vezet[ée]kn[ée]v|soyad|soyisim|nama.?belakang|\blname"
         r"|фамилия|прізвище|^姓$|^姓氏$|苗字|名字.?姓|^성$|اسم.?العائلة|اللقب|^επώνυμο|επίθετο|उपनाम"
     ),
-    PersonalKind.NAME: _name(
+    PersonalKind.NAME: _pattern(
         r"full.?name|(customer|client|patient|employee|person|contact|user|member|owner|author|student"
         r"|teacher|doctor|driver|passenger|guest|buyer|seller|agent|manager|recipient|sender|holder"
         r"|signer|subscriber|applicant|insured|tenant).?name|card.?holder|inhaber"
@@ -85,37 +85,37 @@ _SAYS: dict[PersonalKind, re.Pattern[str]] = {
         r"|ad.?soyad|ф\.?и\.?о\.?$|полное.?имя|имя.?и.?фамилия|姓名|氏名|お?名前|성명|성함|الاسم.?الكامل"
         r"|^الاسم$|ονοματεπώνυμο|पूरा.?नाम|họ.?(và.?)?tên"
     ),
-    PersonalKind.EMAIL: _name(r"e.?mail|courriel|correo|почта|邮箱|电子邮件|メール|بريد"),
-    PersonalKind.PHONE: _name(
+    PersonalKind.EMAIL: _pattern(r"e.?mail|courriel|correo|почта|邮箱|电子邮件|メール|بريد"),
+    PersonalKind.PHONE: _pattern(
         rf"phone|mobile|{_B}(tel|cell|fax|gsm|handy){_E}|telefon|t[ée]l[ée]fono|t[ée]l[ée]ph|portable"
         r"|rufnummer|телефон|мобильн|电话|手机|電話|携帯|هاتف|جوال|τηλ|κινητό"
     ),
-    PersonalKind.STREET: _name(
+    PersonalKind.STREET: _pattern(
         rf"street|stra(ss|ß)e|{_B}(rue|calle|via|rua|addr|str){_E}|address|adress|direcci[óo]n"
         r"|indirizzo|endere[çc]o|улица|адрес|街道|地址|住所|番地|عنوان|شارع|οδός|διεύθυνση|anschrift"
     ),
-    PersonalKind.TAX_ID: _name(
+    PersonalKind.TAX_ID: _pattern(
         rf"{_B}(ssn|tin|itin|nin|nino|sin|nif|nie|dni|cpf|bsn|nir|insee|pesel|curp|rfc|pan|aadhaar"
         rf"|cnp|oib|egn|svnr|ahv){_E}|social.?sec|national.?id|tax.?(id|no|num)|passport|reisepass"
         r"|steuer.{0,6}(nr|num|id)|sozialvers|personalausweis|s[ée]curit[ée].?soc|n.?ss$|инн|снилс"
         r"|паспорт|身份证|身分證|マイナンバー|الهوية|αφμ|αμκα|codice.?fiscale|personnummer"
     ),
-    PersonalKind.USERNAME: _name(
+    PersonalKind.USERNAME: _pattern(
         rf"user.?name|{_B}(login|nick|handle|user){_E}|screen.?name|nickname|benutzer.?(name|kennung)"
         r"|anmeldename|identifiant|usuario|utente|логин|имя.?пользователя|用户名|用戶名|ユーザ|اسم.?المستخدم"
         r"|όνομα.?χρήστη"
     ),
-    PersonalKind.BIRTH_DATE: _name(
+    PersonalKind.BIRTH_DATE: _pattern(
         rf"birth|{_B}dob{_E}|geburt|naissance|nacimiento|nascita|nascimento|geboorte|рожд|出生|生年月日"
         r"|誕生日?|生日|ميلاد|γέννησ"
     ),
 }  # fmt: skip
-_SAYS_NAME = _name(
+_ANY_NAME_PATTERN = _pattern(
     rf"{_B}(nom(bre|e)?s?|name|naam|na[mv]n|nama|nimi|ad[ıi]?|isim|jm[ée]no|meno|nume|n[ée]v|이름|नाम|নাম"
     rf"|tên|имя|ім.?я|imi[ęe]|ime|[οό]νομα|名字){_E}"
 )
 """Ambiguous words for a name, which may be of a person, product or place, and be first or full."""
-_SAYS_OTHERWISE = _name(
+_NO_PERSON_PATTERN = _pattern(
     r"city|town|village|place|stadt|ort$|ville|commune|ciudad|citt[àa]|cidade|город|населенн|城市|市区"
     r"|都市|市町村|مدينة|πόλη|country|land$|pays|pa[íi]s|paese|страна|国|国家|بلد|χώρα|state|region|province|county"
     r"|product|produkt|produit|producto|item|article|artikel|товар|продукт|产品|商品|منتج|προϊόν"
@@ -126,13 +126,13 @@ _SAYS_OTHERWISE = _name(
     r"|профессия|должность|职|職|وظيفة|επάγγελμα|department|abteilung|team|school|university|hospital"
     r"|street|stra(ss|ß)e|rue|language|sprache|langue|word|tag|label|server|host"
 )
-_SAYS_PERSON = _name(
+_PERSON_PATTERN = _pattern(
     r"manager|agent|sales.?(rep|person)|doctor|author|owner|customer|client|patient|employee|teacher"
     r"|student|driver|person|contact|kunde|mitarbeiter|verk[äa]ufer|клиент|сотрудник|менеджер|客户|顧客|担当"
     r"|عميل|موظف|πελάτης|υπάλληλος|assignee|reporter|supervisor|officer|nurse|passenger|pa[cz]ient|emplead|dipendent|funcion[áa]ri"
     r"|alumn|aluno|studente|titular|klient|pracownik|klant|medewerk|müşteri|pelanggan|고객|ग्राहक"
 )
-_SAYS_NUMBER = _name(
+_OTHER_NUMBER_PATTERN = _pattern(
     r"account|konto|compte|cuenta|conto|conta|rekening|konta|contract|vertrag|contrat|policy|police|polic"
     r"|p[óo]liza|polizza|order|auftrag|bestell|commande|pedido|ordine|invoice|rechnung|facture|factura"
     r"|fattura|fatura|faktur|article|artikel|art[íi]culo|articolo|product|produ[kc]t|item|sku|serial|batch"
@@ -150,7 +150,7 @@ _PHONE_FORM = re.compile(
 _PLACE_WITHOUT_SIGN = re.compile(r"[都道府県省市区郡县區縣].*(\d{6}$|[都道府県市区郡町村].*\d)|^〒")
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 _USER = re.compile(r"[^\W\d_][\w.\-]{1,39}")
-_STREET = _name(
+_STREET = _pattern(
     r"stra(ss|ß)e|str\.|\bstreet|\bave(nue)?\b|\broad\b|\bdrive\b|\blane\b|\bboulevard\b|\brue\b|\bcalle\b"
     r"|\bvia\b|platz|gasse|weg\b|\bул\.|\bпер\.|\bпр\.|\bнаб\.|街|路|丁目|番地|οδός|شارع"
 )
@@ -182,13 +182,13 @@ def find_personal(cells: Cells, draft: Draft, names: Iterable[str] = ()) -> Dete
         return None
     if cells.source == "text" and cells.inferred_date_format is not None:
         return None
-    found = next(_found(_Column(cells, names)), None)
+    found = next(_detected_kinds(_Column(cells, names)), None)
     return found and DetectedPersonal(*found)
 
 
-def names_birth(name: str) -> bool:
+def is_birth_date_name(name: str) -> bool:
     """Returns whether a column's name suggests that it contains dates of birth."""
-    return _SAYS[PersonalKind.BIRTH_DATE].search(name) is not None
+    return _KIND_PATTERNS[PersonalKind.BIRTH_DATE].search(name) is not None
 
 
 class _Column:
@@ -204,8 +204,8 @@ class _Column:
         ]
         self.distinct_per_row = len(cells.texts) / max(int(cells.counts.sum()), 1)
 
-    def says(self, kind: PersonalKind) -> bool:
-        return kind in _SAYS and _SAYS[kind].search(self.name) is not None
+    def is_named_like(self, kind: PersonalKind) -> bool:
+        return kind in _KIND_PATTERNS and _KIND_PATTERNS[kind].search(self.name) is not None
 
     def share(self, is_so: Callable[[str], Any]) -> float:
         """Returns the share of the distinct texts for which `is_so` is true; 0 if it is true for
@@ -225,28 +225,30 @@ def _part_missing_beside(names: Sequence[str]) -> PersonalKind | None:
     """Returns FIRST_NAME if some column is named like last names and none like first names, and
     vice versa; None if both kinds or neither occur among the column names."""
     parts = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME
-    missing = [kind for kind in parts if not any(map(_SAYS[kind].search, names))]
+    missing = [kind for kind in parts if not any(map(_KIND_PATTERNS[kind].search, names))]
     return missing[0] if len(missing) == 1 else None
 
 
-def _found(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
+def _detected_kinds(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
     """Yields (kind, reason) for each kind of personal data that matches, the most certain first."""
     enough = len(column.texts) >= _FEWEST
     if column.is_text:
         for kind, is_so, form in _FORMS:
-            least = _FEWEST_NAMED if kind in _SURE or column.says(kind) else _FEWEST
+            least = _FEWEST_NAMED if kind in _SURE or column.is_named_like(kind) else _FEWEST
             share = column.share(is_so) if len(column.texts) >= least else 0.0
             if share >= _NEARLY_ALL:
                 yield kind, f"{_percent(share)} of its texts are {form}"
     elif enough and column.share(is_card) == 1.0:
         yield PersonalKind.CARD, "all its numbers pass the check of card numbers"
-    yield from _numbers(column)
+    yield from _detected_numbers(column)
     if not column.is_text or column.share(_has_letters) < _MOSTLY:
         return
-    yield from _places(column)
-    yield from _names(column)
+    yield from _detected_places(column)
+    yield from _detected_names(column)
     is_distinct = column.distinct_per_row >= _LEAST_DISTINCT and len(column.texts) >= _FEWEST_NAMED
-    are_users = column.says(PersonalKind.USERNAME) and column.share(_USER.fullmatch) >= _MOSTLY
+    are_users = (
+        column.is_named_like(PersonalKind.USERNAME) and column.share(_USER.fullmatch) >= _MOSTLY
+    )
     if is_distinct and are_users:
         yield PersonalKind.USERNAME, f"its name says so ({column.name})"
 
@@ -265,17 +267,19 @@ _FORMS: tuple[tuple[PersonalKind, Callable[[str], Any], str], ...] = (
 _SURE = PersonalKind.EMAIL, PersonalKind.URL, PersonalKind.IBAN
 
 
-def _numbers(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
+def _detected_numbers(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
     """Yields (kind, reason) if the column contains phone numbers or tax numbers."""
     enough = len(column.texts) >= _FEWEST
     named = f"its name says so ({column.name})"
     digits = ((PersonalKind.PHONE, _is_phone), (PersonalKind.TAX_ID, _is_number))
     for kind, is_so in digits if len(column.texts) >= _FEWEST_NAMED else ():
-        if column.says(kind) and column.share(is_so) >= _MOSTLY:
+        if column.is_named_like(kind) and column.share(is_so) >= _MOSTLY:
             yield kind, f"{named}, and its cells have digits like them"
     if not enough:
         return
-    is_number_of_else = _SAYS_NUMBER.search(column.name) and not column.says(PersonalKind.PHONE)
+    is_number_of_else = _OTHER_NUMBER_PATTERN.search(column.name) and not column.is_named_like(
+        PersonalKind.PHONE
+    )
     share = 0.0 if is_number_of_else else column.share(_is_phone)
     if share >= _NEARLY_ALL and column.share(_PHONE_FORM.fullmatch) >= _LISTED:
         yield PersonalKind.PHONE, f"{_percent(share)} of its texts have the form of phone numbers"
@@ -339,12 +343,12 @@ def _country_of_tax_ids(column: _Column) -> str | None:
     return None
 
 
-def _places(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
+def _detected_places(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
     """Yields (kind, reason) if the column contains streets or postal addresses."""
     if len(column.texts) < _FEWEST_NAMED or column.share(_EMAIL.fullmatch) > 0.5:
         return
     has_code = column.share(_is_whole_address)
-    by_name = column.says(PersonalKind.STREET)
+    by_name = column.is_named_like(PersonalKind.STREET)
     with_number = column.share(lambda text: re.search(r"\d", text) and _STREET.search(text))
     if by_name and re.search(r"type|kind|art$", column.name, re.IGNORECASE):
         return
@@ -381,39 +385,39 @@ def _is_address_by_form(text: str) -> bool:
     )
 
 
-def _names(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
+def _detected_names(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
     """Yields (kind, reason) if the column contains full, first or last names of people."""
-    says = [kind for kind in _OF_NAMES if column.says(kind)]
-    others = _SAYS_OTHERWISE.search(column.name) is not None
-    if (others and not says) or len(column.texts) < _FEWEST_NAMED:
+    named_kinds = [kind for kind in _OF_NAMES if column.is_named_like(kind)]
+    is_other = _NO_PERSON_PATTERN.search(column.name) is not None
+    if (is_other and not named_kinds) or len(column.texts) < _FEWEST_NAMED:
         return
     if column.share(_is_like_name) < _MOSTLY:
         return
-    of_person = _SAYS_PERSON.search(column.name) is not None
-    word = _SAYS_NAME.search(column.name)
-    may_say = word is not None and (of_person or word[0] == column.name)
+    of_person = _PERSON_PATTERN.search(column.name) is not None
+    word = _ANY_NAME_PATTERN.search(column.name)
+    may_be_name = word is not None and (of_person or word[0] == column.name)
     ranked = best_locales(column.texts[:300])[:_MOST_LOCALES]
     shares = {kind: _best(ranked, kind, column) for kind in _OF_NAMES}
     full, *parts = (shares[kind][0] for kind in _OF_NAMES)
-    if may_say and full >= _LIKELY and full > max(parts):
-        says = [PersonalKind.NAME]
-    elif may_say and not says and column.missing_part is not None:
-        says = [column.missing_part]
+    if may_be_name and full >= _LIKELY and full > max(parts):
+        named_kinds = [PersonalKind.NAME]
+    elif may_be_name and not named_kinds and column.missing_part is not None:
+        named_kinds = [column.missing_part]
     are_words = column.share(_is_of_words) >= _MOSTLY and (
         len(column.texts) >= _FEWEST or column.share(_ends_in_name) >= _MOSTLY
     )
     firsts = frozenset[str]().union(*(names_of(locale).first_names for _, locale in ranked))
-    for kind in says:
+    for kind in named_kinds:
         share, locale = shares[kind]
         is_single = kind is not PersonalKind.NAME
         are_names = is_single or column.share(lambda text: _has_first(text, firsts)) >= _LIKELY
-        if share >= _LISTED or (not others and are_words and are_names):
+        if share >= _LISTED or (not is_other and are_words and are_names):
             listed = f", and {_percent(share)} of its texts are in the lists of {locale}"
             yield kind, f"its name says so ({column.name})" + (listed if share >= _LISTED else "")
             return
-    says_person = bool(says) or may_say or of_person
-    least = _FEWEST_NAMED if says_person else _FEWEST
-    is_likely = may_say or column.missing_part is not None
+    suggests_person = bool(named_kinds) or may_be_name or of_person
+    least = _FEWEST_NAMED if suggests_person else _FEWEST
+    is_likely = may_be_name or column.missing_part is not None
     share, locale = shares[PersonalKind.NAME]
     if share >= (_LIKELY if is_likely else _MOSTLY) and len(column.texts) >= least:
         yield (
@@ -421,7 +425,7 @@ def _names(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
             f"{_percent(share)} of its texts are names in the lists of {locale}",
         )
         return
-    least = least if says_person else _FEWEST if is_likely else _FEWEST_SINGLE
+    least = least if suggests_person else _FEWEST if is_likely else _FEWEST_SINGLE
     kind = max(_OF_NAMES[1:], key=lambda kind: shares[kind])
     share, locale = shares[kind]
     likely = _LIKELY if kind is PersonalKind.FIRST_NAME else _MOSTLY  # towns are last names

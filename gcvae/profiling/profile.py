@@ -93,17 +93,17 @@ def _profile_dates(present: pd.Series[Any], column: Column) -> dict[str, Any]:
     profile = _profile_numbers(times.astype(np.float64))
     if not len(times):
         return profile
-    quantiles = _written(list(profile["quantiles"].values()), column)
+    quantiles = _written_times(list(profile["quantiles"].values()), column)
     return {
         "quantiles": dict(zip(profile["quantiles"], quantiles, strict=True)),
         "histogram": {
-            "edges": _written(profile["histogram"]["edges"], column),
+            "edges": _written_times(profile["histogram"]["edges"], column),
             "counts": profile["histogram"]["counts"],
         },
     }
 
 
-def _written(microseconds: list[float], column: Column) -> list[str]:
+def _written_times(microseconds: list[float], column: Column) -> list[str]:
     times = np.array(microseconds).astype(np.int64).astype(TIMES).clip(FIRST_TIME, LAST_TIME)
     date_format = column.date_format
     return [str(text) for text in write_dates(times, date_format, column.decimals).to_pylist()]

@@ -36,7 +36,8 @@ _SEPARATORS = ((";", "a semicolon"), ("\t", "a tab"), ("|", "a bar"), (",", "a c
 
 
 class TableNotes:
-    """Collects data-quality warnings on a table, whose columns are passed one by one to `see`.
+    """Collects data-quality warnings on a table, whose columns are passed one by one to
+    `add_column`.
 
     Attributes:
         hidden_separator: Warning that the cells of the table's only column look like whole rows
@@ -46,7 +47,7 @@ class TableNotes:
     def __init__(self, source: SourceColumns) -> None:
         """Prepares an empty collection for the table `source`; no column is read here."""
         self._source = source
-        self._n_seen = 0
+        self._n_columns = 0
         self._sums: list[str] = []  # columns whose last cell is the sum of the cells above
         self._total_label: tuple[str, str] | None = None  # column and cell such as "Total"
         self._n_last_blank = 0
@@ -58,13 +59,13 @@ class TableNotes:
         self._chance = 1.0  # probability that two rows are equal if columns are independent
         self.hidden_separator: str | None = None
 
-    def see(self, cells: Cells, present: Cells, column: Column) -> None:
+    def add_column(self, cells: Cells, present: Cells, column: Column) -> None:
         """Records one column for the warnings that `sentences` yields: all its cells, those that
         are not missing (`present`), and its inferred schema."""
-        self._n_seen += 1
+        self._n_columns += 1
         if len(self._source.names) == 1:
             self.hidden_separator = _hidden_separator(cells)
-        self._see_last(cells, present, column)
+        self._add_last_cell(cells, present, column)
         place = pc.index(cells.stripped, cells.name.strip()).as_py()
         self._repeats_header &= (cells.codes == place) & (place >= 0)
         self._is_blank &= present.codes < 0
@@ -90,7 +91,7 @@ class TableNotes:
         )
         return (note for note in notes if note is not None)
 
-    def _see_last(self, cells: Cells, present: Cells, column: Column) -> None:
+    def _add_last_cell(self, cells: Cells, present: Cells, column: Column) -> None:
         if len(self._source) <= FEWEST_ABOVE_TOTAL:
             return
         if present.codes[-1] < 0:
@@ -104,7 +105,7 @@ class TableNotes:
 
     def _header_again(self) -> str | None:
         rows = np.flatnonzero(self._repeats_header)
-        if not len(rows) or self._n_seen < 2:
+        if not len(rows) or self._n_columns < 2:
             return None
         what = "repeats the header" if len(rows) == 1 else "repeats the header, the first of"
         more = "" if len(rows) == 1 else f" {len(rows)} such rows"
@@ -112,7 +113,7 @@ class TableNotes:
 
     def _blank_rows(self) -> str | None:
         rows = np.flatnonzero(self._is_blank)
-        if not len(rows) or self._n_seen < 2:
+        if not len(rows) or self._n_columns < 2:
             return None
         return (
             f"{_counted(len(rows), 'row')} missing in every column, the first in"
@@ -121,7 +122,7 @@ class TableNotes:
 
     def _total(self) -> str | None:
         label, sums = self._total_label, self._sums
-        rest_is_blank = self._n_last_blank == self._n_seen - len(sums)
+        rest_is_blank = self._n_last_blank == self._n_columns - len(sums)
         if not sums or (label is None and len(sums) == 1 and not rest_is_blank):
             return None
         named = "" if label is None else f", and {label[1]!r} in {label[0]!r}"

@@ -57,12 +57,12 @@ def with_rules(
         for problem in _senseless_combinations(i, rule, rule.form, table, schema)
     ]
     problems += [
-        _broken(i, finding, table, line_of)
+        _violation_problem(i, finding, table, line_of)
         for i, finding in enumerate(findings)
         if finding.rule.keep == "hard" and finding.kept < finding.rows
     ]
     problems += [
-        _without_value(i, finding.rule, table, line_of)
+        _no_value_problem(i, finding.rule, table, line_of)
         for i, finding in enumerate(findings)
         if finding.rule.keep != "off" and finding.rule.source == "given" and not finding.rows
         if isinstance(finding.rule.form, Formula)
@@ -208,7 +208,7 @@ def _senseless_combinations(
     return [Problem(message, pointer_of_rule(number), expected=expected)]
 
 
-def _without_value(number: int, rule: Rule, table: TypedTable, line_of: LineOf) -> Problem:
+def _no_value_problem(number: int, rule: Rule, table: TypedTable, line_of: LineOf) -> Problem:
     """Returns the problem of a formula that has a value in no row, so that it cannot be checked.
     `number` is the index of its rule in the schema."""
     whole = rows_at(table, slice(None), rule.columns)
@@ -223,7 +223,9 @@ def _without_value(number: int, rule: Rule, table: TypedTable, line_of: LineOf) 
     return Problem(message, pointer_of_rule(number), expected=expected)
 
 
-def _broken(number: int, finding: RuleFinding, table: TypedTable, line_of: LineOf) -> Problem:
+def _violation_problem(
+    number: int, finding: RuleFinding, table: TypedTable, line_of: LineOf
+) -> Problem:
     """Returns the problem that rows violate a hard rule, the one with index `number`."""
     broken = finding.rows - finding.kept
     rows, rule = np.array(finding.exceptions), finding.rule

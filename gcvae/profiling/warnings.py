@@ -17,7 +17,7 @@ from gcvae.arrays import Mask, Numbers
 from gcvae.cells.distinct_cells import Cells, shortened
 from gcvae.files.header_lines import is_unnamed
 from gcvae.numerics.standing_apart import near_numbers
-from gcvae.profiling.key_columns import has_record_keys, key_texts
+from gcvae.profiling.key_columns import is_modelled_record_key, key_texts
 from gcvae.schema.columns import Column, Draft
 from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.date_text import are_read, candidate_formats, is_time_of_day
@@ -38,7 +38,7 @@ _LEAST_SHARE = 1e-3  # minimum share of the rows that have a sentinel
 _NINES = r"^-?9{2,}([.][09]*)?$"
 MOST_SHOWN = 3  # maximum number of sentinels that a warning describes
 
-NUMBERING_WARNING = (
+ROW_COUNTER_WARNING = (
     "has no name and only numbers the rows, as written by DataFrame.to_csv() without index=False;"
     ' it is dropped; "drop": false in the schema keeps it'
 )
@@ -60,7 +60,7 @@ PHRASES_WARNING = (
 )
 
 
-def why_text(cells: Cells, found: InferredFormat | None) -> Iterator[str]:
+def reasons_for_text(cells: Cells, found: InferredFormat | None) -> Iterator[str]:
     """Yields reasons why a column is read as text, although most cells are numbers or dates.
 
     `cells` are those that are not missing, at least one; `found` is the number format that fits
@@ -111,7 +111,7 @@ def words_warning(cells: Cells, words: Mask) -> str:
     )
 
 
-def two_readings(cells: Cells, taken: NumberFormat, other: NumberFormat) -> str:
+def separator_warning(cells: Cells, taken: NumberFormat, other: NumberFormat) -> str:
     """Returns the warning that numbers such as 1,234 are read in the format `taken` although the
     format `other` fits too. It names the schema property that selects `other`."""
     texts = cells.stripped
@@ -131,7 +131,7 @@ def two_readings(cells: Cells, taken: NumberFormat, other: NumberFormat) -> str:
 _SIGN_NAMES = {",": "comma", ".": "point"}
 
 
-def why_respelled(cells: Cells) -> str:
+def respelling_warning(cells: Cells) -> str:
     """Returns the warning that synthetic numbers are written in another format than some cells."""
     message = (
         "has numbers in several formats, or of more than 15 to 17 digits; values are kept, formats"
@@ -282,7 +282,7 @@ def column_notes(cells: Cells, column: Column, draft: Draft) -> Iterator[str]:
         yield ("has no name in the table and is named as in pandas; name it there, or drop it")
     if "markers" not in draft.get("missing", {}):
         yield from _like_markers(cells, column)
-    if has_record_keys(column, key_texts(cells)):
+    if is_modelled_record_key(column, key_texts(cells)):
         yield REAL_KEYS_WARNING
     if column.kind.outcomes is Outcomes.KEYS and "kind" not in says:
         yield from _copies_of_keys(cells)

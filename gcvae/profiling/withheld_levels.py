@@ -62,12 +62,12 @@ class LearnedTable:
     withheld: Mapping[str, Mapping[Level, int]] = field(default_factory=dict)
     lost_rules: tuple[Rule, ...] = ()
 
-    def notes(self, rows: int) -> tuple[str, ...]:
+    def notes(self, least_rows: int) -> tuple[str, ...]:
         """Returns warnings on columns in which most cells were replaced, because their levels have
-        fewer than `rows` rows, and on removed rules."""
+        fewer than `least_rows` rows, and on removed rules."""
         others = (
-            f"column {name!r}: most cells have categories of fewer than {rows} rows, which are"
-            f" suppressed: the model and its rows have {OTHER!r} instead (rare_level_rows)"
+            f"column {name!r}: most cells have categories of fewer than {least_rows} rows, which"
+            f" are suppressed: the model and its rows have {OTHER!r} instead (rare_level_rows)"
             for name, levels in self.withheld.items()
             if OTHER in levels
         )
@@ -85,23 +85,23 @@ def without_rare_levels(
     schema: TableSchema,
     table: TypedTable,
     declared_names: Collection[str],
-    rows: int,
+    least_rows: int,
     functions: Sequence[Rule],
 ) -> LearnedTable:
-    """Returns the table and its schema after replacing levels (categories) of fewer than `rows`
-    rows by frequent ones.
+    """Returns the table and its schema after replacing levels (categories) of fewer than
+    `least_rows` rows by frequent ones.
 
     Args:
         declared_names: Columns whose levels the user listed; all these levels are kept.
-        rows: Minimum number of rows of a level; 1 keeps all.
+        least_rows: Minimum number of rows of a level; 1 keeps all.
         functions: Functional dependencies of the model; a level is preferably replaced by one that
             determines the same values of other columns.
     """
     kept = _bound_columns(schema, functions), _named_levels(schema)
     found = {}
-    for column in schema if rows > 1 else ():
+    for column in schema if least_rows > 1 else ():
         if _has_words(column) and column.name not in {*kept[0], *declared_names}:
-            levels = _Levels.of(table[column.name], column, rows, kept[1])
+            levels = _Levels.of(table[column.name], column, least_rows, kept[1])
             if levels.are_rare.any():
                 found[column.name] = levels
     if not found:
@@ -132,7 +132,7 @@ class _Levels:
         at: Index of each cell's level, -1 for missing. Shape: (n,).
         counts: Number of rows of each level. Shape: (K,).
         are_rare: Mask of the levels to replace. Shape: (K,).
-        fewest: Minimum number of rows of a replacement level.
+        least_rows: Minimum number of rows of a replacement level.
     """
 
     name: str
@@ -140,11 +140,11 @@ class _Levels:
     at: RowIndices
     counts: RowIndices
     are_rare: Mask
-    fewest: int
+    least_rows: int
 
     @classmethod
     def of(
-        cls, series: pd.Series[Any], column: Column, rows: int, named: frozenset[str]
+        cls, series: pd.Series[Any], column: Column, least_rows: int, named: frozenset[str]
     ) -> _Levels:
         levels = column.levels or ()
         places = {level: i for i, level in enumerate(levels)}
@@ -152,10 +152,11 @@ class _Levels:
         at = np.array([*(places[level] for level in distinct.tolist()), -1])[found]
         counts = np.bincount(at[at >= 0], minlength=len(levels))
         stays = np.array([str(level) in named for level in levels], dtype=bool)
-        return cls(column.name, levels, at, counts, (counts > 0) & (counts < rows) & ~stays, rows)
+        are_rare = (counts > 0) & (counts < least_rows) & ~stays
+        return cls(column.name, levels, at, counts, are_rare, least_rows)
 
     @property
-    def are_most(self) -> bool:
+    def most_are_rare(self) -> bool:
         """Whether most cells of the column contain rare levels, or no level is frequent enough to
         replace them."""
         rare = int(self.counts[self.are_rare].sum())
@@ -163,18 +164,18 @@ class _Levels:
 
     @property
     def _can_replace(self) -> Mask:
-        return ~self.are_rare & (self.counts >= self.fewest)
+        return ~self.are_rare & (self.counts >= self.least_rows)
 
     def replaced(
         self, series: pd.Series[Any], others: Sequence[CoarseColumn], functions: FunctionLevels
     ) -> pd.Series[Any]:
-        """Returns the column after replacing rare levels: by "(other)" if `are_most`, else by
+        """Returns the column after replacing rare levels: by "(other)" if `most_are_rare`, else by
         frequent levels, preferably those that determine the same cells by `functions`, and among
         these, those that occur with similar cells in the columns `others`."""
         instead = np.array([*self.levels, OTHER, None], dtype=object)
         at = np.where(self.at < 0, len(self.levels) + 1, self.at)
         is_rare = np.append(self.are_rare, False)[self.at]
-        if self.are_most:
+        if self.most_are_rare:
             at[is_rare] = len(self.levels)
         else:
             at[is_rare] = self._replacements(is_rare.nonzero()[0], others, functions)
@@ -279,12 +280,12 @@ def _learned(
     withheld: dict[str, dict[Any, int]] = {}
     for name, levels in found.items():
         kept = [x for x, rare in zip(levels.levels, levels.are_rare, strict=True) if not rare]
-        if levels.are_most and OTHER not in kept:
+        if levels.most_are_rare and OTHER not in kept:
             kept.append(OTHER)
         columns[name] = replace(columns[name], levels=tuple(kept))
         is_rare = np.append(levels.are_rare, False)[levels.at]
         withheld[name] = cells[name][is_rare].value_counts().to_dict()
-    lost = {name for name, levels in found.items() if levels.are_most}
+    lost = {name for name, levels in found.items() if levels.most_are_rare}
     rare = {str(x) for levels in found.values() for x in np.array(levels.levels)[levels.are_rare]}
     gone = tuple(
         rule

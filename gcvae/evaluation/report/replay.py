@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from gcvae.cells.levels import are_numeric
-from gcvae.profiling.key_columns import has_record_keys
+from gcvae.profiling.key_columns import is_modelled_record_key
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.personal import PersonalKind
@@ -98,7 +98,7 @@ def _personal_cells(columns: Sequence[Column], real: pd.DataFrame) -> Iterator[l
     first, last = ([c.name for c in of_names if c.personal is kind] for kind in _PARTS_OF_NAMES)
     yield from (list(pair) for pair in zip(first, last, strict=False))
     yield from ([c.name] for c in columns if c.is_made_up and c not in of_names)
-    yield from ([c.name] for c in columns if has_record_keys(c, _texts(real[c.name])))
+    yield from ([c.name] for c in columns if is_modelled_record_key(c, _texts(real[c.name])))
 
 
 def _texts(cells: pd.Series) -> list[str]:
