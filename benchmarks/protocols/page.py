@@ -35,8 +35,7 @@ TABBYFLOW = {
 _TRAINING = """## Against training rows
 
 The figures of TabPC, TabDiff (arXiv 2410.20626) and TabSyn (arXiv 2310.09656) are from TabPC's
-paper (arXiv 2603.23016). The paper also has a model with independent columns, whose AUC is 0.989 to
-1.000. It corresponds to *permuted*.
+paper (arXiv 2603.23016).
 """
 _HELD_OUT = """## Against held-out rows
 

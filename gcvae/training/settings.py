@@ -167,8 +167,8 @@ class TrainingConfig:
     """Number of rows that must have a value before the model may contain it; with 1, it may contain
     every value. A minimum or maximum of fewer rows is rounded outward. With `encoding: quantile`, a
     level of fewer rows is replaced by more frequent ones, or by "(other)" if most cells of the
-    column are rare. A rounded number is a frequent value if this many rows, and at least five, have
-    it."""
+    column are rare. A number that repeats in less than 0.5 % of the rows gets a step in the
+    distribution function of its column only if this many rows, and at least five, have it."""
     memory: Annotated[Literal["normal", "low"], USUAL] = "normal"
     """How much the model may learn from single rows: `normal` or `low`. `low` sets `gap_weight` to
     1 and `rare_level_rows` to 12, unless they are given (docs/privacy.md)."""
