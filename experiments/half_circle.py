@@ -189,7 +189,7 @@ def gaussians(fitted: Synthesizer, n_steps: int) -> tuple[Points, Points]:
     z = torch.tensor(np.stack(np.meshgrid(quantiles, quantiles), -1).reshape(-1, 2)).float()
     with torch.no_grad():
         conditional = fitted.model.conditional(z)
-        numbers = conditional.alone.numbers.double()
+        numbers = conditional.marginal_parameters.numbers.double()
         _, mean, log_sigma = (part[..., 0].numpy() for part in numbers.components)
         loadings = conditional.loadings
     covariance = np.apply_along_axis(np.diag, -1, np.exp(2.0 * log_sigma))

@@ -134,7 +134,9 @@ def _decoded(fitted: Synthesizer, z: torch.Tensor) -> tuple[Pixels, Pixels, Pixe
     if isinstance(conditional, PrincipalDirectionConditional):
         mean, omega = conditional.mean, conditional.noise[:, None]
         return mean.numpy(), conditional.direction.numpy(), omega.numpy()
-    _, mean, log_sigma = (part[..., 0] for part in conditional.alone.numbers.components)
+    _, mean, log_sigma = (
+        part[..., 0] for part in conditional.marginal_parameters.numbers.components
+    )
     return mean.numpy(), torch.zeros_like(mean).numpy(), torch.exp(2.0 * log_sigma).numpy()
 
 

@@ -71,7 +71,7 @@ def probabilities(fitted: Synthesizer, n_steps: int) -> npt.NDArray[np.float64]:
     z = torch.tensor(np.stack(np.meshgrid(quantiles, quantiles), -1).reshape(-1, 2)).float()
     ones = torch.ones(1, len(fitted.codec.columns), dtype=torch.int64)
     with torch.no_grad():
-        alone = fitted.model.conditional(z).alone
+        alone = fitted.model.conditional(z).marginal_parameters
         log_prob = fitted.model.marginals.log_codes(alone, ones)
     found: npt.NDArray[np.float64] = log_prob.exp().double().numpy()
     return found.reshape(n_steps, n_steps, -1)

@@ -21,7 +21,7 @@ from gcvae.cells.values import parse_table
 from gcvae.codec.context_codec import ContextCodec
 from gcvae.codec.identifiers import WiderIdentifiersWarning
 from gcvae.codec.table_codec import TableCodec
-from gcvae.dependence.map_kinds import DependencyMaps, check_place
+from gcvae.dependence.map_kinds import DependencyMaps, check_map_arguments
 from gcvae.dependence.maps import DependencyMap
 from gcvae.errors import ArtifactError, Problem, SettingError
 from gcvae.evaluation.report.documents import TableReport
@@ -599,7 +599,7 @@ class Synthesizer:
             HardRuleError: Too few of the model's rows satisfy the hard rules.
             LeftOutError: The kind is `data` or `difference`, and the model's file is minimal.
         """
-        check_place(kind, row is not None, z is not None)
+        check_map_arguments(kind, row is not None, z is not None)
         if row is not None:
             with pointing("/row", is_list=False):
                 typed = parse_table(row_to_frame(row, self.schema), self.schema)

@@ -27,7 +27,7 @@ from gcvae.arrays import TIMES, Codes, Mask, Numbers
 from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.column_codecs import LINES, Allowed, ContinuousCodec, RealCodec
 from gcvae.codec.number_distribution import NO_LIMITS, KnotLimits, NumberDistribution
-from gcvae.numerics.standing_apart import standing_apart
+from gcvae.numerics.isolated_values import isolated_frequent_values
 from gcvae.schema.columns import Column
 
 HEAVY_SHARE = 0.005
@@ -107,7 +107,10 @@ class QuantileCodec(ColumnCodec):
         atoms = found[is_atom]
         # If all numbers are atoms, there still is a code for numbers not seen in training.
         if not len(rest):
-            atoms, rest = rest, found[~np.isin(found, standing_apart(positions[present], 0.0))]
+            atoms, rest = (
+                rest,
+                found[~np.isin(found, isolated_frequent_values(positions[present], 0.0))],
+            )
             is_rest = present & np.isin(positions, rest)
             rest_counts = np.ones(len(rest), dtype=np.int64)
         limits = NO_LIMITS if is_atom.all() else _knot_limits(line, rare_rows)
@@ -117,7 +120,7 @@ class QuantileCodec(ColumnCodec):
         atoms = found[is_atom]
         own = _mid_ranks(counts, n_missing) if is_discrete else distribution.scores_at(atoms)
         scores = _code_scores(own, n_missing, len(series))
-        far = np.intersect1d(standing_apart(positions[present], 0.0), atoms)
+        far = np.intersect1d(isolated_frequent_values(positions[present], 0.0), atoms)
         near = np.concatenate([np.setdiff1d(atoms, far), distribution.knots[[0, -1]]])
         low = float(near.min()) if (far < near.min()).any() else -math.inf
         high = float(near.max()) if (far > near.max()).any() else math.inf
@@ -167,7 +170,7 @@ class QuantileCodec(ColumnCodec):
         return self.line.half_step * (1.0 - _NEAR) if is_cut and self.line.half_step > 0 else 0.0
 
     @cached_property
-    def places(self) -> Numbers:
+    def code_values(self) -> Numbers:
         """Normal score, under F, of the atom of each of K codes but the last; -inf for missing."""
         atoms = self.distribution.scores_at(self.atoms)
         return np.concatenate([np.full(int(self.has_missing), -np.inf), atoms])
@@ -251,7 +254,7 @@ class QuantileCodec(ColumnCodec):
         """Returns, for each of n normal scores, the normal scores of the nearest knots or atoms
         below and above; infinite beyond the outermost ones. Shape: (n,) -> (n, 2)."""
         low, high = self.distribution.bins(values).T
-        edges = np.concatenate([[-np.inf], self.places, [np.inf]])
+        edges = np.concatenate([[-np.inf], self.code_values, [np.inf]])
         at = np.searchsorted(edges, values, side="right").clip(1, len(edges) - 1)
         return np.stack([np.maximum(low, edges[at - 1]), np.minimum(high, edges[at])], axis=-1)
 
@@ -294,7 +297,9 @@ def _line_of(series: pd.Series[Any], column: Column) -> RealCodec:
     line = _with_distinct_numbers(fit(series, column), series)
     present, positions = line.positions(series)
     found, counts = np.unique(positions[present], return_counts=True)
-    far = np.intersect1d(standing_apart(positions[present], 0.0), found[_are_atoms(found, counts)])
+    far = np.intersect1d(
+        isolated_frequent_values(positions[present], 0.0), found[_are_atoms(found, counts)]
+    )
     if not len(far):
         return line
     near = series[~(present & np.isin(positions, far))]
@@ -326,12 +331,12 @@ def _are_distinct(line: RealCodec, series: pd.Series[Any]) -> bool:
     return pd.Series(positions[present]).nunique() == series.nunique()
 
 
-def _are_atoms(found: Numbers, counts: Codes) -> Mask:
+def _are_atoms(distinct_numbers: Numbers, counts: Codes) -> Mask:
     """Returns a mask of the k distinct numbers that are atoms, given their numbers of rows."""
     if are_all_atoms(counts):
         return np.ones(len(counts), dtype=bool)
     is_heavy = _are_heavy(counts)
-    return is_heavy | _are_sentinels(found, counts, ~is_heavy)
+    return is_heavy | _are_sentinels(distinct_numbers, counts, ~is_heavy)
 
 
 def are_all_atoms(counts: Codes) -> bool:
@@ -348,7 +353,7 @@ def _are_heavy(counts: Codes) -> Mask:
     return is_heavy
 
 
-def _are_sentinels(found: Numbers, counts: Codes, is_light: Mask) -> Mask:
+def _are_sentinels(distinct_numbers: Numbers, counts: Codes, is_light: Mask) -> Mask:
     """Returns a mask of the infrequent numbers (`is_light`) that are sentinel values, such as 999.
 
     Some rows share a sentinel value, and it lies apart: its distance to its neighbours is more than
@@ -358,9 +363,11 @@ def _are_sentinels(found: Numbers, counts: Codes, is_light: Mask) -> Mask:
     if not is_light.any():
         return is_light
     below = np.cumsum(counts * is_light)
-    low, high = found[np.searchsorted(below, np.array([0.25, 0.75]) * below[-1])]
-    spread = 0.5 * np.maximum(high - low, np.maximum(low - found, found - high))
-    gaps = np.diff(found)
+    low, high = distinct_numbers[np.searchsorted(below, np.array([0.25, 0.75]) * below[-1])]
+    spread = 0.5 * np.maximum(
+        high - low, np.maximum(low - distinct_numbers, distinct_numbers - high)
+    )
+    gaps = np.diff(distinct_numbers)
     is_far_above = np.append(gaps > spread[1:], True)
     is_far_below = np.append(True, gaps > spread[:-1])
     is_marker: Mask = is_far_above & is_far_below & is_light

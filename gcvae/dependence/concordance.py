@@ -24,8 +24,8 @@ _MOST_COMPARED = 400  # all pairs of rows of one z
 NOTE = "of pairs with {names}, which rules give from other columns: tau-b of rows drawn at each z"
 
 
-def with_written_columns(
-    found: DependencyMap,
+def with_computed_columns(
+    copula_map: DependencyMap,
     model: ConstrainedModel,
     z: Tensor,
     weight: Tensor,
@@ -40,26 +40,26 @@ def with_written_columns(
     """
     codec = model.codec
     if not len(codec.reduction):
-        return found
+        return copula_map
     rows_per_z = max(_ROWS_PER_Z, -(-_FEWEST_ROWS // len(z)))
     names = [column.name for column in codec.modelled]
     tau = _concordance(model, z, weight, rows_per_z, generator)
-    places = {name: i for i, name in enumerate(found.columns)}
+    indices = {name: i for i, name in enumerate(copula_map.columns)}
     own = [i for i, name in enumerate(names) if name not in codec.reduction.rewritten]
-    of_copula = np.ix_([places[names[i]] for i in own], [places[names[i]] for i in own])
+    of_copula = np.ix_([indices[names[i]] for i in own], [indices[names[i]] for i in own])
     unsigned, spread = np.abs(tau), np.full(tau.shape, np.nan)
-    tau[np.ix_(own, own)] = found.tau[of_copula]
-    unsigned[np.ix_(own, own)] = found.unsigned[of_copula]
-    if found.spread is not None:
-        spread[np.ix_(own, own)] = found.spread[of_copula]
+    tau[np.ix_(own, own)] = copula_map.tau[of_copula]
+    unsigned[np.ix_(own, own)] = copula_map.unsigned[of_copula]
+    if copula_map.spread is not None:
+        spread[np.ix_(own, own)] = copula_map.spread[of_copula]
     rewritten = ", ".join(name for name in names if name in codec.reduction.rewritten)
     return replace(
-        found,
+        copula_map,
         columns=tuple(names),
         tau=tau,
         unsigned=unsigned,
-        spread=None if found.spread is None else spread,
-        notes=(*found.notes, NOTE.format(names=rewritten)),
+        spread=None if copula_map.spread is None else spread,
+        notes=(*copula_map.notes, NOTE.format(names=rewritten)),
     )
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from gcvae.codec.encoded_rows import TrainingRows
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.table_codec import TableCodec
-from gcvae.dependence.concordance import with_written_columns
+from gcvae.dependence.concordance import with_computed_columns
 from gcvae.dependence.maps import DependencyMap, difference_of, map_of_copula, map_of_rows, ranks
 from gcvae.dependence.notes import KIND_NOTES, KINDS
 from gcvae.errors import InputError, LeftOutError, Problem, SettingError
@@ -57,7 +57,7 @@ def rows_of_a_map(n_columns: int) -> int:
     return int(np.clip(_CELLS / max(n_columns, 1), _FEWEST_ROWS, _MOST_ROWS))
 
 
-def check_place(kind: str, has_row: bool, has_z: bool) -> None:
+def check_map_arguments(kind: str, has_row: bool, has_z: bool) -> None:
     """Checks that the kind of a map exists, and that a row or a latent vector z is specified for a
     local map and for no other kind.
 
@@ -175,7 +175,7 @@ class DependencyMaps:
         notes = (*KIND_NOTES[kind], *notes, *head, *none, *codec_notes(codec))
         names = [column.name for column in codec.columns]
         found = map_of_copula(model, names, kind, z, weight.double(), notes)
-        found = with_written_columns(found, self.model, z, weight, generator)
+        found = with_computed_columns(found, self.model, z, weight, generator)
         return replace(found, nominal=nominal_columns(codec))
 
     def _total(self, seed: int) -> DependencyMap:

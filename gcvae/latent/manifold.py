@@ -157,7 +157,7 @@ def _columns(
 def _code_probabilities(model: GenerativeModel, z: Tensor) -> list[Grid]:
     """Returns the code probabilities of every column for each of n vectors z. Shape: (n, K) codes
     each."""
-    parameters = model.conditional(z).alone
+    parameters = model.conditional(z).marginal_parameters
     found: list[Grid] = [np.ones((len(z), column.n_codes)) for column in model.marginals.columns]
     for group, log_beta in zip(model.marginals.code_groups, parameters.log_beta, strict=True):
         for at, j in enumerate(group.columns.tolist()):
@@ -170,7 +170,7 @@ def _quantile_cells(model: GenerativeModel, codec: TableCodec, z: Tensor) -> pd.
     """Returns 64 evenly spaced quantiles of every marginal for each z, decoded to table cells: 64
     consecutive rows for each z."""
     u = (torch.arange(_CELLS_PER_PLACE, dtype=torch.float64) + 0.5) / _CELLS_PER_PLACE
-    parameters = model.conditional(z.repeat_interleave(len(u), 0)).alone
+    parameters = model.conditional(z.repeat_interleave(len(u), 0)).marginal_parameters
     score = torch.special.ndtri(u).repeat(len(z))[:, None].expand(-1, len(codec.columns))
     codes, values = model.marginals.quantile(parameters, score)
     return codec.decode(EncodedTable(codes, values, torch.ones_like(codes, dtype=torch.bool)))

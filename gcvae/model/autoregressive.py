@@ -33,10 +33,10 @@ from gcvae.model.marginals import MarginalOutputs, Marginals
 from gcvae.model.monotone_transforms import MonotoneTransforms
 from gcvae.model.networks import ColumnShape, Dropout, set_constants
 from gcvae.numerics.affine import affine, affine_silu
-from gcvae.numerics.batches import broadcast_shape, filled
+from gcvae.numerics.batches import broadcast_shape, padded_to_lanes
 
 _D_EMBEDDING = 8
-_N_PLACES = 2
+_N_SCORES = 2
 _N_BUMPS = 12
 _BUMP_RANGE = 2.6
 _FARTHEST = 8.0
@@ -79,22 +79,22 @@ class CellFeatures(nn.Module):
         )
         self.embedding = nn.Embedding(sum(n_codes), _D_EMBEDDING)
         nn.init.normal_(self.embedding.weight, std=0.5)
-        self.width = _D_EMBEDDING + _N_PLACES + _N_BUMPS
+        self.width = _D_EMBEDDING + _N_SCORES + _N_BUMPS
 
     def forward(self, codes: Tensor, values: Tensor, columns: slice = slice(None)) -> Tensor:
         """Returns the features of the cells of n rows, in D_part columns (default: all). Only cells
         with the point code use `values`. Shape: codes and values (n, D_part) -> (D_part, n, d)."""
-        place = codes.long().clamp(min=0) + self.offsets[columns]
+        code_index = codes.long().clamp(min=0) + self.offsets[columns]
         score = torch.where(
-            codes == self.point_codes[columns], values.float(), self.code_scores[place]
+            codes == self.point_codes[columns], values.float(), self.code_scores[code_index]
         )
         score = (score * self.on_axis[columns]).T.clamp(-_FARTHEST, _FARTHEST)
         centres = torch.linspace(-_BUMP_RANGE, _BUMP_RANGE, _N_BUMPS, device=score.device)
         width = 2.0 * _BUMP_RANGE / (_N_BUMPS - 1)
         bumps = torch.exp(-0.5 * ((score[..., None] - centres) / width).square())
         bumps = bumps * self.on_axis[columns, None, None]
-        places = torch.stack([score, score.tanh()], dim=-1)
-        return torch.cat([places, self.embedding(place.T), bumps], dim=-1)
+        scores = torch.stack([score, score.tanh()], dim=-1)
+        return torch.cat([scores, self.embedding(code_index.T), bumps], dim=-1)
 
 
 def _batched(d: int, d_in: int, d_out: int, gain: float) -> nn.Parameter:
@@ -125,13 +125,13 @@ class AutoregressiveNetwork(nn.Module):
     Attributes:
         order: Column indices in the order of the chain rule.
         earlier: Entry [j, i] is 1 if column i comes before column j, else 0. Shape: (D, D).
-        places: `order` as a tensor. Shape: (D,).
+        order_tensor: `order` as a tensor. Shape: (D,).
         grouped: Indices of the columns with several codes, sorted by their `CodeGroup`.
         numbers: Indices of the columns of numbers. Shape: (D_real,).
     """
 
     earlier: Tensor
-    places: Tensor
+    order_tensor: Tensor
     grouped: Tensor
     numbers: Tensor
 
@@ -156,7 +156,7 @@ class AutoregressiveNetwork(nn.Module):
         self.features = CellFeatures(columns)
         rank = torch.tensor(self.order).argsort()
         earlier = (rank < rank[:, None]).float()
-        set_constants(self, earlier=earlier, places=torch.tensor(self.order))
+        set_constants(self, earlier=earlier, order_tensor=torch.tensor(self.order))
         self.read = nn.Linear(d_context, d_sum)
         gain = 1.5 * math.sqrt(self.features.width / (_D_EMBEDDING + 4) / max(1.0, d / 2))
         self.add = _batched(d, self.features.width, d_sum, gain)
@@ -178,7 +178,7 @@ class AutoregressiveNetwork(nn.Module):
         )
         n_outputs = 3 * marginals.n_components
         self.to_mixture = nn.Parameter(torch.zeros(len(self.real), d_column, n_outputs))
-        self.slopes = nn.Parameter(torch.zeros(len(self.real), d, _N_PLACES))
+        self.slopes = nn.Parameter(torch.zeros(len(self.real), d, _N_SCORES))
         self.steps = ChangePointLayer(change_points, columns, d_column)
         self.warps = MonotoneTransforms(len(self.real))  # so its tensor is called in artifacts
 
@@ -213,18 +213,18 @@ class AutoregressiveNetwork(nn.Module):
             logits[g] = logits[g] + added
         of_numbers = h.index_select(0, self.numbers)
         mixture = _rows_first(torch.bmm(of_numbers, self.to_mixture), shape)
-        mixture = with_means_moved(mixture, self._lines(x))
+        mixture = with_means_moved(mixture, self._mean_shifts(x))
         if not len(self.steps.points):
             return MarginalOutputs(tuple(logits), mixture)
         of_steps = h.index_select(0, self.steps.number_columns)
         bins = _rows_first(self.steps.row_logits(of_steps, rows.codes), shape)
         return MarginalOutputs(tuple(logits), mixture, bins)
 
-    def _lines(self, x: Tensor) -> Tensor:
+    def _mean_shifts(self, x: Tensor) -> Tensor:
         """Returns the mean shift of each column of numbers, linear in the normal scores of earlier
         cells and their tanh. Shape: features x (D, n, d) -> (n, D_real)."""
         slopes = self.slopes * self.earlier[self.real][..., None]
-        return torch.einsum("dnk,rdk->nr", x[..., :_N_PLACES], slopes)
+        return torch.einsum("dnk,rdk->nr", x[..., :_N_SCORES], slopes)
 
     def _sum_of_earlier(self, added: Tensor) -> Tensor:
         """Returns, for each column, the sum of the terms `added` by the columns before it in
@@ -234,7 +234,7 @@ class AutoregressiveNetwork(nn.Module):
             return (self.earlier @ added.flatten(1)).view_as(added)
         ordered = added[self.order]
         before = ordered.cumsum(0) - ordered
-        return torch.empty_like(added).index_copy(0, self.places, before)
+        return torch.empty_like(added).index_copy(0, self.order_tensor, before)
 
     def _hidden(self, total: Tensor, columns: slice, dropout: Dropout | None) -> Tensor:
         """Returns the hidden vectors of D_part columns, given the running sums `total`. Shape:
@@ -246,7 +246,7 @@ class AutoregressiveNetwork(nn.Module):
         return act(h + (inner if dropout is None else dropout.kept_units(inner)))
 
     @property
-    def n_lines(self) -> int:
+    def n_linear_terms(self) -> int:
         """Number of linear terms of a row: a mean shift for each column of numbers, and the offsets
         of `ChangePointLayer`."""
         return len(self.real) + self.steps.n_offsets
@@ -264,7 +264,7 @@ class AutoregressiveNetwork(nn.Module):
         """Functional dependencies, each applied at the last of its columns in `order`."""
         return [step for step in self.functions if isinstance(step, FunctionStep)]
 
-    def kept_cells(self, log_beta: Sequence[Tensor], codes: Tensor) -> dict[int, Tensor]:
+    def constrained_log_probs(self, log_beta: Sequence[Tensor], codes: Tensor) -> dict[int, Tensor]:
         """Returns log probabilities of codes in the columns that functional dependencies constrain.
 
         A dependency constrains the last of its columns in `order`. The result is a dict from the
@@ -299,7 +299,7 @@ class AutoregressiveNetwork(nn.Module):
     def code_additions(self, j: int) -> tuple[Tensor, Tensor]:
         """Returns the terms that each of the K codes of column j adds to the inputs of later
         columns: to the running sum, and to the linear terms. The point code counts as a normal
-        score of 0. Shape: (K, d_sum), (K, n_lines)."""
+        score of 0. Shape: (K, d_sum), (K, n_linear_terms)."""
         codes = torch.arange(self.features.n_codes[j], device=self.start.device)
         return self._added_by(codes, torch.zeros_like(codes, dtype=torch.float64), j)
 
@@ -317,12 +317,12 @@ class AutoregressiveNetwork(nn.Module):
             values: Values of the cells. Shape: (N,).
             of_codes: The result of `code_additions` for the column; None to compute it.
 
-        Shape: (N, d_sum), (N, n_lines).
+        Shape: (N, d_sum), (N, n_linear_terms).
         """
         # An impossible particle may have a padding code.
         codes = codes.clamp(0, self.features.n_codes[j] - 1)
         added, moved = (part.index_select(0, codes) for part in of_codes or self.code_additions(j))
-        at = filled((codes == self.features.point_codes[j]).nonzero()[:, 0])
+        at = padded_to_lanes((codes == self.features.point_codes[j]).nonzero()[:, 0])
         if len(at):
             added[at], moved[at] = self._added_by(codes[at], values[at], j)
         return added, moved
@@ -331,7 +331,7 @@ class AutoregressiveNetwork(nn.Module):
         """Computes `added_by` from the features of each cell, without a table of codes."""
         x = self.features(codes[:, None], values[:, None], slice(j, j + 1))[0]
         slopes = self.slopes[:, j] * self.earlier[self.real, j][:, None]
-        moved = x[:, :_N_PLACES] @ slopes.T
+        moved = x[:, :_N_SCORES] @ slopes.T
         if self.steps.n_offsets:
             moved = torch.cat([moved, self.steps.offsets_of(j, codes)], -1)
         return x @ self.add[j], moved

@@ -46,7 +46,7 @@ class AutoregressiveDecoder(Decoder):
 
     @property
     def change_points(self) -> tuple[ChangePoints, ...]:  # type: ignore[override]
-        return tuple(self.refinement.steps.found)
+        return tuple(self.refinement.steps.change_points)
 
     @property
     def marginals(self) -> Marginals:  # type: ignore[override]
@@ -100,7 +100,7 @@ class AutoregressiveConditional(Conditional):
         return self.decoder.head.at(self.context, self.outputs)
 
     @property
-    def alone(self) -> MarginalParameters:
+    def marginal_parameters(self) -> MarginalParameters:
         return self.head.parameters
 
     def log_head(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
@@ -135,7 +135,7 @@ class AutoregressiveConditional(Conditional):
         outputs = self.outputs + self.network(self.context, rows, self.dropout)
         parameters = self.marginals.parameters_of(outputs)
         log_prob = self.marginals.log_codes(parameters, rows.codes)
-        for i, kept in self.network.kept_cells(parameters.log_beta, rows.codes).items():
+        for i, kept in self.network.constrained_log_probs(parameters.log_beta, rows.codes).items():
             at = torch.tensor([i], device=kept.device)
             log_prob = log_prob.index_copy(-1, at, kept[..., None])
         j = self.marginals.real_columns

@@ -107,18 +107,18 @@ class ChangePointLayer(nn.Module):
     code_bins: Tensor
 
     def __init__(
-        self, found: Sequence[ChangePoints], columns: Sequence[ColumnShape], d_column: int
+        self, change_points: Sequence[ChangePoints], columns: Sequence[ColumnShape], d_column: int
     ) -> None:
         """Sets the log ratios; learned weights are zero. Hidden vectors have width `d_column`."""
         super().__init__()
         # Columns with a density come first, columns whose numbers all have codes last.
-        self.found = sorted(found, key=lambda each: _is_coded(columns[each.column]))
+        self.change_points = sorted(change_points, key=lambda each: _is_coded(columns[each.column]))
         real = [j for j, column in enumerate(columns) if column.point_code is not None]
-        own = [each for each in self.found if not _is_coded(columns[each.column])]
-        self.width = width = max((len(each.points) + 1 for each in self.found), default=0)
-        n_codes = max((len(each.log_ratio) for each in self.found), default=0)
-        log_ratio = torch.zeros(len(self.found), n_codes, width)
-        for row, each in enumerate(self.found):
+        own = [each for each in self.change_points if not _is_coded(columns[each.column])]
+        self.width = width = max((len(each.points) + 1 for each in self.change_points), default=0)
+        n_codes = max((len(each.log_ratio) for each in self.change_points), default=0)
+        log_ratio = torch.zeros(len(self.change_points), n_codes, width)
+        for row, each in enumerate(self.change_points):
             log_ratio[row, : len(each.log_ratio), : len(each.points) + 1] = torch.from_numpy(
                 each.log_ratio
             )
@@ -137,8 +137,8 @@ class ChangePointLayer(nn.Module):
         if own:
             self.weight = nn.Parameter(torch.zeros(len(own), d_column, width))
             self.bias = nn.Parameter(torch.zeros(len(own), width))
-        self._rows = {each.column: row for row, each in enumerate(self.found)}
-        coded = self.found[len(own) :]
+        self._rows = {each.column: row for row, each in enumerate(self.change_points)}
+        coded = self.change_points[len(own) :]
         self._n_codes = {each.column: columns[each.column].n_codes for each in coded}
         code_bins = torch.zeros(len(coded), max(self._n_codes.values(), default=0)).long()
         for row, each in enumerate(coded):
@@ -149,7 +149,7 @@ class ChangePointLayer(nn.Module):
     @property
     def n_offsets(self) -> int:
         """Number of offsets (fixed logits of bins) of a row."""
-        return len(self.found) * self.width
+        return len(self.change_points) * self.width
 
     def has_numbers(self, j: int) -> bool:
         """Returns whether the density of column j has change points."""
@@ -157,7 +157,7 @@ class ChangePointLayer(nn.Module):
 
     def n_bins(self, j: int) -> int:
         """Returns the number of bins of column j's density; 0 without change points."""
-        return len(self.found[self._rows[j]].points) + 1 if self.has_numbers(j) else 0
+        return len(self.change_points[self._rows[j]].points) + 1 if self.has_numbers(j) else 0
 
     def weights(self, j: int) -> tuple[Tensor, Tensor]:
         """Returns the weights and the bias of the logits of column j's B bins. Shape: (d_column,
@@ -168,16 +168,16 @@ class ChangePointLayer(nn.Module):
     def offsets_of(self, j: int, codes: Tensor) -> Tensor:
         """Returns the offsets of the columns whose parent is column j, given codes of N cells of
         column j; 0 for columns with another parent. Shape: codes (N,) -> (N, n_offsets)."""
-        found = self.log_ratio.new_zeros(len(codes), len(self.found), self.width)
-        for row, each in enumerate(self.found):
+        offsets = self.log_ratio.new_zeros(len(codes), len(self.change_points), self.width)
+        for row, each in enumerate(self.change_points):
             if each.parent == j:
-                found[:, row] = self.log_ratio[row, codes.long().clamp(min=0)]
-        return found.flatten(1)
+                offsets[:, row] = self.log_ratio[row, codes.long().clamp(min=0)]
+        return offsets.flatten(1)
 
     def row_offsets(self, codes: Tensor) -> Tensor:
         """Returns the offsets (fixed logits of bins) of n complete rows. Shape: codes (n, D) -> (n,
         columns with change points, width)."""
-        parents = [each.parent for each in self.found]
+        parents = [each.parent for each in self.change_points]
         given = codes[:, parents].long().clamp(min=0)
         return self.log_ratio[torch.arange(len(parents), device=codes.device), given]
 
@@ -259,9 +259,9 @@ class PiecewiseMarginal:
     logits: Tensor
     points: Tensor
 
-    def __getitem__(self, place: Any) -> PiecewiseMarginal:
+    def __getitem__(self, index: Any) -> PiecewiseMarginal:
         """Returns the densities that an index of the batch dimensions selects."""
-        return replace(self, base=self.base[place], logits=self.logits[place])
+        return replace(self, base=self.base[index], logits=self.logits[index])
 
     def double(self) -> PiecewiseMarginal:
         """Returns the densities converted to float64."""
@@ -351,8 +351,8 @@ def _is_coded(column: ColumnShape) -> bool:
     return len(column.shaped_codes) > 0
 
 
-def _bins_of_codes(found: ChangePoints, column: ColumnShape) -> Codes:
+def _bins_of_codes(change_points: ChangePoints, column: ColumnShape) -> Codes:
     """Returns the bin of each code; -1 for codes that are not numbers. Shape: (K,)."""
     codes = np.arange(column.n_codes)
     is_shaped = np.isin(codes, column.shaped_codes)
-    return np.where(is_shaped, np.searchsorted(found.points, codes, side="right"), -1)
+    return np.where(is_shaped, np.searchsorted(change_points.points, codes, side="right"), -1)

@@ -36,8 +36,8 @@ class CodeGroup(nn.Module):
             numbers that are not frequent values. Shape: (D_group,).
         is_real: Whether the column contains numbers. Shape: (D_group,).
         padding: Terms added to logits: 0 for codes, -1e30 for padding. Shape: (D_group, K_group).
-        places: Number that each code stands for: -inf below all numbers (missing), inf for last
-            codes and for levels. Shape: (D_group, K_group), float64.
+        code_values: Number that each code stands for: -inf below all numbers (missing), inf for
+            last codes and for levels. Shape: (D_group, K_group), float64.
 
     Source: Section 4, beta_{i,j}.
     """
@@ -46,7 +46,7 @@ class CodeGroup(nn.Module):
     last_codes: Tensor
     is_real: Tensor
     padding: Tensor
-    places: Tensor
+    code_values: Tensor
 
     def __init__(self, d_hidden: int, columns: Sequence[ColumnShape], group: Sequence[int]) -> None:
         super().__init__()
@@ -55,16 +55,16 @@ class CodeGroup(nn.Module):
         last_codes = torch.tensor([column.n_codes for column in members]) - 1
         is_real = torch.tensor([column.point_code is not None for column in members])
         beyond = torch.arange(self.shape[1]) > last_codes[:, None]
-        places = torch.full(self.shape, torch.inf, dtype=torch.float64)
+        code_values = torch.full(self.shape, torch.inf, dtype=torch.float64)
         for row, column in enumerate(members):
-            places[row, : len(column.places)] = torch.tensor(column.places)
+            code_values[row, : len(column.code_values)] = torch.tensor(column.code_values)
         set_constants(
             self,
             columns=torch.tensor(group),
             last_codes=last_codes,
             is_real=is_real,
             padding=torch.where(beyond, _PADDING, 0.0),
-            places=places,
+            code_values=code_values,
         )
         self.logits = nn.Linear(d_hidden, self.shape[0] * self.shape[1])
 
@@ -102,7 +102,7 @@ class CodeGroup(nn.Module):
         D_group).
         """
         k = torch.arange(self.shape[1], device=log_beta.device)
-        among = torch.searchsorted(self.places, values.T.contiguous(), right=True).T
+        among = torch.searchsorted(self.code_values, values.T.contiguous(), right=True).T
         is_number = self.is_real & (codes == self.last_codes)
         n_below = torch.where(is_number, among, codes)
         first_above = torch.where(is_number, among, codes + 1)
@@ -137,12 +137,12 @@ class CodeGroup(nn.Module):
         beta = log_beta.double().exp()
         point = torch.where(self.is_real, self.log_point(log_beta).double().exp(), 0.0)
         others = torch.where(is_point, 0.0, beta)
-        upper, places = others.cumsum(-1), self.places.expand_as(beta)
+        upper, code_values = others.cumsum(-1), self.code_values.expand_as(beta)
 
         def jump(code: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             """Returns (P(smaller codes except the point code), F(x_k-), F(x_k)) for a code k."""
-            mass, total, place = (_at(t, code) for t in (others, upper, places))
-            start = total - mass + point * cdf(place)
+            mass, total, value = (_at(t, code) for t in (others, upper, code_values))
+            start = total - mass + point * cdf(value)
             return total - mass, start, start + mass
 
         low, high = torch.zeros_like(u, dtype=torch.long), self.last_codes.expand_as(u)

@@ -43,7 +43,7 @@ class ColumnWeights:
         layers: Layers of the network for this column.
         n_codes: Number of codes K; a column with a single code has no logits.
         point_code: The code shared by all numbers that are not frequent values; -1 for levels.
-        place: Position in the list of columns of numbers; None for a column of levels.
+        number_index: Position in the list of columns of numbers; None for a column of levels.
         n_mixture: 3 M, for M mixture components; 0 for a column of levels.
         of_context: Weights of the hidden vector of z. Shape: (w, d_context).
         of_hidden: Weights of the column's hidden vector. Shape: (w, d_column).
@@ -59,8 +59,8 @@ class ColumnWeights:
         shape = marginals.columns[j]
         self.number, self.n_codes = j, shape.n_codes
         self.point_code = int(marginals.point_codes[j])
-        self.place = network.real.index(j) if j in network.real else None
-        self.n_mixture = 0 if self.place is None else 3 * marginals.n_components
+        self.number_index = network.real.index(j) if j in network.real else None
+        self.n_mixture = 0 if self.number_index is None else 3 * marginals.n_components
         self.marginals, self.network, self.layers = marginals, network, network.layers(j)
         self.additions = network.code_additions(j)
         self.steps = [step for step in network.function_steps if step.last == j]
@@ -77,10 +77,12 @@ class ColumnWeights:
             of_hidden = network.to_logits[g][row][:, : self.n_codes]
             bias = bias + network.shifts[g][row][: self.n_codes]
             parts.append((weight.T * _LOG2_E, of_hidden * _LOG2_E, bias * _LOG2_E))
-        if self.place is not None:
-            own = slice(self.place * self.n_mixture, (self.place + 1) * self.n_mixture)
+        if self.number_index is not None:
+            own = slice(
+                self.number_index * self.n_mixture, (self.number_index + 1) * self.n_mixture
+            )
             weight, bias = marginals.mixture.weight[own], marginals.mixture.bias[own]
-            parts.append((weight.T, network.to_mixture[self.place], bias))
+            parts.append((weight.T, network.to_mixture[self.number_index], bias))
         if network.steps.has_numbers(j):
             of_bins, bias = network.steps.weights(j)
             parts.append((network.start.new_zeros(d_context, len(bias)), of_bins, bias))
@@ -92,22 +94,22 @@ class ColumnWeights:
         """Number of logits: K, or 0 for a column with a single code."""
         return self.n_codes if self.n_codes > 1 else 0
 
-    def outputs(self, context: Tensor, total: Tensor, lines: Tensor) -> Tensor:
+    def outputs(self, context: Tensor, total: Tensor, linear_terms: Tensor) -> Tensor:
         """Returns the w outputs of the column for n rows.
 
         Args:
             context: Hidden vectors of z. Shape: (n, d_context).
             total: Sums of the terms of z and of the earlier columns. Shape: (n, d_sum).
-            lines: Linear terms of the earlier columns. Shape: (n, n_lines).
+            linear_terms: Linear terms of the earlier columns. Shape: (n, n_linear_terms).
 
         Shape: (n, w).
         """
         outputs = affine(context, self.of_context, self.bias)
         outputs = affine(self.layers(total), self.of_hidden, None, plus=outputs)
-        if self.place is not None:
+        if self.number_index is not None:
             means = self._mixture(outputs).unflatten(-1, (3, -1))[:, 1]
-            means += lines[:, self.place, None]
-        change_points, offsets = self.network.steps, lines[:, len(self.network.real) :]
+            means += linear_terms[:, self.number_index, None]
+        change_points, offsets = self.network.steps, linear_terms[:, len(self.network.real) :]
         of_codes = change_points.code_logits(self.number, offsets)
         if of_codes is not None:
             outputs[:, : self.n_codes] += of_codes * _LOG2_E
@@ -149,9 +151,9 @@ class ColumnWeights:
         """Returns the distribution of the column given its outputs, ignoring functional
         dependencies. Shape: (n, w) -> n distributions."""
         log_beta = self._log_beta_alone(outputs)
-        if self.place is None:
+        if self.number_index is None:
             return ColumnDistribution(log_beta, self.point_code, None, None)
-        transform = self.network.warps.column(self.place)
+        transform = self.network.warps.column(self.number_index)
         return ColumnDistribution(log_beta, self.point_code, self.marginal(outputs), transform)
 
     def _log_beta_alone(self, outputs: Tensor) -> Tensor:

@@ -33,27 +33,32 @@ class CopulaColumn:
     The inverse of the column's CDF maps Phi(q) to one of K codes or to a number.
 
     Attributes:
-        alone: Marginal distribution of the column.
-        places: Number that each code stands for; inf for levels and for the point code, shared by
-            all numbers that are not frequent values. Shape: (K,).
-        pull: The products b f. Shape: (N,).
-        scale: The standard deviations psi. Shape: (N,).
+        unconditional: Marginal distribution of the column.
+        code_values: Number that each code stands for; inf for levels and for the point code, shared
+            by all numbers that are not frequent values. Shape: (K,).
+        factor_shift: The products b f. Shape: (N,).
+        score_deviation: The standard deviations psi. Shape: (N,).
     """
 
-    alone: ColumnDistribution
-    places: Tensor
-    pull: Tensor
-    scale: Tensor
+    unconditional: ColumnDistribution
+    code_values: Tensor
+    factor_shift: Tensor
+    score_deviation: Tensor
 
     def take(self, rows: Tensor) -> CopulaColumn:
         """Returns the distribution for the rows with these indices."""
-        return CopulaColumn(self.alone.take(rows), self.places, self.pull[rows], self.scale[rows])
+        return CopulaColumn(
+            self.unconditional.take(rows),
+            self.code_values,
+            self.factor_shift[rows],
+            self.score_deviation[rows],
+        )
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
         """As `ColumnDistribution.draw_within`, given the copula's factor."""
         region = Region.everything(self._n_codes) if region is None else region
         share = padded_share(region, self._n_codes)
-        marginal, point = self.alone.marginal, self.alone.point_code
+        marginal, point = self.unconditional.marginal, self.unconditional.point_code
         if marginal is None:
             log_prob, codes, _ = choose(self._log_codes(*self._tails) + share, noise)
             return Drawn(log_prob, codes.int(), torch.zeros_like(noise))
@@ -71,18 +76,18 @@ class CopulaColumn:
 
     @property
     def _n_codes(self) -> int:
-        return self.alone.log_beta.shape[-1]
+        return self.unconditional.log_beta.shape[-1]
 
     @property
     def _log_point(self) -> Tensor:
         """Log probability of the point code, log beta_c. Shape: (N, 1)."""
-        return self.alone.log_beta.double()[:, self.alone.point_code, None]
+        return self.unconditional.log_beta.double()[:, self.unconditional.point_code, None]
 
     @cached_property
     def _log_others(self) -> Tensor:
         """Log code probabilities; -inf for the point code and for padding. Shape: (N, K)."""
-        log_beta = self.alone.log_beta.double()
-        is_point = torch.arange(self._n_codes) == self.alone.point_code
+        log_beta = self.unconditional.log_beta.double()
+        is_point = torch.arange(self._n_codes) == self.unconditional.point_code
         return torch.where((log_beta > _LOG_IMPOSSIBLE) & ~is_point, log_beta, -torch.inf)
 
     @cached_property
@@ -99,7 +104,7 @@ class CopulaColumn:
         """Returns `_tails` plus the probabilities of the point code's numbers below and above each
         code. Shape: (N, K) each."""
         below, above = self._tails
-        under, over = marginal[:, None].at(self.places[None]).log_tails
+        under, over = marginal[:, None].at(self.code_values[None]).log_tails
         log_point = self._log_point
         return torch.logaddexp(below, log_point + under), torch.logaddexp(above, log_point + over)
 
@@ -115,9 +120,9 @@ class CopulaColumn:
 
     def _pieces(self, marginal: Marginal, region: Region) -> _Pieces:
         """Splits the intervals of a region at the frequent numbers x_k, which have codes."""
-        places = self.places[: self.alone.point_code]
-        end = torch.full_like(self.places[:1], torch.inf)
-        edges = torch.cat([-end, places, end])
+        code_values = self.code_values[: self.unconditional.point_code]
+        end = torch.full_like(self.code_values[:1], torch.inf)
+        edges = torch.cat([-end, code_values, end])
         n_below = (edges[:-1] < edges[1:]).nonzero()[:, 0]
         left, right = edges[n_below], edges[n_below + 1]
         is_dot = (region.lower == region.upper)[..., None]
@@ -140,7 +145,7 @@ class CopulaColumn:
         """Returns the noise e at which u = Phi(q) is exp(log_below) and 1 - u is exp(log_above).
         Shape: (N, k)."""
         score = normal_score_of_tails(log_below, log_above)
-        return self.scale[:, None] * score - self.pull[:, None]
+        return self.score_deviation[:, None] * score - self.factor_shift[:, None]
 
     def _noise_at_value(
         self, marginal: Marginal, values: Tensor, below: Tensor, above: Tensor
@@ -151,15 +156,17 @@ class CopulaColumn:
         placed, log_point = marginal[:, None].at(values), self._log_point
         under, over = (log_point + tail for tail in placed.log_tails)
         score = normal_score_of_tails(torch.logaddexp(below, under), torch.logaddexp(above, over))
-        e = self.scale[:, None] * score - self.pull[:, None]
+        e = self.score_deviation[:, None] * score - self.factor_shift[:, None]
         finite = torch.where(torch.isfinite(score), score, 0.0)
-        ratio = log_normal_density(e) - log_normal_density(finite) + self.scale.log()[:, None]
+        ratio = (
+            log_normal_density(e) - log_normal_density(finite) + self.score_deviation.log()[:, None]
+        )
         return e, log_point + placed.log_prob + ratio
 
     def _value_at(self, marginal: Marginal, e: Tensor, log_below: Tensor) -> Tensor:
-        """Returns the number at u = Phi((pull + e) / psi), given the log probability of all other
-        codes below it. Shape: (N,)."""
-        score = (self.pull + e) / self.scale
+        """Returns the number at u = Phi((factor_shift + e) / psi), given the log probability of all
+        other codes below it. Shape: (N,)."""
+        score = (self.factor_shift + e) / self.score_deviation
         if self._n_codes > 1:
             mass = self._log_point[:, 0].exp()
             inside = (normal_cdf(score) - log_below.exp()) / mass.clamp(min=_LEAST_MASS)

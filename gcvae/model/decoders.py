@@ -50,7 +50,7 @@ class Conditional(ABC):
 
     @property
     @abstractmethod
-    def alone(self) -> MarginalParameters:
+    def marginal_parameters(self) -> MarginalParameters:
         """Parameters of the marginals p_j(x_j|z); for an autoregressive decoder those of its copula
         head."""
 
@@ -160,7 +160,7 @@ class CopulaConditional(Conditional):
     score_gradient: bool
 
     @property
-    def alone(self) -> MarginalParameters:
+    def marginal_parameters(self) -> MarginalParameters:
         return self.parameters
 
     @property
@@ -229,7 +229,7 @@ class CopulaConditional(Conditional):
     @property
     def _batch(self) -> tuple[int, ...]:
         """Shape (..., D) of one row for each z."""
-        return (*self.parameters.shape_of(()), len(self.marginals.columns))
+        return (*self.parameters.rows_shape(()), len(self.marginals.columns))
 
     def walk(self, factor: Tensor) -> ColumnWalk:
         given = () if self.copula is None else self.copula.given(factor)

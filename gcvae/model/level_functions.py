@@ -62,9 +62,9 @@ class LevelFunction:
         exceptions: Share of rows that violate the dependency; 0 for a hard rule.
         is_exact: Whether every row of the table satisfies it, so that generated rows do too.
         has_missing: Whether code 0 of y stands for missing; missing cells are not constrained.
-        blanks: For a condition such as "y is missing where its parent is missing": the number of
-            rows by class of the parent and class of y. The classes of a column are its codes or, if
-            only missing cells matter, 0 for missing and 1 for all other codes; `pairs` then
+        class_counts: For a condition such as "y is missing where its parent is missing": the number
+            of rows by class of the parent and class of y. The classes of a column are its codes or,
+            if only missing cells matter, 0 for missing and 1 for all other codes; `pairs` then
             contains classes. None for other dependencies. Shape: (number of classes of the parent,
             of y).
     """
@@ -74,7 +74,7 @@ class LevelFunction:
     pairs: Codes
     exceptions: float
     has_missing: bool = False
-    blanks: Codes | None = None
+    class_counts: Codes | None = None
     is_exact: bool = False
 
     @classmethod
@@ -105,12 +105,12 @@ class LevelFunction:
         is_own = (counts >= _LEAST_ROWS) & (counts >= _LEAST_SHARE * n_rows[key])
         n_breaking = np.bincount(key, np.where(is_own, 0, counts))
         is_tested = (n_rows > 1) & (n_breaking <= _MOST_EXCEPTIONS * n_rows)
-        is_said = is_tested | (n_rows == 1)
+        is_constrained = is_tested | (n_rows == 1)
         is_own |= n_rows[key] == 1
         share = (n_breaking[is_tested].sum() + 0.5) / (n_rows[is_tested].sum() + 1.0)
         exceptions = 0.0 if is_hard else float(share)
-        kept = pairs[is_own & is_said[key]]
-        is_exact = bool(is_said.all()) and not n_breaking[is_tested].any()
+        kept = pairs[is_own & is_constrained[key]]
+        is_exact = bool(is_constrained.all()) and not n_breaking[is_tested].any()
         parents = tuple(columns[:-1])
         return cls(columns[-1], parents, kept, exceptions, has_missing, is_exact=is_exact)
 
@@ -128,9 +128,9 @@ class LevelFunction:
         _, key = np.unique(pairs[:, 0], return_inverse=True)
         n_rows = np.bincount(key, counts)
         n_others = np.bincount(key, np.where(counts <= _LEAST_ROWS, counts, 0))
-        is_said = n_others <= _MOST_EXCEPTIONS * n_rows
-        share = (n_others[is_said].sum() + 0.5) / (n_rows[is_said].sum() + 1.0)
-        kept = pairs[(counts >= _LEAST_ROWS) & is_said[key]]
+        is_constrained = n_others <= _MOST_EXCEPTIONS * n_rows
+        share = (n_others[is_constrained].sum() + 0.5) / (n_rows[is_constrained].sum() + 1.0)
+        kept = pairs[(counts >= _LEAST_ROWS) & is_constrained[key]]
         return cls(columns[1], columns[:1], kept, float(share))
 
     @classmethod
@@ -146,29 +146,34 @@ class LevelFunction:
                 present. Shape: (number of classes of the parent, of y).
         """
         known = np.minimum(rows, np.array(allowed.shape) - 1)
-        places = known @ np.array([allowed.shape[1], 1])
-        counts = np.bincount(places, minlength=allowed.size).reshape(allowed.shape)
+        cell_index = known @ np.array([allowed.shape[1], 1])
+        counts = np.bincount(cell_index, minlength=allowed.size).reshape(allowed.shape)
         n_kept = counts[allowed].sum()
         exceptions = (len(rows) - n_kept + 0.5) / (len(rows) + 1.0)
         is_exact = bool(n_kept == len(rows))
         pairs = np.argwhere(allowed)
         return cls(
-            columns[1], columns[:1], pairs, float(exceptions), blanks=counts, is_exact=is_exact
+            columns[1],
+            columns[:1],
+            pairs,
+            float(exceptions),
+            class_counts=counts,
+            is_exact=is_exact,
         )
 
     def classes(self, codes: Tensor, at: Sequence[int]) -> Tensor:
         """Converts codes to the classes that `pairs` contains; returns them unchanged if it
         contains codes. `at` are the positions in `columns` of the columns of the codes. Shape: (n,
         len(at))."""
-        if self.blanks is None:
+        if self.class_counts is None:
             return codes
-        return torch.minimum(codes, codes.new_tensor([self.blanks.shape[i] - 1 for i in at]))
+        return torch.minimum(codes, codes.new_tensor([self.class_counts.shape[i] - 1 for i in at]))
 
     def pairs_by_code(self, at: int, n_codes: int) -> Codes:
         """Returns `pairs` with codes instead of classes for the column at position `at` in
         `columns`: each combination with a present cell is repeated for every code except missing.
         Shape: (number of combinations, r + 1)."""
-        if self.blanks is None or self.blanks.shape[at] == n_codes:
+        if self.class_counts is None or self.class_counts.shape[at] == n_codes:
             return self.pairs
         known = self.pairs[self.pairs[:, at] == 1]
         each = np.repeat(known, n_codes - 1, axis=0)
@@ -183,11 +188,11 @@ class LevelFunction:
             given: For a condition on two columns, the class of the other column's cell; for others
                 only the length m matters. Shape: (m,).
         """
-        if self.blanks is None:
+        if self.class_counts is None:
             return np.full(len(given), self.exceptions)
-        fits = np.zeros(self.blanks.shape, dtype=bool)
+        fits = np.zeros(self.class_counts.shape, dtype=bool)
         fits[self.pairs[:, 0], self.pairs[:, 1]] = True
-        counts, fits = (self.blanks, fits) if at == 1 else (self.blanks.T, fits.T)
+        counts, fits = (self.class_counts, fits) if at == 1 else (self.class_counts.T, fits.T)
         shares = ((counts * ~fits).sum(axis=1) + 0.5) / (counts.sum(axis=1) + 1.0)
         return np.asarray(shares[given])
 
@@ -217,7 +222,7 @@ class LevelFunction:
             "pairs": self.pairs.tolist(),
             "exceptions": self.exceptions,
             "has_missing": self.has_missing,
-            "blanks": None if self.blanks is None else self.blanks.tolist(),
+            "blanks": None if self.class_counts is None else self.class_counts.tolist(),
             "is_exact": self.is_exact,
         }
 
@@ -233,19 +238,19 @@ class LevelFunction:
         is_whole = pairs.ndim == 2 and pairs.shape[1:] == (len(own),) and len(pairs) > 0
         if not is_whole or (pairs < 0).any() or (pairs >= n_codes).any():
             raise ValueError(f"a function of {document['column']!r} has codes that there are not")
-        blanks = document["blanks"]
-        blanks = None if blanks is None else np.asarray(blanks, dtype=np.int64)
-        is_of_classes = blanks is None or (
-            blanks.ndim == len(own) == 2 and (pairs < blanks.shape).all()
+        class_counts = document["blanks"]
+        class_counts = None if class_counts is None else np.asarray(class_counts, dtype=np.int64)
+        is_of_classes = class_counts is None or (
+            class_counts.ndim == len(own) == 2 and (pairs < class_counts.shape).all()
         )
         if len({*own}) < max(len(own), 2) or not 0.0 <= exceptions < 1.0 or not is_of_classes:
             raise ValueError(f"a function of {document['column']!r} is none")
         has_missing = bool(document["has_missing"])
         is_exact = bool(document.get("is_exact", False))  # files of earlier builds lack it
-        return cls(own[-1], tuple(own[:-1]), pairs, exceptions, has_missing, blanks, is_exact)
+        return cls(own[-1], tuple(own[:-1]), pairs, exceptions, has_missing, class_counts, is_exact)
 
 
-def sharpest_last(functions: Iterable[LevelFunction]) -> list[LevelFunction]:
+def by_decreasing_exceptions(functions: Iterable[LevelFunction]) -> list[LevelFunction]:
     """Returns dependencies in the order of application, by decreasing share of exceptions: only the
     last one reproduces its share exactly, because later ones change the result of earlier ones."""
     return sorted(functions, key=lambda function: -function.exceptions)
@@ -264,8 +269,9 @@ class FunctionStep(nn.Module):
         keys: Keys of the constrained combinations of codes, ascending. Shape: (m,).
         fitting: Codes of the last column that satisfy the dependency, padded. Shape: (m, k).
         counted: Mask of the entries of `fitting` that are not padding. Shape: (m, k).
-        is_said: Mask of the last column's K codes that are constrained. Shape: (K,).
-        is_open: Whether a constrained code can violate the dependency, for each key. Shape: (m,).
+        is_constrained: Mask of the last column's K codes that are constrained. Shape: (K,).
+        can_violate: Whether a constrained code can violate the dependency, for each key. Shape:
+            (m,).
         shares: Share of exceptions for each key in scores. Shape: (m,).
         drawn_shares: Share of exceptions for each key in generated rows. Shape: (m,).
     """
@@ -274,8 +280,8 @@ class FunctionStep(nn.Module):
     keys: Tensor
     fitting: Tensor
     counted: Tensor
-    is_said: Tensor
-    is_open: Tensor
+    is_constrained: Tensor
+    can_violate: Tensor
     shares: Tensor
     drawn_shares: Tensor
 
@@ -288,17 +294,17 @@ class FunctionStep(nn.Module):
         pairs = function.pairs_by_code(at, n_codes[last])
         codes = pairs[:, at]
         if last == function.column:
-            is_said = np.arange(n_codes[last]) >= function.has_missing
+            is_constrained = np.arange(n_codes[last]) >= function.has_missing
         else:
-            is_said = np.isin(np.arange(n_codes[last]), codes)
+            is_constrained = np.isin(np.arange(n_codes[last]), codes)
         self.given_at = [function.columns.index(j) for j in self.given]
-        blanks = function.blanks
+        class_counts = function.class_counts
         sizes = [n_codes[j] for j in self.given]
-        sizes = sizes if blanks is None else [blanks.shape[i] for i in self.given_at]
+        sizes = sizes if class_counts is None else [class_counts.shape[i] for i in self.given_at]
         strides = np.array([math.prod(sizes[i + 1 :]) for i in range(len(sizes))], dtype=np.int64)
         numbers = np.delete(pairs, at, axis=1) @ strides
-        keys, place = np.unique(numbers, return_inverse=True)
-        fitting, counted = _codes_by_key(place.reshape(-1), codes, len(keys))
+        keys, key_index = np.unique(numbers, return_inverse=True)
+        fitting, counted = _codes_by_key(key_index.reshape(-1), codes, len(keys))
         shares = torch.from_numpy(function.shares(at, keys))
         set_constants(
             self,
@@ -306,8 +312,8 @@ class FunctionStep(nn.Module):
             keys=torch.from_numpy(keys),
             fitting=torch.from_numpy(fitting),
             counted=torch.from_numpy(counted),
-            is_said=torch.from_numpy(is_said),
-            is_open=torch.from_numpy(counted.sum(axis=1) < is_said.sum()),
+            is_constrained=torch.from_numpy(is_constrained),
+            can_violate=torch.from_numpy(counted.sum(axis=1) < is_constrained.sum()),
             shares=shares,
             drawn_shares=torch.zeros_like(shares) if function.is_exact else shares,
         )
@@ -320,17 +326,17 @@ class FunctionStep(nn.Module):
             codes: Codes of the r other columns. Shape: (n, r).
             shares: Share of exceptions for each key; None for `self.shares`. Shape: (m,).
         """
-        is_known, place = self._places(codes)
-        at = self.fitting[place].expand(*log_beta.shape[:-1], -1)
+        is_known, key_index = self._key_indices(codes)
+        at = self.fitting[key_index].expand(*log_beta.shape[:-1], -1)
         fits = torch.zeros_like(log_beta, dtype=torch.bool).scatter(-1, at, True)
         breaks = self._applies_to(log_beta.shape[-1]) & ~fits
-        fitting = log_beta.gather(-1, at), self.counted[place]
+        fitting = log_beta.gather(-1, at), self.counted[key_index]
         log_fit, log_break = _log_sides(log_beta, fits, breaks, fitting)
-        is_open = is_known & (log_fit > _NOTHING) & (log_break > _NOTHING)
+        can_violate = is_known & (log_fit > _NOTHING) & (log_break > _NOTHING)
         log_both = torch.logaddexp(log_fit, log_break)
-        share = (self.shares if shares is None else shares)[place].to(log_beta.dtype)
-        kept = torch.where(is_open, log_both - log_fit + (-share).log1p(), 0.0)[..., None]
-        broken = torch.where(is_open, log_both - log_break + share.log(), 0.0)[..., None]
+        share = (self.shares if shares is None else shares)[key_index].to(log_beta.dtype)
+        kept = torch.where(can_violate, log_both - log_fit + (-share).log1p(), 0.0)[..., None]
+        broken = torch.where(can_violate, log_both - log_break + share.log(), 0.0)[..., None]
         return log_beta + torch.where(fits, kept, torch.where(breaks, broken, 0.0))
 
     def masses(self, masses: Tensor, codes: Tensor) -> Tensor:
@@ -340,24 +346,24 @@ class FunctionStep(nn.Module):
         If the sum over the satisfying or the violating codes underflows, logarithms are used, so
         that hard rules hold for improbable codes too.
         """
-        is_known, place = self._places(codes)
-        at = self.fitting[place]
+        is_known, key_index = self._key_indices(codes)
+        at = self.fitting[key_index]
         fitting = masses.gather(-1, at)
         others = masses.scatter(-1, at, 0.0)
-        said = self._applies_to(masses.shape[-1])
-        p_fit = (fitting * self.counted[place]).sum(-1)
-        p_break = (others if bool(said.all()) else others * said).sum(-1)
+        applies = self._applies_to(masses.shape[-1])
+        p_fit = (fitting * self.counted[key_index]).sum(-1)
+        p_break = (others if bool(applies.all()) else others * applies).sum(-1)
         p_both = p_fit + p_break
-        is_open = is_known & self.is_open[place]
+        can_violate = is_known & self.can_violate[key_index]
         is_under = torch.minimum(p_fit, p_break) <= _LOW * p_both
-        if bool((is_under & is_open).any()):
+        if bool((is_under & can_violate).any()):
             log_beta = torch.log_softmax(masses.log(), -1)
             kept_in_logs: Tensor = self(log_beta, codes, self.drawn_shares)
             return kept_in_logs.exp()
-        share = self.drawn_shares[place].to(masses.dtype)
-        kept = torch.where(is_open, (1.0 - share) * p_both / p_fit, 1.0)[:, None]
-        broken = torch.where(is_open, share * p_both / p_break, 1.0)[:, None]
-        others *= broken if bool(said.all()) else torch.where(said, broken, 1.0)
+        share = self.drawn_shares[key_index].to(masses.dtype)
+        kept = torch.where(can_violate, (1.0 - share) * p_both / p_fit, 1.0)[:, None]
+        broken = torch.where(can_violate, share * p_both / p_break, 1.0)[:, None]
+        others *= broken if bool(applies.all()) else torch.where(applies, broken, 1.0)
         return others.scatter_(-1, at, fitting * kept)
 
     def log_prob(self, log_beta: Tensor, codes: Tensor, own: Tensor) -> Tensor:
@@ -366,33 +372,33 @@ class FunctionStep(nn.Module):
 
         Shape: log_beta (..., n, K), codes of the other columns (n, r), own (n,) -> (..., n).
         """
-        is_known, place = self._places(codes)
-        at = self.fitting[place]
+        is_known, key_index = self._key_indices(codes)
+        at = self.fitting[key_index]
         fits = is_known & (at == own[:, None]).any(-1)
         fitting = log_beta.gather(-1, at.expand(*log_beta.shape[:-1], -1)).exp()
-        p_fit = (fitting * self.counted[place]).sum(-1)
+        p_fit = (fitting * self.counted[key_index]).sum(-1)
         p_both = (log_beta.exp() * self._applies_to(log_beta.shape[-1])).sum(-1)
-        is_open = fits & self.is_open[place]
-        breaks = is_known & ~fits & self.is_said[own]
+        can_violate = fits & self.can_violate[key_index]
+        breaks = is_known & ~fits & self.is_constrained[own]
         own = own.expand(log_beta.shape[:-1])[..., None]
-        if bool((breaks | (is_open & ((p_fit < _LOW) | (p_both <= p_fit)))).any()):
+        if bool((breaks | (can_violate & ((p_fit < _LOW) | (p_both <= p_fit)))).any()):
             whole: Tensor = self(log_beta, codes)
             return whole.gather(-1, own).squeeze(-1)
         ratio = p_both.clamp(min=_LOW).log() - p_fit.clamp(min=_LOW).log()
-        kept = ratio + (-self.shares[place]).log1p().to(log_beta.dtype)
-        return log_beta.gather(-1, own).squeeze(-1) + torch.where(is_open, kept, 0.0)
+        kept = ratio + (-self.shares[key_index]).log1p().to(log_beta.dtype)
+        return log_beta.gather(-1, own).squeeze(-1) + torch.where(can_violate, kept, 0.0)
 
-    def _places(self, codes: Tensor) -> tuple[Tensor, Tensor]:
+    def _key_indices(self, codes: Tensor) -> tuple[Tensor, Tensor]:
         """Returns whether each row's combination of codes is constrained, and the index of its key
         in `keys`. Shape: codes (n, r) -> (n,) each."""
         classes = self.function.classes(codes.clamp(min=0), self.given_at)
         key = (classes.long() * self.strides).sum(-1)
-        place = torch.searchsorted(self.keys, key).clamp(max=len(self.keys) - 1)
-        return (codes >= 0).all(-1) & (self.keys[place] == key), place
+        key_index = torch.searchsorted(self.keys, key).clamp(max=len(self.keys) - 1)
+        return (codes >= 0).all(-1) & (self.keys[key_index] == key), key_index
 
     def _applies_to(self, width: int) -> Tensor:
         """Returns the mask of the last column's constrained codes, padded to `width` codes."""
-        return nn.functional.pad(self.is_said, (0, width - len(self.is_said)))
+        return nn.functional.pad(self.is_constrained, (0, width - len(self.is_constrained)))
 
 
 def _log_sides(
@@ -409,14 +415,15 @@ def _log_sides(
     return _log_sum(log_beta, fits), _log_sum(log_beta, breaks)
 
 
-def _codes_by_key(place: Codes, codes: Codes, n_keys: int) -> tuple[Codes, Mask]:
+def _codes_by_key(key_index: Codes, codes: Codes, n_keys: int) -> tuple[Codes, Mask]:
     """Returns the codes that belong to each key, padded by repetition, and the mask of entries that
-    are not padding. `place` is the index of each code's key. Shape: (m,) -> (n_keys, k) each."""
-    order = np.argsort(place, kind="stable")
-    counts = np.bincount(place, minlength=n_keys)
+    are not padding. `key_index` is the index of each code's key. Shape: (m,) -> (n_keys, k)
+    each."""
+    order = np.argsort(key_index, kind="stable")
+    counts = np.bincount(key_index, minlength=n_keys)
     first = np.cumsum(counts) - counts
     listed = np.tile(codes[order][first][:, None], counts.max())
-    listed[place[order], np.arange(len(order)) - first[place[order]]] = codes[order]
+    listed[key_index[order], np.arange(len(order)) - first[key_index[order]]] = codes[order]
     return listed, np.arange(counts.max()) < counts[:, None]
 
 

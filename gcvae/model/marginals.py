@@ -91,10 +91,10 @@ class MarginalParameters:
     numbers: Marginal
 
     def zeros(self, n_columns: int, n_rows: Sequence[int] = ()) -> Tensor:
-        """Returns zeros for `n_columns` columns. Shape: (*shape_of(n_rows), n_columns)."""
-        return self.numbers.outputs.new_zeros((*self.shape_of(n_rows), n_columns))
+        """Returns zeros for `n_columns` columns. Shape: (*rows_shape(n_rows), n_columns)."""
+        return self.numbers.outputs.new_zeros((*self.rows_shape(n_rows), n_columns))
 
-    def shape_of(self, n_rows: Sequence[int]) -> torch.Size:
+    def rows_shape(self, n_rows: Sequence[int]) -> torch.Size:
         """Returns the batch shape (...) of z, broadcast with the shape `n_rows`."""
         return broadcast_shape(self.numbers.outputs.shape[:-3], n_rows)
 
@@ -162,14 +162,14 @@ class AtomShapes(nn.Module):
             assert column.code_scores is not None, "shaped codes have scores"
             scores[i, : column.n_codes] = torch.tensor(column.code_scores)
             shaped[i, list(column.shaped_codes)] = 1.0
-        places = [list(real).index(group[row]) for row in rows]
+        numbers = [list(real).index(group[row]) for row in rows]
         powers = torch.stack([torch.ones_like(scores), scores, scores.square()], dim=1)
         set_constants(
             self,
             powers=powers,
             shaped=shaped,
             rows=torch.tensor(rows, dtype=torch.long),
-            real=torch.tensor(places, dtype=torch.long),
+            real=torch.tensor(numbers, dtype=torch.long),
         )
 
     def add_to(self, logits: Tensor, mixture: Tensor) -> Tensor:
@@ -246,8 +246,8 @@ class Marginals(nn.Module):
             Shape: (D,).
         real_columns: Indices of the columns of numbers. Shape: (D_real,).
         has_one_code: Whether the point code is the only code. Shape: (D_real,).
-        places: Number that each code stands for, concatenated for all columns of numbers.
-        place_starts: Index in `places` of each column's first code. Shape: (D_real,).
+        code_values: Number that each code stands for, concatenated for all columns of numbers.
+        value_starts: Index in `code_values` of each column's first code. Shape: (D_real,).
 
     # PAPER-DIFF: the paper's marginal of a number is one Gaussian, which `n_components` 1 gives;
     # more components fit skewed and multimodal conditionals.
@@ -258,8 +258,8 @@ class Marginals(nn.Module):
     point_codes: Tensor
     real_columns: Tensor
     has_one_code: Tensor
-    places: Tensor
-    place_starts: Tensor
+    code_values: Tensor
+    value_starts: Tensor
 
     def __init__(
         self,
@@ -275,15 +275,15 @@ class Marginals(nn.Module):
         point = [-1 if column.point_code is None else column.point_code for column in columns]
         real = [j for j, column in enumerate(columns) if column.point_code is not None]
         single = [columns[j].n_codes == 1 for j in real]
-        places = [place for j in real for place in (*columns[j].places, torch.inf)]
+        code_values = [value for j in real for value in (*columns[j].code_values, torch.inf)]
         starts = [sum(columns[i].n_codes for i in real[:at]) for at in range(len(real))]
         set_constants(
             self,
             point_codes=torch.tensor(point),
             real_columns=torch.tensor(real, dtype=torch.long),
             has_one_code=torch.tensor(single, dtype=torch.bool),
-            places=torch.tensor(places).double(),
-            place_starts=torch.tensor(starts).long(),
+            code_values=torch.tensor(code_values).double(),
+            value_starts=torch.tensor(starts).long(),
         )
         self.groups = nn.ModuleList(code_groups(d_hidden, columns))
         self.shapes = nn.ModuleList(
@@ -355,15 +355,15 @@ class Marginals(nn.Module):
         for group, of_group in zip(self.code_groups, parameters.log_beta, strict=True):
             at = (group.columns == j).nonzero()[:, 0]
             log_beta = of_group[:, int(at)] if len(at) else log_beta
-        place = (self.real_columns == j).nonzero()[:, 0]
-        numbers = parameters.numbers.column(int(place)) if len(place) else None
+        at = (self.real_columns == j).nonzero()[:, 0]
+        numbers = parameters.numbers.column(int(at)) if len(at) else None
         return ColumnDistribution(log_beta, int(self.point_codes[j]), numbers, None)
 
-    def places_of(self, j: int) -> Tensor:
+    def code_values_of(self, j: int) -> Tensor:
         """Returns the number that each of the K codes of column j stands for: -inf below all
         numbers (missing), inf for levels and for the point code. Shape: (K,)."""
-        rows = [g.places[g.columns == j] for g in self.code_groups if j in g.columns.tolist()]
-        return rows[0][0] if rows else self.places.new_full((1,), torch.inf)
+        rows = [g.code_values[g.columns == j] for g in self.code_groups if j in g.columns.tolist()]
+        return rows[0][0] if rows else self.code_values.new_full((1,), torch.inf)
 
     def forward(self, hidden: Tensor) -> MarginalParameters:
         """Returns the parameters of the marginals given hidden vectors. Shape: (..., d_hidden)."""
@@ -387,12 +387,12 @@ class Marginals(nn.Module):
             log_point = log_point.index_copy(-1, group.columns, group.log_point(log_beta))
         return log_point[..., self.real_columns]
 
-    def _places(self, rows: EncodedTable) -> Tensor:
+    def _values_of_cells(self, rows: EncodedTable) -> Tensor:
         """Returns the number in each cell of the columns of numbers: its value, or the number that
         its code stands for. Shape: (n, D) -> (n, D_real)."""
         j = self.real_columns
         codes = rows.codes[..., j]
-        of_code = self.places[codes.long().clamp(min=0) + self.place_starts]
+        of_code = self.code_values[codes.long().clamp(min=0) + self.value_starts]
         return torch.where(codes == self.point_codes[j], rows.values[..., j], of_code)
 
     def log_codes(self, parameters: MarginalParameters, codes: Tensor) -> Tensor:
@@ -409,11 +409,11 @@ class Marginals(nn.Module):
         """Returns the log probability of each cell and of all lower and all higher values under the
         column's marginal. Shape: n rows of D columns -> each field (..., n, D)."""
         tails = self._code_tails(parameters, rows)
-        j, place = self.real_columns, self._places(rows)
+        j, values = self.real_columns, self._values_of_cells(rows)
         is_number = (rows.codes == self.point_codes).expand(tails[0].shape)
         is_point = is_number & ~rows.are_intervals
-        at = place.masked_fill(torch.isneginf(place), 0.0)
-        numbers = parameters.numbers.at(at.to(tails[0].dtype))
+        finite = values.masked_fill(torch.isneginf(values), 0.0)
+        numbers = parameters.numbers.at(finite.to(tails[0].dtype))
         score = numbers.score
         if score is None or rows.intervals is not None or not bool(self.has_one_code.all()):
             inner = parameters.zeros(len(j), rows.codes.shape[:-1]), *numbers.log_tails
@@ -421,7 +421,7 @@ class Marginals(nn.Module):
                 is_interval = (is_number & rows.are_intervals)[..., j]
                 narrowed = parameters.numbers.log_masses(rows.intervals[..., j, :])
                 inner = _chosen(is_interval, narrowed, inner)
-            tails = _joined(tails, j, self._log_points(parameters), inner, torch.isneginf(place))
+            tails = _joined(tails, j, self._log_points(parameters), inner, torch.isneginf(values))
             by_tails = normal_score_of_tails(tails[1][..., j], tails[2][..., j])
             score = by_tails if score is None else torch.where(self.has_one_code, score, by_tails)
         log_prob, log_below, log_above = tails
@@ -468,8 +468,8 @@ class Marginals(nn.Module):
         real = torch.searchsorted(self.real_columns, group.columns[at])
         numbers = parameters.numbers[..., real, :, :]
 
-        def cdf(places: Tensor) -> Tensor:
-            return torch.zeros_like(places).index_copy(-1, at, numbers.cdf(places[..., at]))
+        def cdf(values: Tensor) -> Tensor:
+            return torch.zeros_like(values).index_copy(-1, at, numbers.cdf(values[..., at]))
 
         return cdf
 

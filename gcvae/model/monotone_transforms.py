@@ -57,9 +57,9 @@ class MonotoneTransforms(nn.Module):
         set_constants(self, knots=knots)
         self.register_buffer("heights", knots.repeat(n_columns, 1))
 
-    def column(self, place: int) -> MonotoneTransform:
-        """Returns the transform at position `place` in the list of columns of numbers."""
-        return MonotoneTransform(self.knots, self.heights[place])
+    def column(self, number_index: int) -> MonotoneTransform:
+        """Returns the transform at position `number_index` in the list of columns of numbers."""
+        return MonotoneTransform(self.knots, self.heights[number_index])
 
     def forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Returns S(v) and log S'(v) for all columns. Shape: (..., D_real) -> two of (...,

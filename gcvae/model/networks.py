@@ -37,17 +37,17 @@ class ColumnShape:
     parents: tuple[int, ...] = ()
     """Indices of columns that come before this one in the chain rule, because its cells cannot be
     decoded without theirs."""
-    other_places: tuple[float, ...] | None = None
+    other_code_values: tuple[float, ...] | None = None
     """Number of each code except the point code; None if all lie below the column's values."""
 
     @property
-    def places(self) -> tuple[float, ...]:
+    def code_values(self) -> tuple[float, ...]:
         """Number for which each code but the last one stands, -inf for codes below all numbers
         (missing); empty for a column of levels."""
         if self.point_code is None:
             return ()
         lowest = (-math.inf,) * self.point_code
-        return lowest if self.other_places is None else self.other_places
+        return lowest if self.other_code_values is None else self.other_code_values
 
 
 def set_constants(module: nn.Module, **tensors: Tensor) -> None:

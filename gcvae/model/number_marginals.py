@@ -53,18 +53,18 @@ class Marginal:
         weight, mean, log_sigma = self.components
         return weight.to(dtype), mean.to(dtype), log_sigma.to(dtype)
 
-    def __getitem__(self, place: Any) -> Self:
+    def __getitem__(self, index: Any) -> Self:
         """Returns the densities that an index of the batch dimensions selects, as for a tensor."""
-        return type(self)(self.outputs[place])
+        return type(self)(self.outputs[index])
 
     def double(self) -> Self:
         """Returns the densities converted to float64."""
         return type(self)(self.outputs.double())
 
-    def column(self, place: int) -> Self:
-        """Returns the densities of the column at position `place` in the list of D_real columns of
-        numbers. Shape: batch (N, D_real) -> (N,)."""
-        return type(self)(torch.stack([part[:, place] for part in self.components], -2))
+    def column(self, number_index: int) -> Self:
+        """Returns the densities of the column at position `number_index` in the list of D_real
+        columns of numbers. Shape: batch (N, D_real) -> (N,)."""
+        return type(self)(torch.stack([part[:, number_index] for part in self.components], -2))
 
     def at(self, values: Tensor) -> Numbers:
         """Returns numbers standardised by each component, in their dtype. Shape: values (...)."""

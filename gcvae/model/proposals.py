@@ -20,7 +20,7 @@ from torch import Tensor
 
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.model.decoders import GenerativeModel, join_context
-from gcvae.numerics.batches import draws_without_end, filled
+from gcvae.numerics.batches import padded_to_lanes, samples_without_padding
 from gcvae.numerics.normal import log_normal_density
 from gcvae.numerics.row_noise import RowNoise
 from gcvae.numerics.sobol import sobol_points
@@ -78,7 +78,7 @@ def draw_latents(
         parts.append(eta + tau * _sobol_normals(noise, n_draws - n_prior, tau).to(eta))
         parts += [_prior_samples(model, noise, n_prior, eta)] if n_prior else []
     n_all = n_draws * len(replicates)
-    n_filled = draws_without_end(n_all, len(rows))
+    n_filled = samples_without_padding(n_all, len(rows))
     z = torch.cat([*parts, eta.expand(n_filled - n_all, *eta.shape)])
     log_p = model.prior.log_prob(z).double()
     log_q = (log_normal_density((z - eta) / tau).sum(-1) - tau.log().sum(-1)).double()
@@ -90,7 +90,9 @@ def draw_latents(
 
 def _posterior(model: GenerativeModel, rows: EncodedTable) -> tuple[Tensor, Tensor]:
     """Returns posterior mean eta and standard deviation tau of each row. Shape: (n, K) each."""
-    eta, log_tau = model.encoder(rows.take(filled(torch.arange(len(rows), device=rows.device))))
+    eta, log_tau = model.encoder(
+        rows.take(padded_to_lanes(torch.arange(len(rows), device=rows.device)))
+    )
     return eta[: len(rows)], log_tau.exp()[: len(rows)]
 
 

@@ -77,9 +77,11 @@ class RowDraws:
             if column.n_logits:
                 codes[j] = _drawn(column.masses(outputs, codes), noise[j])
             at = (codes[j] == column.point_code).nonzero()[:, 0]
-            if len(at) and column.place is not None:
-                drawn = column.marginal(outputs[at]).sample(noise_of_numbers[column.place, at])
-                values[j, at] = self.network.warps.column(column.place).inverse(drawn)
+            if len(at) and column.number_index is not None:
+                drawn = column.marginal(outputs[at]).sample(
+                    noise_of_numbers[column.number_index, at]
+                )
+                values[j, at] = self.network.warps.column(column.number_index).inverse(drawn)
             walk.step(j, codes[j], values[j])
 
 

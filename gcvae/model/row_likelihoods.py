@@ -21,7 +21,7 @@ from gcvae.model.column_weights import ColumnWeights, columns_in_order
 from gcvae.model.marginals import Marginals
 from gcvae.model.walks import AutoregressiveWalk
 from gcvae.numerics.affine import through
-from gcvae.numerics.batches import filled
+from gcvae.numerics.batches import padded_to_lanes
 
 
 @dataclass(frozen=True)
@@ -109,12 +109,12 @@ class RowLikelihoods:
     def _add_density(self, column: ColumnWeights, outputs: Tensor, cells: Cells) -> None:
         """Adds the log density of the numbers of a column to `cells.log_prob`."""
         j = column.number
-        if column.place is None:
+        if column.number_index is None:
             return
-        of_rows = filled((cells.codes[j] == column.point_code).nonzero()[:, 0])
+        of_rows = padded_to_lanes((cells.codes[j] == column.point_code).nonzero()[:, 0])
         if not len(of_rows):
             return
-        transform = self.network.warps.column(column.place)
+        transform = self.network.warps.column(column.number_index)
         value, log_slope = transform.forward(cells.values[j, of_rows])
         m, times = cells.codes.shape[1], cells.log_prob.shape[1] // cells.codes.shape[1]
         index = (of_rows + m * torch.arange(times, device=of_rows.device)[:, None]).flatten()
@@ -134,7 +134,7 @@ class RowLikelihoods:
         Shape: noise (N,)."""
         j = weights.number
         times = cells.codes.shape[1] // len(rows)
-        blank = filled((~rows.observed[:, j]).repeat(times).nonzero()[:, 0])
+        blank = padded_to_lanes((~rows.observed[:, j]).repeat(times).nonzero()[:, 0])
         if not len(blank):
             return
         column = walk.with_functions(j, weights.distribution(outputs[blank]), blank)
@@ -158,10 +158,10 @@ class RowLikelihoods:
         """Scores the cells of a column that stand for intervals, and samples numbers in them.
         Shape: noise (N,)."""
         j = weights.number
-        if rows.intervals is None or weights.place is None:
+        if rows.intervals is None or weights.number_index is None:
             return
         intervals = rows.intervals[:, j].repeat(cells.codes.shape[1] // len(rows), 1)
-        at = filled((~torch.isnan(intervals[:, 0])).nonzero()[:, 0])
+        at = padded_to_lanes((~torch.isnan(intervals[:, 0])).nonzero()[:, 0])
         column = walk.with_functions(j, weights.distribution(outputs[at]), at)
         codes, values, log_prob = (t[j, at] for t in (cells.codes, cells.values, cells.log_prob))
         drawn = column.draw_intervals(codes, values, intervals[at], log_prob, noise[at])

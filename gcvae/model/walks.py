@@ -50,25 +50,28 @@ class IndependentWalk:
     Attributes:
         marginals: Output layers of the decoder.
         parameters: Parameters of the marginals given z.
-        pull: b f, with b the scaled loadings of the copula; None without a copula. Shape: (N, D).
-        scale: Standard deviations of b f + e; None without a copula. Shape: (N, D).
+        factor_shift: b f, with b the scaled loadings of the copula; None without a copula. Shape:
+            (N, D).
+        score_deviation: Standard deviations of b f + e; None without a copula. Shape: (N, D).
     """
 
     marginals: Marginals
     parameters: MarginalParameters
-    pull: Tensor | None = None
-    scale: Tensor | None = None
+    factor_shift: Tensor | None = None
+    score_deviation: Tensor | None = None
 
     @property
     def order(self) -> None:
         """None, because the order does not matter."""
 
     def column(self, j: int) -> WalkedColumn:
-        alone = self.marginals.column(self.parameters, j)
-        if self.pull is None or self.scale is None:
-            return alone
-        places = self.marginals.places_of(j)
-        return CopulaColumn(alone, places, self.pull[:, j], self.scale[:, j])
+        distribution = self.marginals.column(self.parameters, j)
+        if self.factor_shift is None or self.score_deviation is None:
+            return distribution
+        code_values = self.marginals.code_values_of(j)
+        return CopulaColumn(
+            distribution, code_values, self.factor_shift[:, j], self.score_deviation[:, j]
+        )
 
     def step(self, j: int, codes: Tensor, values: Tensor) -> None:
         """Does nothing, because columns are independent."""
@@ -85,7 +88,7 @@ class AutoregressiveWalk:
         codes: Codes of the columns visited so far, of m rows at N / m latent vectors each. Shape:
             (D, m).
         total: Sum of the terms of z and of the columns visited so far. Shape: (N, d_sum).
-        lines: Linear terms of the columns visited so far. Shape: (N, n_lines).
+        linear_terms: Linear terms of the columns visited so far. Shape: (N, n_linear_terms).
     """
 
     @torch.no_grad()
@@ -111,7 +114,7 @@ class AutoregressiveWalk:
         self.network, self.marginals, self.context = network, marginals, context
         self.codes = context.new_zeros(shape, dtype=torch.long) if codes is None else codes
         self.total = through(network.read, context)
-        self.lines = self.total.new_zeros(len(context), network.n_lines)
+        self.linear_terms = self.total.new_zeros(len(context), network.n_linear_terms)
         self._prepared = {column.number: column for column in columns}
 
     @property
@@ -120,7 +123,7 @@ class AutoregressiveWalk:
 
     def outputs(self, weights: ColumnWeights) -> Tensor:
         """Returns the outputs of a column given the columns visited before. Shape: (N, w)."""
-        return weights.outputs(self.context, self.total, self.lines)
+        return weights.outputs(self.context, self.total, self.linear_terms)
 
     @torch.no_grad()
     def column(self, j: int) -> ColumnDistribution:
@@ -154,5 +157,5 @@ class AutoregressiveWalk:
         prepared = self._prepared.get(j)
         additions = None if prepared is None else prepared.additions
         added = self.network.added_by(self.codes[j], values, j, additions)
-        for whole, part in zip((self.total, self.lines), added, strict=True):
+        for whole, part in zip((self.total, self.linear_terms), added, strict=True):
             whole.unflatten(0, (-1, len(codes))).add_(part)

@@ -26,14 +26,14 @@ def broadcast_shape(*shapes: Sequence[int]) -> torch.Size:
     return torch.Size(np.broadcast_shapes(*map(tuple, shapes)))
 
 
-def draws_without_end(n_draws: int, n_rows: int) -> int:
+def samples_without_padding(n_draws: int, n_rows: int) -> int:
     """Returns a number of samples per row, at least `n_draws`, whose product with `n_rows` is a
     multiple of `LANES`, so that a batch needs no padding."""
     step = LANES // math.gcd(LANES, n_rows)
     return -(-max(n_draws, _LEAST // n_rows) // step) * step
 
 
-def filled(index: Tensor) -> Tensor:
+def padded_to_lanes(index: Tensor) -> Tensor:
     """Pads row indices to a multiple of `LANES` by repeating the first one, if there is one."""
     missing = -len(index) % LANES
     return torch.cat([index, index[:1].expand(missing if len(index) else 0)])

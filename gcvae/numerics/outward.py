@@ -40,16 +40,20 @@ class OuterRows:
     high_size: Decimal | None
 
     @classmethod
-    def of(cls, found: npt.NDArray[Any], counts: Codes, rows: int) -> OuterRows:
+    def of(cls, distinct_numbers: npt.NDArray[Any], counts: Codes, rows: int) -> OuterRows:
         """Computes minimum, maximum and sizes from distinct numbers; the arguments are those of
         `plain_limits`."""
         below, total = np.cumsum(counts), int(counts.sum())
-        first = exact(found[np.searchsorted(below, min(rows, total))])
-        last = exact(found[np.searchsorted(below, max(total - rows, 0) + 1)])
-        low, high, inner = exact(found[0]), exact(found[-1]), abs(last - first)
+        first = exact(distinct_numbers[np.searchsorted(below, min(rows, total))])
+        last = exact(distinct_numbers[np.searchsorted(below, max(total - rows, 0) + 1)])
+        low, high, inner = (
+            exact(distinct_numbers[0]),
+            exact(distinct_numbers[-1]),
+            abs(last - first),
+        )
         return cls(
-            found[0].item(),
-            found[-1].item(),
+            distinct_numbers[0].item(),
+            distinct_numbers[-1].item(),
             None if counts[0] >= rows else max(inner, first - low),
             None if counts[-1] >= rows else max(inner, high - last),
         )
@@ -68,7 +72,7 @@ def plain_number(size: Decimal) -> Decimal:
 
 
 def plain_limits(
-    found: npt.NDArray[Any], counts: Codes, rows: int, unit: Decimal
+    distinct_numbers: npt.NDArray[Any], counts: Codes, rows: int, unit: Decimal
 ) -> tuple[Decimal, Decimal]:
     """Returns a lower and an upper limit of a column's numbers that disclose no single row.
 
@@ -76,12 +80,12 @@ def plain_limits(
     outward. Rounding never crosses zero: positive numbers have a positive lower limit.
 
     Args:
-        found: Distinct numbers, ascending. Shape: (k,), k > 0.
+        distinct_numbers: Distinct numbers, ascending. Shape: (k,), k > 0.
         counts: Number of rows with each number. Shape: (k,).
         rows: Number of rows that have to share the minimum or maximum for it to be disclosed.
         unit: Unit of which all numbers are multiples; 0 if there is none.
     """
-    ends = OuterRows.of(found, counts, rows)
+    ends = OuterRows.of(distinct_numbers, counts, rows)
     low = exact(ends.low) if ends.low_size is None else _below(ends.low, ends.low_size, unit)
     high = exact(ends.high) if ends.high_size is None else -_below(-ends.high, ends.high_size, unit)
     return low, high

@@ -54,7 +54,7 @@ class PrincipalDirectionConditional(Conditional):
         return self.parameters.numbers.components[1][..., 0]
 
     @property
-    def alone(self) -> MarginalParameters:
+    def marginal_parameters(self) -> MarginalParameters:
         variance = self.noise[..., None] + self.direction.square()
         return self._with_numbers(self.mean, 0.5 * variance.log())
 

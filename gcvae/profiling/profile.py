@@ -11,7 +11,7 @@ import pandas as pd
 
 from gcvae.arrays import FIRST_TIME, LAST_TIME, TIMES, Numbers
 from gcvae.files.typed_columns import TypedTable
-from gcvae.numerics.standing_apart import standing_apart
+from gcvae.numerics.isolated_values import isolated_frequent_values
 from gcvae.profiling.table_rules import LineOf, shown_finding
 from gcvae.rules.search import measured
 from gcvae.schema.columns import Column, TableSchema
@@ -78,7 +78,7 @@ def _profile_numbers(values: Numbers) -> dict[str, Any]:
 def _edges(values: Numbers) -> Numbers:
     """Returns the edges of the B bins of a histogram: bins of equal width, and one more bin for
     each frequent value far from all others, such as -999. Shape: (n,) -> (B + 1,)."""
-    apart = standing_apart(values)
+    apart = isolated_frequent_values(values)
     near = values[~np.isin(values, apart)]
     n_bins = min(MOST_BINS, max(len(np.unique(near)), 1))
     edges = np.histogram_bin_edges(near, bins=n_bins)

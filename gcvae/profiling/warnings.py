@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from gcvae.arrays import Mask, Numbers
 from gcvae.cells.distinct_cells import Cells, shortened
 from gcvae.files.header_lines import is_unnamed
-from gcvae.numerics.standing_apart import near_numbers
+from gcvae.numerics.isolated_values import without_isolated
 from gcvae.profiling.key_columns import is_modelled_record_key, key_texts
 from gcvae.schema.columns import Column, Draft
 from gcvae.schema.kinds import Outcomes
@@ -298,7 +298,7 @@ def _like_markers(cells: Cells, column: Column) -> Iterator[str]:
         return
     order = np.argsort(values)
     ordered, counts = values[order], cells.counts[order]
-    near = near_numbers(ordered, counts, _LEAST_SHARE, FEWEST_OTHERS)
+    near = without_isolated(ordered, counts, _LEAST_SHARE, FEWEST_OTHERS)
     is_apart = np.ones(len(values), dtype=bool)
     is_apart[near] = False
     if near.stop - near.start <= _MANY_OTHERS and not column.has_times:

@@ -25,7 +25,7 @@ import numpy as np
 
 from gcvae.arrays import TIMES, Numbers
 from gcvae.cells.grid_units import grid_unit, microseconds
-from gcvae.numerics.standing_apart import standing_apart
+from gcvae.numerics.isolated_values import isolated_frequent_values
 from gcvae.rules.grids import Grid
 from gcvae.rules.plan import is_sparse_bound
 from gcvae.rules.predictions import Prediction, quantities
@@ -111,7 +111,7 @@ def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Colu
         return
     numbers = sample.training.numbers
     lows = np.stack([numbers[column.name][:_SIEVE_ROWS] for column in columns], axis=1)
-    isolated = [standing_apart(numbers[column.name]) for column in columns]
+    isolated = [isolated_frequent_values(numbers[column.name]) for column in columns]
     values = np.where([~np.isin(lows[:, j], x) for j, x in enumerate(isolated)], lows.T, np.nan).T
     shifted = np.roll(values, len(values) // 2, axis=0)
     known = ~np.isnan(values)
@@ -131,7 +131,7 @@ def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Colu
 def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> list[Candidate]:
     """Returns the inequality low <= high in a list, if nearly all rows satisfy it and it raises
     their log-likelihood enough; else an empty list."""
-    isolated = standing_apart(sample.training.numbers[high.name])
+    isolated = isolated_frequent_values(sample.training.numbers[high.name])
     exempt = tuple(as_written(value, high) for value in isolated.tolist())
     rule = inequality(low.name, high.name, exempt)
     unit = grid_unit(high)
@@ -201,7 +201,7 @@ def with_exempt_values(rule: Rule, column: Column, numbers: Numbers) -> Rule:
     Args:
         numbers: Cells of the column as float64, dates as seconds since 1970. Shape: (n,).
     """
-    isolated = standing_apart(numbers)
+    isolated = isolated_frequent_values(numbers)
     is_lower = isinstance(rule.form, Formula) and rule.form.relation == "<="
     if rule.keep == "hard" and len(isolated):
         median = np.nanmedian(numbers)

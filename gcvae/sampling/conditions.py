@@ -203,7 +203,7 @@ def _breaks(
             continue
         *parents, y = function.columns
         region = condition.regions[y]
-        if not isinstance(region, Region) or function.blanks is not None:
+        if not isinstance(region, Region) or function.class_counts is not None:
             return False
         codes = [codec.columns[j].encode(known[names[j]])[0][0] for j in parents]
         own = function.pairs[(function.pairs[:, :-1] == codes).all(axis=1), -1]

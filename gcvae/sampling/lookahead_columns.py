@@ -78,6 +78,6 @@ def _possible(function: LevelFunction, at: int, codes: Tensor) -> Tensor:
     """Converts a mask of a column's K possible codes to the coding of the dependency's pairs, which
     may only distinguish missing (0) from present (1). `at` is the column's index in the dependency.
     Shape: (n, K) -> (n, K or 2)."""
-    if function.blanks is None or function.blanks.shape[at] == codes.shape[-1]:
+    if function.class_counts is None or function.class_counts.shape[at] == codes.shape[-1]:
         return codes
     return torch.stack([codes[:, 0], codes[:, 1:].any(-1)], dim=-1)

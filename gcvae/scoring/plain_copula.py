@@ -37,7 +37,7 @@ class PlainMarginal:
         below: Share of all cells below each code. Shape: (K,).
         point_code: Code whose cells are numbers with a density, which the kernels spread; None for
             a column without such numbers.
-        places: Number that each of the other codes stands for. Shape: (K - 1,).
+        code_values: Number that each of the other codes stands for. Shape: (K - 1,).
         centres: Centres of the C kernels. Shape: (C,).
         bandwidth: Standard deviation of the kernels.
     """
@@ -45,7 +45,7 @@ class PlainMarginal:
     shares: Numbers
     below: Numbers
     point_code: int | None
-    places: Numbers
+    code_values: Numbers
     centres: Numbers
     bandwidth: float
 
@@ -66,7 +66,7 @@ class PlainMarginal:
                 log_kernels = -0.5 * gaps**2 - _LOG_ROOT_TWO_PI - np.log(self.bandwidth)
                 top = log_kernels.max(axis=1)
                 log_p[at] += top + np.log(np.exp(log_kernels - top[:, None]).mean(axis=1))
-                atoms = (self.shares[:-1] * (self.places < values[at, None])).sum(axis=1)
+                atoms = (self.shares[:-1] * (self.code_values < values[at, None])).sum(axis=1)
                 low = np.where(at, 0.0, low)
                 low[at] = atoms + share * ndtr(gaps).mean(axis=1)
                 width = np.where(at, 0.0, width)
@@ -84,7 +84,7 @@ def fit_marginal(codec: Any, codes: npt.NDArray[np.int64], values: Numbers) -> P
         return PlainMarginal(shares, below, None, np.zeros(0), np.zeros(1), 1.0)
     point = codec.n_codes - 1
     is_quantile = isinstance(codec, QuantileCodec)
-    places = codec.places if is_quantile else np.full(point, -np.inf)
+    code_values = codec.code_values if is_quantile else np.full(point, -np.inf)
     found = values[codes == point]
     centres = (
         np.quantile(found, (np.arange(_MOST_CENTRES) + 0.5) / _MOST_CENTRES)
@@ -93,12 +93,12 @@ def fit_marginal(codec: Any, codes: npt.NDArray[np.int64], values: Numbers) -> P
     )
     spread = float(found.std()) if len(found) > 1 else 1.0
     bandwidth = max(0.9 * spread * max(len(found), 1) ** -0.2, 1e-3)
-    order = np.argsort(places, kind="stable")
-    at_atoms = ndtr((places[:, None] - centres) / bandwidth).mean(axis=1)
+    order = np.argsort(code_values, kind="stable")
+    at_atoms = ndtr((code_values[:, None] - centres) / bandwidth).mean(axis=1)
     before = np.zeros(point)
     before[order] = np.concatenate([[0.0], np.cumsum(shares[order])[:-1]]) if point else []
     below = np.append(before + shares[point] * at_atoms, 0.0)
-    return PlainMarginal(shares, below, point, places, centres, bandwidth)
+    return PlainMarginal(shares, below, point, code_values, centres, bandwidth)
 
 
 @dataclass(frozen=True)

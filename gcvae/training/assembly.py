@@ -29,7 +29,7 @@ _POSTERIOR_SPREAD = 4.0
 def column_shapes(codec: TableCodec) -> list[ColumnShape]:
     """Returns the properties of the codec's columns that determine the sizes of the networks'
     layers."""
-    places, parents = codec.places, codec.reduction.parents
+    column_index, parents = codec.places, codec.reduction.parents
     return [
         ColumnShape(
             column.name,
@@ -37,8 +37,10 @@ def column_shapes(codec: TableCodec) -> list[ColumnShape]:
             point_code=column.n_codes - 1 if column.is_real else None,
             code_scores=column.scores if isinstance(column, QuantileCodec) else None,
             shaped_codes=column.shaped_codes if isinstance(column, QuantileCodec) else range(0),
-            parents=tuple(places[name] for name in parents.get(column.name, ()) if name in places),
-            other_places=tuple(column.places.tolist())
+            parents=tuple(
+                column_index[name] for name in parents.get(column.name, ()) if name in column_index
+            ),
+            other_code_values=tuple(column.code_values.tolist())
             if isinstance(column, QuantileCodec)
             else None,
         )
@@ -56,7 +58,7 @@ def context_shapes(codec: ContextCodec | None) -> list[ColumnShape]:
             column.n_codes,
             point_code=column.n_codes - 1 if scores else None,
             code_scores=scores,
-            other_places=(-math.inf, *scores[1:-1]) if scores else None,
+            other_code_values=(-math.inf, *scores[1:-1]) if scores else None,
         )
         for column in columns
         for scores in [column.code_scores]

@@ -121,7 +121,7 @@ def _axis_values(codes: Tensor, values: Tensor, columns: Sequence[ColumnShape]) 
     axis_values = codes.double()
     for j, column in enumerate(columns):
         if column.point_code is not None:
-            of_code = torch.tensor((*column.places, 0.0)).double()[codes[:, j].long()]
+            of_code = torch.tensor((*column.code_values, 0.0)).double()[codes[:, j].long()]
             is_number = codes[:, j] == column.point_code
             axis_values[:, j] = torch.where(is_number, values[:, j], of_code)
     return axis_values

@@ -151,7 +151,7 @@ def _shares(model: GenerativeModel, z: Tensor) -> list[Tensor]:
     group."""
     sums = [torch.zeros(group.shape, dtype=z.dtype) for group in model.marginals.code_groups]
     for chunk in z.split(_CHUNK_ROWS):
-        alone = model.conditional(chunk).alone
+        alone = model.conditional(chunk).marginal_parameters
         for total, log_beta in zip(sums, alone.log_beta, strict=True):
             total += log_beta.exp().sum(0)
     return [total / len(z) for total in sums]

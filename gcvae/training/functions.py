@@ -22,8 +22,8 @@ from gcvae.expressions.terms import Rows, column_values, compile_condition
 from gcvae.model.autoregressive import column_order
 from gcvae.model.level_functions import (
     LevelFunction,
+    by_decreasing_exceptions,
     order_with_rules,
-    sharpest_last,
 )
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.rule_documents import is_of_entity, is_of_pair
@@ -66,16 +66,18 @@ def level_functions(
             specified in the schema.
     """
     rewritten = codec.reduction.owners
-    places = {
+    column_index = {
         column.name: j
         for j, column in enumerate(codec.columns)
         if is_coded(column) and column.name not in rewritten
     }
     kept = [
-        rule for rule in kept_functions(codec.schema, config) if places.keys() >= set(rule.columns)
+        rule
+        for rule in kept_functions(codec.schema, config)
+        if column_index.keys() >= set(rule.columns)
     ]
     counted = (
-        _counted(codec, rows, [places[name] for name in (*rule.parents, rule.column)], rule)
+        _counted(codec, rows, [column_index[name] for name in (*rule.parents, rule.column)], rule)
         for rule in kept
     )
     found = _informative(counted, codec)
@@ -83,7 +85,7 @@ def level_functions(
     if keeps_rules(config):
         shapes = column_shapes(codec)
         order = order_with_rules(column_order(shapes), shapes, found)
-        conditions = list(_conditions(codec, rows, rules, places, order))
+        conditions = list(_conditions(codec, rows, rules, column_index, order))
         kept += [rule for rule, _ in conditions]
         blanks = (
             *_missingness_functions(codec, rows, rules, order),
@@ -92,7 +94,7 @@ def level_functions(
         )
         found += _informative(blanks, codec)
     _require_enforced([r for r in rules if not is_of_entity(r, codec.schema)], kept, config)
-    return sharpest_last(found)
+    return by_decreasing_exceptions(found)
 
 
 def _implied(
@@ -206,11 +208,11 @@ def _conditions(
     codec: TableCodec,
     rows: EncodedRows,
     rules: Sequence[Rule],
-    places: Mapping[str, int],
+    column_index: Mapping[str, int],
     order: Sequence[int],
 ) -> Iterator[tuple[Rule, LevelFunction]]:
     """Yields each rule that is a condition on the levels or missing cells of two columns, with the
-    function that enforces it. `places` contains the index of each coded column by name."""
+    function that enforces it. `column_index` contains the index of each coded column by name."""
     for rule in rules:
         if rule.keep == "off" or not is_of_pair(rule, codec.schema):
             continue
@@ -219,7 +221,9 @@ def _conditions(
         found = {
             j: name
             for name in rule.columns
-            for j in [_missingness_index(codec, name) if name in of_missing else places.get(name)]
+            for j in [
+                _missingness_index(codec, name) if name in of_missing else column_index.get(name)
+            ]
             if j is not None and (name not in of_missing or codec.columns[j].has_missing)
         }
         if len(found) < 2:

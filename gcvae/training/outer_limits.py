@@ -20,8 +20,8 @@ from gcvae.arrays import TIMES, Codes
 from gcvae.cells.grid_units import microseconds
 from gcvae.codec.quantile_codec import are_all_atoms
 from gcvae.files.typed_columns import TypedTable
+from gcvae.numerics.isolated_values import without_isolated
 from gcvae.numerics.outward import PARTS, OuterRows, exact, plain_limits, plain_number
-from gcvae.numerics.standing_apart import near_numbers
 from gcvae.rules.splits import Split
 from gcvae.schema.columns import Bound, Column, TableSchema
 from gcvae.schema.parquet_types import parquet_type
@@ -85,14 +85,19 @@ def _with_limits(
     """
     times = column.has_times
     cells = present.to_numpy(dtype=TIMES if times else column.kind.dtype)
-    found, counts = np.unique(cells.astype(np.int64) if times else cells, return_counts=True)
-    if not len(found) or (with_atoms and are_all_atoms(counts)):
+    distinct_numbers, counts = np.unique(
+        cells.astype(np.int64) if times else cells, return_counts=True
+    )
+    if not len(distinct_numbers) or (with_atoms and are_all_atoms(counts)):
         return column
-    near, outer = near_numbers(found, counts), _dates if times else _numbers
-    low, high = outer(column, found[near], counts[near], rows)
-    far_low, far_high = outer(column, found, counts, rows)
-    low, high = far_low if near.start else low, far_high if near.stop < len(found) else high
-    ends = {"minimum": (low, found[0]), "maximum": (high, found[-1])}
+    rest, outer = without_isolated(distinct_numbers, counts), _dates if times else _numbers
+    low, high = outer(column, distinct_numbers[rest], counts[rest], rows)
+    far_low, far_high = outer(column, distinct_numbers, counts, rows)
+    low, high = (
+        far_low if rest.start else low,
+        far_high if rest.stop < len(distinct_numbers) else high,
+    )
+    ends = {"minimum": (low, distinct_numbers[0]), "maximum": (high, distinct_numbers[-1])}
     open_ends: dict[str, Any] = {
         key: bound
         for key, (bound, extreme) in ends.items()
@@ -127,16 +132,16 @@ def _is_cell_limit(column: Column, key: str, extreme: Any) -> bool:
 
 
 def _numbers(
-    column: Column, found: npt.NDArray[Any], counts: Codes, rows: int
+    column: Column, distinct_numbers: npt.NDArray[Any], counts: Codes, rows: int
 ) -> tuple[Bound, Bound]:
     """Returns the outward rounded limits of numbers, within the range of the column's type."""
     whole = column.kind.is_whole
     decimals = 0 if whole else column.decimals
     unit = Decimal(0) if decimals is None else Decimal(1).scaleb(-decimals)
     least, most = _type_range(column)
-    low, high = plain_limits(found, counts, rows, unit)
-    low = max(low, min(least, exact(found[0])))
-    high = min(high, max(most, exact(found[-1])))
+    low, high = plain_limits(distinct_numbers, counts, rows, unit)
+    low = max(low, min(least, exact(distinct_numbers[0])))
+    high = min(high, max(most, exact(distinct_numbers[-1])))
     return (int(low), int(high)) if whole else (float(low), float(high))
 
 
@@ -169,11 +174,11 @@ def _ranges_of_types(column: Column) -> list[tuple[Decimal, Decimal]]:
 
 
 def _dates(
-    column: Column, found: npt.NDArray[Any], counts: Codes, rows: int
+    column: Column, distinct_numbers: npt.NDArray[Any], counts: Codes, rows: int
 ) -> tuple[Bound | None, Bound | None]:
-    """Returns the outward rounded limits of dates or times, as text in the column's format; `found`
-    contains the distinct times in microseconds since 1970."""
-    ends = OuterRows.of(found, counts, rows)
+    """Returns the outward rounded limits of dates or times, as text in the column's format;
+    `distinct_numbers` contains the distinct times in microseconds since 1970."""
+    ends = OuterRows.of(distinct_numbers, counts, rows)
     low, high = column.minimum, column.maximum
     if ends.low_size is not None:
         low = _rounded_outward(column, ends.low, ends.low_size, above=False)

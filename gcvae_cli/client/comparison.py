@@ -10,7 +10,7 @@ import pandas as pd
 
 from gcvae.figures.figures import drawing, new_figure, save_figure
 from gcvae.figures.fonts import Lettering, width
-from gcvae.numerics.standing_apart import standing_apart
+from gcvae.numerics.isolated_values import isolated_frequent_values
 from gcvae.schema.kinds import Outcomes
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _common_edges(
 
     Frequent values far from all others, such as -9999, do not extend the range.
     """
-    apart = standing_apart(real)
+    apart = isolated_frequent_values(real)
     both = [values for values in (real, synthetic) if len(values)]
     both = [near for v in both if len(near := v[~np.isin(v, apart)])] or both
     low = min(np.quantile(values, 0.002) for values in both)

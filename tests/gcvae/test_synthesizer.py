@@ -155,7 +155,9 @@ def test_a_model_of_the_unit_interval_is_saved_with_its_means_within_it(
     scores = loaded.log_likelihood(frame, draws=20)
     pd.testing.assert_frame_equal(fitted.log_likelihood(frame, draws=20), scores)
     with torch.no_grad():
-        means = loaded.model.conditional(50.0 * torch.randn(200, loaded.config.d_latent)).alone
+        means = loaded.model.conditional(
+            50.0 * torch.randn(200, loaded.config.d_latent)
+        ).marginal_parameters
     mean = means.numbers.components[1]
     assert mean.min() >= 0.0
     assert mean.max() <= 1.0

@@ -14,7 +14,7 @@ import pandas as pd
 
 from gcvae.arrays import LAST_TIME, Codes, Numbers
 from gcvae.evaluation.columns import is_number, numbers_of
-from gcvae.numerics.standing_apart import standing_apart
+from gcvae.numerics.isolated_values import isolated_frequent_values
 from gcvae.schema.columns import Column, TableSchema
 
 LEAST_SHOWN = 5
@@ -94,7 +94,7 @@ def _binned_numbers(
     labels: list[str] = []
     edges = present
     if len(present):
-        apart = standing_apart(present)
+        apart = isolated_frequent_values(present)
         near = present[~np.isin(present, apart)]
         low, high = np.quantile(near, [0.01, 0.99])
         starts = np.where(apart < near.min(), near.min(), apart)

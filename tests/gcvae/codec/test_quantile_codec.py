@@ -92,7 +92,7 @@ def test_an_atom_stands_where_its_value_is_among_the_others() -> None:
     typed, codec = fitted(with_an_atom_in_the_middle())
     column = codec.columns[0]
     assert isinstance(column, QuantileCodec)
-    missing, place = column.places
+    missing, place = column.code_values
     assert missing == -np.inf
     others = typed["height"][typed["height"].notna() & (typed["height"] != 171.0)]
     assert ndtr(place) == pytest.approx((others < 171.0).mean(), abs=0.01)
@@ -108,10 +108,10 @@ def test_a_bin_of_numbers_ends_at_an_atom() -> None:
     values = np.linspace(-4.0, 4.0, 1001)
     low, high = column.bins(values).T
     assert ((low <= values) & (values <= high)).all()
-    assert not ((low < column.places[1]) & (column.places[1] < high)).any()
+    assert not ((low < column.code_values[1]) & (column.code_values[1] < high)).any()
     edges = np.unique(np.concatenate([low, high]))
     assert (edges[0], edges[-1]) == (-np.inf, np.inf)
-    assert column.places[1] in edges
+    assert column.code_values[1] in edges
     assert np.array_equal(np.unique(low), edges[:-1])  # the bins tile the axis
 
 

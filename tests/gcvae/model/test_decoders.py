@@ -95,7 +95,9 @@ def roc_and_its_gcvae(n_columns: int, z: Tensor) -> tuple[object, CopulaConditio
     given = roc.decoder(z)
     marginals = roc.decoder.marginals
     copula = RankOneCopula(given.direction, given.noise)
-    return given, CopulaConditional(marginals, given.alone, copula, score_gradient=True)
+    return given, CopulaConditional(
+        marginals, given.marginal_parameters, copula, score_gradient=True
+    )
 
 
 def test_vae_roc_is_the_gcvae_whose_gaussian_marginals_have_variance_omega_plus_a_squared() -> None:
@@ -210,6 +212,8 @@ def test_on_the_unit_interval_no_mean_is_outside(preset: str) -> None:
         for encoding in ("standardised", "unit")
     )
     z = latents(400)
-    means = [model.conditional(z).alone.numbers.components[1] for model in (free, inside)]
+    means = [
+        model.conditional(z).marginal_parameters.numbers.components[1] for model in (free, inside)
+    ]
     assert means[0].abs().max() > 1.0
     torch.testing.assert_close(means[1], means[0].sigmoid())

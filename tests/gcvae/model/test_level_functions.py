@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gcvae.model.autoregressive_decoder import AutoregressiveDecoder
 from gcvae.model.decoders import GenerativeModel
-from gcvae.model.level_functions import FunctionStep, LevelFunction, sharpest_last
+from gcvae.model.level_functions import FunctionStep, LevelFunction, by_decreasing_exceptions
 from gcvae.numerics.generators import generator_for, uniform
 from gcvae.training.assembly import build_model
 from gcvae.training.calibration import calibrate
@@ -79,10 +79,12 @@ def test_blanks_of_one_column_follow_those_of_the_other(function: LevelFunction)
     at_blank, at_known = torch.full((3,), 30.5 / 37).double(), torch.full((3,), 1.5 / 165).double()
     free = masses(model_with())
     of_free = {b: free[:, (CODES[:, 1] == 0) == b] for b in (True, False)}
-    unsaid = {b: of_free[b][:, blank_d[b]].sum(-1) / of_free[b].sum(-1) for b in (True, False)}
-    is_said = {True: is_same or not by_d, False: is_same or by_d}
+    unconstrained = {
+        b: of_free[b][:, blank_d[b]].sum(-1) / of_free[b].sum(-1) for b in (True, False)
+    }
+    is_constrained = {True: is_same or not by_d, False: is_same or by_d}
     for b, expected in ((True, at_blank), (False, at_known)):
-        torch.testing.assert_close(share[b], expected if is_said[b] else unsaid[b])
+        torch.testing.assert_close(share[b], expected if is_constrained[b] else unconstrained[b])
 
 
 @pytest.mark.parametrize("columns", [(3, 1), (1, 3)])
@@ -114,7 +116,7 @@ def test_a_column_is_missing_where_another_has_certain_levels(columns: tuple[int
     is_kept = torch.from_numpy((CODES[:, other] == 0) == np.isin(CODES[:, 2], [1, 3]))
     assert (found[:, ~is_kept].sum(-1) < 0.03).all()
     names = [column.name for column in COLUMNS]
-    assert LevelFunction.from_json(function.to_json(names), COLUMNS).blanks is not None
+    assert LevelFunction.from_json(function.to_json(names), COLUMNS).class_counts is not None
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -140,7 +142,7 @@ def test_a_relation_leaves_a_sharper_function_its_share() -> None:
     """At b = 1 d is 0 by the function, which the relation with a leaves hardly any mass."""
     sharp = LevelFunction(3, (1,), FINE_BY_COARSE.pairs, 0.001)
     relation = LevelFunction(3, (0,), np.array([[0, 3], [0, 5], [1, 2], [1, 3]]), 0.05)
-    model = model_with(*sharpest_last([sharp, relation]))
+    model = model_with(*by_decreasing_exceptions([sharp, relation]))
     found = masses(model)
     torch.testing.assert_close(found.sum(-1), torch.ones(3).double(), atol=1e-9, rtol=0)
     of_one = CODES[:, 1] == 1
@@ -365,6 +367,6 @@ def test_other_pairs_have_the_share_that_pairs_of_one_row_and_two_let_expect() -
     assert relation.exceptions == pytest.approx((1 + 2 + 0.5) / 21)
 
 
-def test_nothing_is_said_of_a_code_that_mostly_has_pairs_of_its_own() -> None:
+def test_nothing_is_constrained_of_a_code_that_mostly_has_pairs_of_its_own() -> None:
     rows = np.array([[0, 0]] * 10 + [[1, k] for k in range(6)])
     assert LevelFunction.of_pairs((0, 1), rows).pairs.tolist() == [[0, 0]]

@@ -22,8 +22,8 @@ from tests.lengths import first_of
 
 PLACES = (-math.inf, -0.4, 0.3, 0.3)
 """The missing level, an atom, and two between which no number lies."""
-ATOMS = ColumnShape("atoms", 5, point_code=4, other_places=PLACES)
-ONE_ATOM = ColumnShape("one", 2, point_code=1, other_places=(0.1,))
+ATOMS = ColumnShape("atoms", 5, point_code=4, other_code_values=PLACES)
+ONE_ATOM = ColumnShape("one", 2, point_code=1, other_code_values=(0.1,))
 COLUMNS = [ATOMS, ONE_ATOM, levels(2)]
 EDGES = {0: (-math.inf, -0.4, 0.3, 1.0, math.inf), 1: (-math.inf, -0.8, 0.1, math.inf)}
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from gcvae.cells.values import parse_table
-from gcvae.dependence.map_kinds import check_place
+from gcvae.dependence.map_kinds import check_map_arguments
 from gcvae.errors import InputError, SettingError
 from gcvae.files.row_documents import rows_to_csv
 from gcvae.profiling.infer import infer_schema
@@ -65,7 +65,7 @@ def test_a_setting_like_no_other_is_answered_with_a_few_and_where_the_rest_are()
     [
         (lambda: preset_named("defualt"), "default"),
         (lambda: preset_named("Paper GCVAE"), "paper-gcvae"),
-        (lambda: check_place("totl", False, False), "total"),
+        (lambda: check_map_arguments("totl", False, False), "total"),
         (lambda: ScoreOptions(measure="densty"), "density"),
         (lambda: infer_schema(FRAME, {"columns": [{"name": "Age"}]}), "age"),
         (lambda: infer_schema(FRAME, {"colums": []}), "columns"),

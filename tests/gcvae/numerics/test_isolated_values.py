@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gcvae.numerics.standing_apart import standing_apart
+from gcvae.numerics.isolated_values import isolated_frequent_values
 
 NEAR = np.arange(100.0)
 
@@ -26,9 +26,9 @@ def test_a_frequent_value_farther_than_all_others_stands_apart(
     far: list[float], n: int, found: list[float]
 ) -> None:
     values = np.concatenate([NEAR, np.repeat(far, n), [np.nan]])
-    assert standing_apart(values).tolist() == found
+    assert isolated_frequent_values(values).tolist() == found
 
 
 def test_few_values_have_none_that_stands_apart() -> None:
-    assert not len(standing_apart(np.array([1.0, 2.0, 3.0, 9999.0])))
-    assert not len(standing_apart(np.zeros(0)))
+    assert not len(isolated_frequent_values(np.array([1.0, 2.0, 3.0, 9999.0])))
+    assert not len(isolated_frequent_values(np.zeros(0)))

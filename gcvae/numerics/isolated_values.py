@@ -13,10 +13,10 @@ from gcvae.arrays import Codes, Numbers
 
 _LEAST_OTHERS = 10
 LEAST_SHARE = 0.01
-"""Minimum share of the rows that must have a number for it to stand apart."""
+"""Minimum share of the rows that must have a number for it to be isolated."""
 
 
-def standing_apart(values: Numbers, least_share: float = LEAST_SHARE) -> Numbers:
+def isolated_frequent_values(values: Numbers, least_share: float = LEAST_SHARE) -> Numbers:
     """Returns the frequent numbers far from all others, such as -9999: none, the smallest, the
     largest or both, ascending.
 
@@ -25,32 +25,35 @@ def standing_apart(values: Numbers, least_share: float = LEAST_SHARE) -> Numbers
     is tested first; if it is returned, the other end is tested without it. Shape: numbers, NaN for
     missing, (n,) -> (k,), k at most 2.
     """
-    found, counts = np.unique(values[~np.isnan(values)], return_counts=True)
-    near = near_numbers(found, counts, least_share)
-    return np.concatenate([found[: near.start], found[near.stop :]])
+    distinct_numbers, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    kept = without_isolated(distinct_numbers, counts, least_share)
+    return np.concatenate([distinct_numbers[: kept.start], distinct_numbers[kept.stop :]])
 
 
-def near_numbers(
-    found: npt.NDArray[Any],
+def without_isolated(
+    distinct_numbers: npt.NDArray[Any],
     counts: Codes,
     least_share: float = LEAST_SHARE,
     least_others: int = _LEAST_OTHERS,
 ) -> slice:
-    """Returns the slice of a column's ascending distinct numbers without those that stand apart, as
-    `standing_apart` defines it.
+    """Returns the slice of a column's ascending distinct numbers without the isolated ones, as
+    `isolated_frequent_values` defines it.
 
     Args:
-        found: The distinct numbers. Shape: (U,).
+        distinct_numbers: The distinct numbers. Shape: (U,).
         counts: Number of rows with each number. Shape: (U,).
         least_share: Minimum share of the rows with a number that is left out.
         least_others: Minimum number of distinct numbers that remain.
     """
-    first, last = 0, len(found)
-    while last - first > least_others and len(found) - (last - first) < 2:
-        gaps = found[first + 1] - found[first], found[last - 1] - found[last - 2]
+    first, last = 0, len(distinct_numbers)
+    while last - first > least_others and len(distinct_numbers) - (last - first) < 2:
+        gaps = (
+            distinct_numbers[first + 1] - distinct_numbers[first],
+            distinct_numbers[last - 1] - distinct_numbers[last - 2],
+        )
         is_low = gaps[0] > gaps[1]
         rest = slice(first + 1, last) if is_low else slice(first, last - 1)
-        is_far = max(gaps) > found[rest.stop - 1] - found[rest.start]
+        is_far = max(gaps) > distinct_numbers[rest.stop - 1] - distinct_numbers[rest.start]
         if not is_far or counts[first if is_low else last - 1] < least_share * counts.sum():
             break
         first, last = rest.start, rest.stop
