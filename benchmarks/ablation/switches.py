@@ -186,7 +186,7 @@ _ALL = (
         Stage.TRAINING,
         (
             Seam(
-                "gcvae.codec.number_distribution:AtomCells",
+                "gcvae.codec.number_distribution:RoundingCells",
                 always(None),
                 lambda found: True,
             ),

@@ -24,7 +24,7 @@ _NEAR = 1e-6
 
 
 @dataclass(frozen=True)
-class AtomCells(Document):
+class RoundingCells(Document):
     """Rounding cells: intervals of the numbers that would be rounded to a frequent value.
 
     Attributes:
@@ -61,8 +61,8 @@ class AtomCells(Document):
         cuts = np.append(0.0, self._cuts)[n_below]
         return np.where(is_in, cuts, positions - self._width * n_below)
 
-    def with_cells(self, places: Numbers) -> Numbers:
+    def with_cells(self, positions: Numbers) -> Numbers:
         """Inverse of `without_cells`: maps positions to numbers outside the cells. Shape: (n,) ->
         (n,)."""
-        n_below = np.searchsorted(self._cuts, places, side="right")
-        return places + self._width * n_below
+        n_below = np.searchsorted(self._cuts, positions, side="right")
+        return positions + self._width * n_below

@@ -50,12 +50,12 @@ class CodeMembers:
         middles -= self.codes
         return middles
 
-    def at(self, codes: Codes, positions: Numbers) -> Codes:
+    def member_at(self, codes: Codes, positions: Numbers) -> Codes:
         """Returns, for n rows, the index of the member that a code and a position in (0, 1) select;
         -1 for a negative code. Shape: (n,), (n,) -> (n,)."""
         inside = np.clip(positions, _INSIDE, 1.0 - _INSIDE)
-        places = np.searchsorted(self._ends, np.maximum(codes, 0) + inside, side="right")
-        return np.where(codes >= 0, np.append(self._order, -1)[places], -1)
+        at = np.searchsorted(self._ends, np.maximum(codes, 0) + inside, side="right")
+        return np.where(codes >= 0, np.append(self._order, -1)[at], -1)
 
     def log_shares(self, chosen: Mask) -> Numbers:
         """Returns the log of the chosen members' total share in each code. Shape: (K,) ->

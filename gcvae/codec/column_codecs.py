@@ -55,7 +55,7 @@ class RealCodec(ColumnCodec):
     def fit(cls, series: pd.Series[Any], column: Column) -> Self:
         """Fits the codec to parsed cells; encoded values have a mean of about 0 and a standard
         deviation of about 1."""
-        return cls.line_of(series, column).rounding_like(series[series.notna()], 0.0)
+        return cls.standardised(series, column).rounding_like(series[series.notna()], 0.0)
 
     @classmethod
     def fit_to_range(cls, series: pd.Series[Any], column: Column) -> Self:
@@ -68,7 +68,7 @@ class RealCodec(ColumnCodec):
         return codec.rounding_like(series[series.notna()], 0.0)
 
     @classmethod
-    def line_of(cls, series: pd.Series[Any], column: Column) -> Self:
+    def standardised(cls, series: pd.Series[Any], column: Column) -> Self:
         """Returns a codec with offset and scale of about the mean and the standard deviation of
         parsed cells; other attributes are not fitted."""
         start = cls._unscaled(series, column)
@@ -390,7 +390,7 @@ class DatetimeCodec(IntegerCodec):
         return int(time.astype(np.int64)) // self._step
 
 
-LINES: dict[ColumnKind, type[RealCodec]] = {
+LINEAR_CODECS: dict[ColumnKind, type[RealCodec]] = {
     ColumnKind.CONTINUOUS: ContinuousCodec,
     ColumnKind.INTEGER: IntegerCodec,
     ColumnKind.DATETIME: DatetimeCodec,

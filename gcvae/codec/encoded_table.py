@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 import torch
 from torch import Tensor
 
-from gcvae.codec.region import Drawn, WalkedColumn
+from gcvae.codec.region import ConditionalColumn, Drawn
 
 
 class DependentCells(Protocol):
@@ -19,7 +19,9 @@ class DependentCells(Protocol):
         """Returns the constraint for the rows at these indices; for all rows if None."""
         ...
 
-    def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
+    def draw(
+        self, column: ConditionalColumn, noise: Tensor, codes: Tensor, values: Tensor
+    ) -> Drawn:
         """Samples for each of N rows a cell of one column that satisfies the constraint; returns
         the cells with the log probability of satisfying it.
 

@@ -122,7 +122,7 @@ class IdentifierCodec(ColumnPart):
             texts[:] = [text and with_check_digits(text, self.column.personal) for text in texts]
         return self._typed(texts)
 
-    def note(self, rows: int) -> str | None:
+    def width_warning(self, rows: int) -> str | None:
         """Returns a warning if a sample of this many rows (for the key of entities: this many
         entities) needs keys with more characters than the table's; else None."""
         rows = math.ceil(rows / np.mean(self.sizes))
@@ -167,10 +167,10 @@ def _learned(
             yield found
 
     personal = column.personal
-    shunned = sorted(MARKERS | WEAK_MARKERS | set(column.missing.markers))
+    excluded = sorted(MARKERS | WEAK_MARKERS | set(column.missing.markers))
     largest = _largest(column) if are_numbers else None
     return learn_templates(
-        partial(texts, chunks), partial(texts, used), shunned, largest, forms_of(personal)
+        partial(texts, chunks), partial(texts, used), excluded, largest, forms_of(personal)
     )
 
 

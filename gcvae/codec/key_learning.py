@@ -60,7 +60,7 @@ _TOKENS = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
 def learn_templates(
     chunks: Chunks,
     used: Chunks,
-    shunned: Sequence[str],
+    excluded: Sequence[str],
     largest: int | None,
     forms: Sequence[Callable[[str], str]] = (),
 ) -> list[KeyTemplate]:
@@ -70,7 +70,7 @@ def learn_templates(
     Args:
         chunks: Function that returns an iterator over the column's keys, in chunks of rows.
         used: Function like `chunks` for the keys that must not be generated.
-        shunned: Strings that must not be generated because they mean "missing".
+        excluded: Strings that must not be generated because they mean "missing".
         largest: Largest key allowed if all keys are whole numbers; None for other keys.
         forms: Functions that map a key to its format, the most specific function first; a key gets
             the first format that enough keys share. If empty, formats are inferred.
@@ -83,7 +83,7 @@ def learn_templates(
     searches = [_Search(group, ceil(n_rows * group.n_rows / total), largest) for group in groups]
 
     def with_lengths() -> Iterator[tuple[Texts, Codes]]:
-        for texts in chain([np.array(shunned, dtype=object)], used()):
+        for texts in chain([np.array(excluded, dtype=object)], used()):
             yield texts, np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
 
     for texts, lengths in with_lengths():
@@ -329,7 +329,9 @@ class _Search:
     def template(self, tiers: list[_UsedKeys], step: int, rows: int) -> KeyTemplate:
         """Returns the template of the keys that `tiers` do not record as used, with its number of
         rows. When both tiers are used up, keys grow by `step` characters at a time."""
-        found = [KeyTier(**asdict(used.counter()), alphabets=used.alphabets) for used in tiers]
+        found = [
+            KeyTier(**asdict(used.unused_numbers()), alphabets=used.alphabets) for used in tiers
+        ]
         if self._counts_on and found[0].room < self._n_rows:
             found = found[1:]
         return KeyTemplate(tuple(found), self._first, step, rows)

@@ -38,7 +38,7 @@ Characters = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
-class Counter(Document):
+class NumberSet(Document):
     """Set of the numbers from which synthetic keys are made.
 
     Attributes:
@@ -56,7 +56,7 @@ class Counter(Document):
 
     @property
     def room(self) -> int:
-        """How many numbers the counter contains."""
+        """How many numbers the set contains."""
         return self.size // self.modulus * len(self.residues) if self.residues else self.size
 
     def numbers(self, index: Numbers, key: int) -> Numbers:
@@ -89,25 +89,25 @@ class UsedNumbers:
         residues = shuffled(numbers, self._size, _SCATTER) % np.uint64(len(self._residues))
         self._residues[residues] = True
 
-    def counter(self) -> Counter:
+    def unused_numbers(self) -> NumberSet:
         """Returns the largest of several candidate sets of unused numbers: those beyond all used
         ones, and those with unused residues modulo powers of two.
 
         A large modulus has few numbers for each residue, a small one few unused residues.
         """
         low = min(self._first_free * self._step, self._size)
-        found, used = [Counter(low, self._size - low)], self._residues
+        found, used = [NumberSet(low, self._size - low)], self._residues
         while len(used):
             free = np.flatnonzero(~used)
             kept = free[: min(_MOST_RESIDUES, ceil(_RESIDUES_KEPT * len(free)))].tolist()
-            found += [Counter(0, self._size, len(used), tuple(kept))] if kept else []
+            found += [NumberSet(0, self._size, len(used), tuple(kept))] if kept else []
             half = len(used) // 2
             used = used[:half] | used[half : 2 * half]
-        return max(found, key=lambda counter: counter.room)
+        return max(found, key=lambda numbers: numbers.room)
 
 
 @dataclass(frozen=True)
-class KeyTier(Counter):
+class KeyTier(NumberSet):
     """Keys of one length: the characters allowed at each position, in code point order, and the
     numbers that the table's keys do not use."""
 

@@ -23,7 +23,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from gcvae.arrays import Codes, Mask, Numbers
 from gcvae.artifact.documents import Document
-from gcvae.codec.atom_cells import AtomCells
+from gcvae.codec.atom_cells import RoundingCells
 from gcvae.codec.repeated_numbers import LEAST_ROWS, RepeatedNumbers
 
 MOST_INTERVALS = 512
@@ -81,7 +81,7 @@ class KnotLimits:
         rows with each. Shape: (k,) -> (k,)."""
         return counts >= max(LEAST_ROWS, self.rows)
 
-    def ends(self, edges: Numbers, distinct: Numbers, counts: Codes, kept: Codes) -> Numbers:
+    def moved_knots(self, edges: Numbers, distinct: Numbers, counts: Codes, kept: Codes) -> Numbers:
         """Returns the knots at the K selected edges. If `rows` is above 1, an outermost knot
         becomes the end of a linearly falling density that has the same mean as the numbers in the
         outermost interval. Shape: (K,).
@@ -151,7 +151,7 @@ class NumberDistribution(Document):
 
     knots: Numbers
     heights: Numbers
-    atom_cells: AtomCells | None = None
+    atom_cells: RoundingCells | None = None
     repeated: RepeatedNumbers | None = None
 
     @classmethod
@@ -174,7 +174,7 @@ class NumberDistribution(Document):
             limits: Limits of the knots.
         """
         is_cut = len(atoms) > 0 and half_step > 0
-        cells = AtomCells(tuple(atoms.tolist()), half_step) if is_cut else None
+        cells = RoundingCells(tuple(atoms.tolist()), half_step) if is_cut else None
         if cells is not None:
             distinct = cells.without_cells(distinct)
             low, high = cells.without_cells(np.array([limits.low, limits.high])).tolist()
@@ -230,7 +230,7 @@ class NumberDistribution(Document):
             middle = float(distinct[0]) if len(distinct) else 0.0
             knots = np.array([middle - 0.5, middle + 0.5])
             if len(distinct):
-                knots = limits.ends(knots, distinct, counts, np.array([0, 1]))
+                knots = limits.moved_knots(knots, distinct, counts, np.array([0, 1]))
             return cls(knots, np.array([0.25, 0.75]))
         middles = (distinct[1:] + distinct[:-1]) / 2.0
         first, last = 2 * distinct[0] - middles[0], 2 * distinct[-1] - middles[-1]
@@ -244,7 +244,7 @@ class NumberDistribution(Document):
         kept = np.unique(_nearest(below, np.concatenate(targets)))
         kept = limits.thinned(below if rows is None else np.cumsum([0, *rows]), kept)
         tail = 0.5 / (n + 1)
-        knots = limits.ends(edges, distinct, counts, kept)
+        knots = limits.moved_knots(edges, distinct, counts, kept)
         return cls(knots, tail + (1.0 - 2.0 * tail) * below[kept] / n)
 
     @classmethod

@@ -8,7 +8,7 @@ seller, each of them gets a separate identity.
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter as Tally
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +18,7 @@ import numpy as np
 
 from gcvae.arrays import Texts
 from gcvae.artifact.documents import Document
-from gcvae.codec.key_template import Counter, UsedNumbers
+from gcvae.codec.key_template import NumberSet, UsedNumbers
 from gcvae.codec.name_forms import names_in, read_name
 from gcvae.codec.name_lists import USUAL_LOCALE, NameList, locales, names_of
 from gcvae.files.typed_columns import TypedTable, row_chunks, rows_at
@@ -72,7 +72,7 @@ class People(Document):
     """
 
     locale: str
-    counters: tuple[Counter, ...]
+    counters: tuple[NumberSet, ...]
     double: tuple[bool, ...]
 
     @classmethod
@@ -88,9 +88,9 @@ class People(Document):
         counters, double = [], []
         for of_kinds in persons:
             used = _used_pairs(whole, of_kinds, names)
-            counter = used.counter()
-            double.append(counter.room < min(_LEAST_ROOM, names.n_pairs // 4))
-            counters.append(Counter(0, names.n_pairs) if double[-1] else counter)
+            unused = used.unused_numbers()
+            double.append(unused.room < min(_LEAST_ROOM, names.n_pairs // 4))
+            counters.append(NumberSet(0, names.n_pairs) if double[-1] else unused)
         return cls(locale, tuple(counters), tuple(double))
 
     @cached_property
@@ -103,7 +103,7 @@ class People(Document):
         if document["locale"] not in locales():
             raise ValueError("there are no names for the locale")
         found = super().from_json(document)
-        if any(counter.room < 1 for counter in found.counters):
+        if any(unused.room < 1 for unused in found.counters):
             raise ValueError("there is no room for identities")
         return found
 
@@ -129,10 +129,10 @@ class PersonRows:
     @cached_property
     def identities(self) -> Identities:
         """Names of the person in each row."""
-        rows, counter = self.numbers, self.people.counters[self.person]
+        rows, unused = self.numbers, self.people.counters[self.person]
         origin = str(self.seed), "people", str(self.person)
-        turns, index = np.divmod(rows, np.uint64(counter.room))
-        pairs = counter.numbers(index, derived_seed(*origin, "pairs"))
+        turns, index = np.divmod(rows, np.uint64(unused.room))
+        pairs = unused.numbers(index, derived_seed(*origin, "pairs"))
         found = Identities(pairs, turns, *(np.full(len(rows), "", dtype=object) for _ in range(4)))
         names = self.people.names
         for sex, own, at_first, at_last in names.split(pairs):
@@ -255,7 +255,7 @@ def locale_of_script(texts: Iterable[str]) -> str:
     """Returns the locale for the most frequent script, such as "ru_RU" for Cyrillic."""
     letters = (letter for text in texts for letter in text[:40] if letter.isalpha())
     words = (unicodedata.name(letter, "?").split()[0] for letter in letters)
-    scripts = Tally(word.partition("-")[0] for word in words)
+    scripts = Counter(word.partition("-")[0] for word in words)
     is_japanese = scripts["HIRAGANA"] + scripts["KATAKANA"] > 0.1 * scripts["CJK"] > 0
     found = "HIRAGANA" if is_japanese else max(scripts, key=scripts.__getitem__, default="")
     return _LOCALES_OF_SCRIPTS.get(found, USUAL_LOCALE)

@@ -440,7 +440,7 @@ def fit_personal(
     return codec(column, people, person, min(blank, CYCLE_ROWS - 1), *learned)
 
 
-def is_written(column: Column) -> bool:
+def has_personal_codec(column: Column) -> bool:
     """Returns whether a `PersonalCodec` generates the column's cells. It does not for phone
     numbers, for example, which are generated as keys, or for dates of birth, which the model
     learns."""

@@ -25,7 +25,7 @@ from scipy.special import ndtri
 
 from gcvae.arrays import TIMES, Codes, Mask, Numbers
 from gcvae.codec.column_codec import ColumnCodec
-from gcvae.codec.column_codecs import LINES, Allowed, ContinuousCodec, RealCodec
+from gcvae.codec.column_codecs import LINEAR_CODECS, Allowed, ContinuousCodec, RealCodec
 from gcvae.codec.number_distribution import NO_LIMITS, KnotLimits, NumberDistribution
 from gcvae.numerics.isolated_values import isolated_frequent_values
 from gcvae.schema.columns import Column
@@ -158,7 +158,7 @@ class QuantileCodec(ColumnCodec):
         return self.has_missing + len(self.atoms) + 1
 
     @property
-    def shaped_codes(self) -> range:
+    def discrete_codes(self) -> range:
         """Codes of the atoms if every number of the training table is an atom; otherwise empty."""
         n_atoms = len(self.atoms) if self.is_discrete else 0
         return range(self.has_missing, self.has_missing + n_atoms)
@@ -270,7 +270,7 @@ class QuantileCodec(ColumnCodec):
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        line = LINES[column.kind].from_json(column, document["line"])
+        line = LINEAR_CODECS[column.kind].from_json(column, document["line"])
         own, (low, high) = document.get("numbers"), document["ends"]
         return cls._of_document(
             document,
@@ -293,7 +293,7 @@ def _knot_limits(line: RealCodec, rare_rows: int) -> KnotLimits:
 
 def _line_of(series: pd.Series[Any], column: Column) -> RealCodec:
     """Fits the linear codec to all numbers except atoms that lie far from the rest."""
-    fit = LINES[column.kind].line_of
+    fit = LINEAR_CODECS[column.kind].standardised
     line = _with_distinct_numbers(fit(series, column), series)
     present, positions = line.positions(series)
     found, counts = np.unique(positions[present], return_counts=True)

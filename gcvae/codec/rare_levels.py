@@ -142,19 +142,19 @@ class GroupedLevelCodec(ColumnCodec):
         return np.array(codes, dtype=np.int32)[at][found], np.array(values)[at][found]
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        places = self.members.at(codes - self.has_missing, values)
+        places = self.members.member_at(codes - self.has_missing, values)
         return placed_values(list(self.levels), places, self.nullable)
 
     def middles(self, codes: Codes, values: Numbers) -> Numbers:
         """Returns the value with which each of n levels is encoded, given codes and values that
         select the levels; 0 for missing. Shape: (n,), (n,) -> (n,)."""
-        member = self.members.at(codes.astype(np.int64) - self.has_missing, values)
+        member = self.members.member_at(codes.astype(np.int64) - self.has_missing, values)
         return np.append(self.members.middles, 0.0)[member]
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
         """Returns -log(share of the level in its code) for n cells; for a suppressed level,
         -log(share of rows with suppressed levels). Shape: (n,), (n,) -> (n,)."""
-        member = self.members.at(codes.astype(np.int64) - self.has_missing, values)
+        member = self.members.member_at(codes.astype(np.int64) - self.has_missing, values)
         known = np.append(self.members.shares * (1.0 - self._suppressed_share), 1.0)
         mass = self.withheld.sum() / max(self.counts.sum(), 1.0)
         return -np.log(np.where(values == HIDDEN, mass, known[member]))

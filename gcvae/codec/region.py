@@ -38,11 +38,11 @@ class Drawn:
         self.values[at] = part.values.to(self.values)
 
 
-class WalkedColumn(Protocol):
+class ConditionalColumn(Protocol):
     """Distribution of one column in each of N particles, given the latent vector z and the columns
     generated before it."""
 
-    def take(self, rows: Tensor) -> WalkedColumn:
+    def take(self, rows: Tensor) -> ConditionalColumn:
         """Returns the distribution for the particles at these indices."""
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
@@ -84,7 +84,9 @@ class Region:
             return self
         return Region(self.log_share[rows], self.lower[rows], self.upper[rows])
 
-    def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
+    def draw(
+        self, column: ConditionalColumn, noise: Tensor, codes: Tensor, values: Tensor
+    ) -> Drawn:
         """Samples an allowed cell for each of N particles; returns the cells with the log
         probability of all allowed ones. Shape: noise (N,), uniform.
 
@@ -92,7 +94,7 @@ class Region:
         """
         return column.draw_within(self, noise)
 
-    def draw_by_size(self, column: WalkedColumn, noise: Tensor) -> Drawn:
+    def draw_by_size(self, column: ConditionalColumn, noise: Tensor) -> Drawn:
         """Samples cells like `draw`, but faster if only some particles have many allowed intervals:
         those with at most eight are sampled separately. Shape: noise (N,), uniform."""
         is_interval = self.lower < NOWHERE

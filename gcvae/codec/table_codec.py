@@ -31,7 +31,7 @@ from torch import Tensor
 
 from gcvae.arrays import Mask, Numbers
 from gcvae.codec.column_codec import ColumnCodec
-from gcvae.codec.column_codecs import LINES, ContinuousCodec, RealCodec
+from gcvae.codec.column_codecs import LINEAR_CODECS, ContinuousCodec, RealCodec
 from gcvae.codec.correspondence import coarse_columns
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.entities import Entities, Grouping
@@ -68,7 +68,7 @@ CODEC_VERSION = 1
 def _codec_of(kind: ColumnKind, encoding: str) -> type[ColumnCodec]:
     """Returns the codec class for a modelled column of a kind."""
     if kind.is_real:
-        return QuantileCodec if encoding == "quantile" else LINES[kind]
+        return QuantileCodec if encoding == "quantile" else LINEAR_CODECS[kind]
     is_grouped = kind.outcomes is Outcomes.NOMINAL_LEVELS and encoding == "quantile"
     return GroupedLevelCodec if is_grouped else LevelCodec
 
@@ -507,14 +507,15 @@ class TableCodec:
         return hashlib.sha256(document.encode()).hexdigest()
 
     def notes(self, rows: int) -> list[str]:
-        """Returns the warnings of `IdentifierCodec.note` for a sample of this many rows."""
+        """Returns the warnings of `IdentifierCodec.width_warning` for a sample of this many
+        rows."""
         notes = []
         for codec in self._rest:
             if isinstance(codec, IdentifierCodec):
                 entities = self.entities
                 is_key = entities is not None and codec.name == entities.key
                 n_each = entities.mean_size if is_key and entities is not None else 1.0
-                notes.append(codec.note(math.ceil(rows / n_each)))
+                notes.append(codec.width_warning(math.ceil(rows / n_each)))
         return [note for note in notes if note is not None]
 
     def without_counts(self) -> TableCodec:

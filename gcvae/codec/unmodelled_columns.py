@@ -17,7 +17,7 @@ from gcvae.codec.entities import Entities, group_sizes, mean_sizes
 from gcvae.codec.identifiers import IdentifierCodec
 from gcvae.codec.key_parts import KeyPart, learn_parts, without_parts
 from gcvae.codec.people import People
-from gcvae.codec.personal import PersonalCodec, fit_personal, is_written
+from gcvae.codec.personal import PersonalCodec, fit_personal, has_personal_codec
 from gcvae.files.typed_columns import TypedTable, row_chunks, rows_at, value_codes
 from gcvae.numerics.permutations import Numbers
 from gcvae.schema.columns import Column, Missing, TableSchema
@@ -106,10 +106,10 @@ def fit_unmodelled(
             has all rows.
     """
     whole = table if whole is None else whole
-    people = People.of(table, columns, whole) if any(map(is_written, columns)) else None
+    people = People.of(table, columns, whole) if any(map(has_personal_codec, columns)) else None
 
     def fitted(column: Column) -> Unmodelled:
-        if people is not None and is_written(column):
+        if people is not None and has_personal_codec(column):
             return fit_personal(table, column, people, columns, whole)
         if column.kind.outcomes is Outcomes.KEYS:
             others = [other for other in schema if other.is_modelled]
@@ -159,7 +159,7 @@ def unmodelled_of_json(
 
     def read(column: Column) -> Unmodelled:
         document = documents[column.name]
-        if not is_written(column):
+        if not has_personal_codec(column):
             is_key = column.kind.outcomes is Outcomes.KEYS
             return (IdentifierCodec if is_key else ConstantCodec).from_json(column, document)
         if of_rows is None:

@@ -69,7 +69,7 @@ def _quoted(cells: Any, pattern: str) -> Any:
 
 def has_texts(column: Column) -> bool:
     """Returns whether the column's values are strings, not numbers, dates or booleans."""
-    if column.kind.outcomes in (Outcomes.LINE, Outcomes.TRUTH_VALUES):
+    if column.kind.outcomes in (Outcomes.REAL, Outcomes.TRUTH_VALUES):
         return False
     return column.datetime_format is None and not any(
         isinstance(level, int | float) for level in column.levels or ()

@@ -112,7 +112,7 @@ def column_order(columns: Sequence[ColumnShape]) -> list[int]:
 
     def key(j: int) -> tuple[bool, int]:
         column = columns[j]
-        is_coded = column.point_code is None or len(column.shaped_codes) > 0
+        is_coded = column.point_code is None or len(column.discrete_codes) > 0
         return not is_coded, column.n_codes if is_coded else j
 
     return sorted(range(len(columns)), key=key)

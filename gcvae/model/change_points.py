@@ -348,11 +348,11 @@ def _log_factors(base: Marginal, logits: Tensor, points: Tensor) -> Tensor:
 
 def _is_coded(column: ColumnShape) -> bool:
     """Returns whether all numbers of the column are frequent values with codes."""
-    return len(column.shaped_codes) > 0
+    return len(column.discrete_codes) > 0
 
 
 def _bins_of_codes(change_points: ChangePoints, column: ColumnShape) -> Codes:
     """Returns the bin of each code; -1 for codes that are not numbers. Shape: (K,)."""
     codes = np.arange(column.n_codes)
-    is_shaped = np.isin(codes, column.shaped_codes)
+    is_shaped = np.isin(codes, column.discrete_codes)
     return np.where(is_shaped, np.searchsorted(change_points.points, codes, side="right"), -1)

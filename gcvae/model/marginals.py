@@ -153,7 +153,7 @@ class AtomShapes(nn.Module):
         rows = [
             row
             for row, j in enumerate(group)
-            if len(columns[j].shaped_codes) >= _LEAST_ATOMS_TO_SHAPE
+            if len(columns[j].discrete_codes) >= _LEAST_ATOMS_TO_SHAPE
         ]
         width = max(columns[j].n_codes for j in group)
         scores, shaped = torch.zeros(len(rows), width), torch.zeros(len(rows), width)
@@ -161,7 +161,7 @@ class AtomShapes(nn.Module):
             column = columns[group[row]]
             assert column.code_scores is not None, "shaped codes have scores"
             scores[i, : column.n_codes] = torch.tensor(column.code_scores)
-            shaped[i, list(column.shaped_codes)] = 1.0
+            shaped[i, list(column.discrete_codes)] = 1.0
         numbers = [list(real).index(group[row]) for row in rows]
         powers = torch.stack([torch.ones_like(scores), scores, scores.square()], dim=1)
         set_constants(
@@ -185,7 +185,7 @@ class AtomShapes(nn.Module):
         at = (self.rows == row).nonzero()[:, 0]
         if not len(at):
             return None
-        atoms = column.shaped_codes
+        atoms = column.discrete_codes
         powers = self.powers[at[0]][:, atoms.start : atoms.stop]
         return AtomDensities(atoms, powers / math.log(2.0))
 

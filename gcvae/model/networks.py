@@ -32,7 +32,7 @@ class ColumnShape:
     code_scores: tuple[float, ...] | None = None
     """Normal score of the number for which each code stands, an input of the networks; None for
     levels, and for numbers that are not encoded as normal scores."""
-    shaped_codes: range = range(0)
+    discrete_codes: range = range(0)
     """Codes of the atoms if all numbers of the column are atoms, else empty."""
     parents: tuple[int, ...] = ()
     """Indices of columns that come before this one in the chain rule, because its cells cannot be

@@ -18,7 +18,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from gcvae.codec.region import WalkedColumn
+from gcvae.codec.region import ConditionalColumn
 from gcvae.model.autoregressive import AutoregressiveNetwork
 from gcvae.model.column_distribution import ColumnDistribution
 from gcvae.model.column_weights import ColumnWeights
@@ -34,7 +34,7 @@ class ColumnWalk(Protocol):
     def order(self) -> Sequence[int] | None:
         """Column indices in the order in which to visit them; None if the order does not matter."""
 
-    def column(self, j: int) -> WalkedColumn:
+    def column(self, j: int) -> ConditionalColumn:
         """Returns the distribution of column j given the columns visited before."""
 
     def step(self, j: int, codes: Tensor, values: Tensor) -> None:
@@ -64,7 +64,7 @@ class IndependentWalk:
     def order(self) -> None:
         """None, because the order does not matter."""
 
-    def column(self, j: int) -> WalkedColumn:
+    def column(self, j: int) -> ConditionalColumn:
         distribution = self.marginals.column(self.parameters, j)
         if self.factor_shift is None or self.score_deviation is None:
             return distribution

@@ -177,7 +177,7 @@ def _words_among_numbers(cells: Cells, found: InferredFormat | None) -> str | No
         f"is treated as text although {_percent(_share(cells, are_numbers))} of its cells are"
         f" {are_alike}: {_first(cells, ~are_numbers)}"
     )
-    if found is not None and found.looks[cells.codes[_row_of_first(cells, ~are_numbers)]]:
+    if found is not None and found.are_numbers[cells.codes[_row_of_first(cells, ~are_numbers)]]:
         return f"{reason}; use one format, prefix and suffix to have them modelled as numbers"
     return f"{reason}; add it to missing.markers if it means missing"
 

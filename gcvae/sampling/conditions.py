@@ -28,7 +28,7 @@ from gcvae.cells.distinct_cells import shortened
 from gcvae.cells.levels import are_numeric, level_texts, listed_levels
 from gcvae.cells.values import END_READERS, format_table, parse_table
 from gcvae.codec.column_codec import ColumnCodec
-from gcvae.codec.column_codecs import LINES, RealCodec
+from gcvae.codec.column_codecs import LINEAR_CODECS, RealCodec
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.level_codec import LevelCodec
 from gcvae.codec.quantile_codec import QuantileCodec
@@ -339,7 +339,7 @@ def _target(name: str, wanted: Any, codec: TableCodec) -> TargetIntervals:
     if codec.reduction.rewritten[name].parents:  # the parents determine its range
         column = replace(column, minimum=None, maximum=None)
     if column.kind.is_real:
-        line = LINES[column.kind](column, residual.has_missing, 0.0, 1.0)
+        line = LINEAR_CODECS[column.kind](column, residual.has_missing, 0.0, 1.0)
         low, high, missing = _intervals(items, line, missing)
     else:
         levels = LevelCodec(column, residual.has_missing)

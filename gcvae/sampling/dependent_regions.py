@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from gcvae.arrays import Mask
-from gcvae.codec.region import Drawn, Region, WalkedColumn
+from gcvae.codec.region import ConditionalColumn, Drawn, Region
 from gcvae.rules.grids import Grid, grid_of
 from gcvae.rules.residuals import Residual
 from gcvae.rules.rewritings import Rewriting
@@ -90,7 +90,9 @@ class DependentRegion:
         found = replace(self, target=self.target.take(at))
         return found if self.beyond is None else replace(found, beyond=rows_of(self.beyond, at))
 
-    def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
+    def draw(
+        self, column: ConditionalColumn, noise: Tensor, codes: Tensor, values: Tensor
+    ) -> Drawn:
         """Draws a cell from the possible ones for each of N particles (weighted draws of a row),
         with the probability of the possible cells.
 
@@ -136,7 +138,9 @@ class RegionsByRow:
         plain = None if self.plain is None else self.plain.take(rows)
         return RegionsByRow(tuple(region.take(rows) for region in self.regions), plain)
 
-    def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
+    def draw(
+        self, column: ConditionalColumn, noise: Tensor, codes: Tensor, values: Tensor
+    ) -> Drawn:
         """Draws a cell for each of N particles (weighted draws of a row) from its row's region.
 
         `column` is the column's distribution given the earlier columns. Shape: uniform noise (N,);

@@ -26,7 +26,7 @@ from torch import Tensor
 from gcvae.arrays import Codes, Mask
 from gcvae.codec.level_codec import LevelCodec
 from gcvae.codec.quantile_codec import QuantileCodec
-from gcvae.codec.region import Drawn, Region, WalkedColumn
+from gcvae.codec.region import ConditionalColumn, Drawn, Region
 from gcvae.rules.alternatives import Alternative
 from gcvae.rules.residuals import Residual
 from gcvae.sampling.target_intervals import TargetIntervals, indices_of_rows
@@ -75,7 +75,9 @@ class JointRegion:
             return self
         return replace(self, which=self.which[indices_of_rows(rows, len(self.which))])
 
-    def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
+    def draw(
+        self, column: ConditionalColumn, noise: Tensor, codes: Tensor, values: Tensor
+    ) -> Drawn:
         """Draws a cell for each of N particles (weighted draws of a row), among the codes of the
         combinations that are still possible.
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from gcvae.codec.region import Drawn, Region, WalkedColumn
+from gcvae.codec.region import ConditionalColumn, Drawn, Region
 from gcvae.model.level_functions import LevelFunction
 
 _LOG_SILENT = math.log(0.1)
@@ -51,7 +51,9 @@ class LookaheadRegion:
         dependencies = tuple(each.take(rows) for each in self.dependencies)
         return LookaheadRegion(self.own.take(rows), dependencies)
 
-    def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
+    def draw(
+        self, column: ConditionalColumn, noise: Tensor, codes: Tensor, values: Tensor
+    ) -> Drawn:
         """Draws a code k with probability p(k) h(k) / Z, Z = sum_k p(k) h(k), for each of N
         particles (weighted draws of a row), with log (Z / h(k)) as its log weight.
 

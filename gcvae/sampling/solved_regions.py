@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from gcvae.arrays import Mask
-from gcvae.codec.region import Drawn, WalkedColumn
+from gcvae.codec.region import ConditionalColumn, Drawn
 from gcvae.rules.grids import Grid
 from gcvae.rules.residuals import Residual
 from gcvae.rules.solutions import clock_of
@@ -219,7 +219,9 @@ class SolvedRegion:
         region = region_of_wholes(self.codec.column_codec(self.part), target)
         return ~torch.isneginf(region.log_share)
 
-    def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
+    def draw(
+        self, column: ConditionalColumn, noise: Tensor, codes: Tensor, values: Tensor
+    ) -> Drawn:
         """Draws a cell from a proposal q for each of N particles (weighted draws of a row), with
         the log weight log p - log q.
 

@@ -15,7 +15,7 @@ _SPELLING = {"decimals", "padded", "notation", "number_format"}
 class Outcomes(Enum):
     """Type of the values of a column's cells, such as numbers, dates or levels (categories)."""
 
-    LINE = auto()  # numbers or times
+    REAL = auto()  # numbers or times
     ORDERED_LEVELS = auto()
     NOMINAL_LEVELS = auto()
     TRUTH_VALUES = auto()
@@ -38,8 +38,8 @@ class ColumnKind(StrEnum):
     members: frozenset[str]
     dtype: str | None
 
-    CONTINUOUS = "continuous", Outcomes.LINE, _LIMITS | _SPELLING, "float64"
-    INTEGER = "integer", Outcomes.LINE, _LIMITS | _SPELLING, "int64"
+    CONTINUOUS = "continuous", Outcomes.REAL, _LIMITS | _SPELLING, "float64"
+    INTEGER = "integer", Outcomes.REAL, _LIMITS | _SPELLING, "int64"
     ORDINAL = "ordinal", Outcomes.ORDERED_LEVELS, {"levels"} | _SPELLING
     CATEGORICAL = (
         "categorical",
@@ -49,7 +49,7 @@ class ColumnKind(StrEnum):
     BOOLEAN = "boolean", Outcomes.TRUTH_VALUES, {"levels"}
     DATETIME = (
         "datetime",
-        Outcomes.LINE,
+        Outcomes.REAL,
         _LIMITS | {"decimals", "datetime_format"},
         "datetime64[us]",  # `gcvae.arrays.TIMES`: the service starts without numpy
     )
@@ -68,7 +68,7 @@ class ColumnKind(StrEnum):
     @property
     def is_real(self) -> bool:
         """Whether the values are numbers or times."""
-        return self.outcomes is Outcomes.LINE
+        return self.outcomes is Outcomes.REAL
 
     @property
     def has_levels(self) -> bool:

@@ -53,13 +53,14 @@ class InferredFormat:
 
     Attributes:
         fits: Mask of the distinct cells that are numbers in this format. Shape: (U,).
-        looks: Mask of the distinct cells that are numbers in any possible format. Shape: (U,).
+        are_numbers: Mask of the distinct cells that are numbers in any possible format. Shape:
+            (U,).
         other: A second format that fits equally well, if the cells are ambiguous; else None.
     """
 
     format: NumberFormat
     fits: Mask
-    looks: Mask
+    are_numbers: Mask
     other: NumberFormat | None = None
 
 
@@ -95,15 +96,17 @@ def find_format(
     best = [i for i, weight in enumerate(weights) if weight == max(weights)]
     found, other = _chosen([candidates[i] for i in best], evidence)
     fits = read[candidates.index(found)]
-    looks = np.any([evidence.looks(candidate) for candidate in candidates], axis=0)
+    are_numeric = np.any(
+        [evidence.reads_with_any_unit(candidate) for candidate in candidates], axis=0
+    )
     found = evidence.as_most_are(found, fits)
     if not given and evidence.are_codes(found, fits):
         return None
     are_too_long = fits & ~are_numbers(numerals_of(split, found))
-    fits, looks = fits & ~are_too_long, looks & ~are_too_long
-    if not given and counts[looks].sum() < NEARLY * counts.sum():
+    fits, are_numeric = fits & ~are_too_long, are_numeric & ~are_too_long
+    if not given and counts[are_numeric].sum() < NEARLY * counts.sum():
         return None
-    return InferredFormat(found, fits, looks, other)
+    return InferredFormat(found, fits, are_numeric, other)
 
 
 def _are_no_numbers(texts: Texts, counts: Codes) -> bool:
@@ -176,7 +179,7 @@ class _Evidence:
         unit, which some cells may lack (see `_has_unit`)."""
         return self._of_sides([self._has_unit(side) for side in self._sides], number_format)
 
-    def looks(self, number_format: NumberFormat) -> Mask:
+    def reads_with_any_unit(self, number_format: NumberFormat) -> Mask:
         """Returns a mask of the distinct cells that are numbers in a format, with any known
         unit."""
         known = [side is not None and side.is_known for side in self._sides]

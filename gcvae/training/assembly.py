@@ -36,7 +36,7 @@ def column_shapes(codec: TableCodec) -> list[ColumnShape]:
             column.n_codes,
             point_code=column.n_codes - 1 if column.is_real else None,
             code_scores=column.scores if isinstance(column, QuantileCodec) else None,
-            shaped_codes=column.shaped_codes if isinstance(column, QuantileCodec) else range(0),
+            discrete_codes=column.discrete_codes if isinstance(column, QuantileCodec) else range(0),
             parents=tuple(
                 column_index[name] for name in parents.get(column.name, ()) if name in column_index
             ),

@@ -86,7 +86,7 @@ def find_change_points(
 def _has_categories(column: ColumnShape) -> bool:
     """Returns whether integer codes represent all cells of the column, at least 2 codes and at most
     `_MOST_PARENT_CODES`."""
-    is_coded = column.point_code is None or len(column.shaped_codes) > 0
+    is_coded = column.point_code is None or len(column.discrete_codes) > 0
     return is_coded and 1 < column.n_codes <= _MOST_PARENT_CODES
 
 
@@ -99,13 +99,13 @@ def _column_change_points(
     column = columns[j]
     if column.point_code is None:
         return None
-    is_coded = len(column.shaped_codes) > 0
-    if is_coded and len(column.shaped_codes) < _LEAST_CODES:
+    is_coded = len(column.discrete_codes) > 0
+    if is_coded and len(column.discrete_codes) < _LEAST_CODES:
         return None
     own_codes = codes[:, j]
     numbers = own_codes.astype(float) if is_coded else values
     is_number = (
-        np.isin(own_codes, column.shaped_codes) if is_coded else own_codes == column.point_code
+        np.isin(own_codes, column.discrete_codes) if is_coded else own_codes == column.point_code
     )
     order = np.flatnonzero(is_number)[np.argsort(numbers[is_number], kind="stable")]
     ordered = numbers[order]

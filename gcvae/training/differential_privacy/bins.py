@@ -95,14 +95,14 @@ def plain_bins(n: int, has_missing: bool) -> Bins:
 def n_values(column: Column) -> int:
     """Returns the number of values that the schema allows in a column: levels, or numbers or dates
     between its limits."""
-    is_line = column.kind.outcomes is Outcomes.LINE
+    is_line = column.kind.outcomes is Outcomes.REAL
     return ValueLine.of(column).n if is_line else len(column.typed_levels)
 
 
 def needs_tree(column: Column) -> bool:
     """Returns whether a column can have more than `MOST_PLAIN` values, so that a tree of noisy
     counts groups them into bins."""
-    return column.kind.outcomes is Outcomes.LINE and n_values(column) > MOST_PLAIN
+    return column.kind.outcomes is Outcomes.REAL and n_values(column) > MOST_PLAIN
 
 
 def tree_widths(n: int) -> list[int]:

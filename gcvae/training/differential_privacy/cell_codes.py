@@ -43,7 +43,7 @@ def column_codes(source: SourceColumns, column: Column) -> Codes:
     is_missing = are_missing(cells, column)
     codes = np.where(is_missing, MISSING, UNFIT)
     present = cells.select(~is_missing)
-    of_present = _line_codes if column.kind.outcomes is Outcomes.LINE else _level_codes
+    of_present = _line_codes if column.kind.outcomes is Outcomes.REAL else _level_codes
     codes[~is_missing] = of_present(present, column)
     of_rows = np.append(codes, MISSING)[cells.codes]
     if not column.missing.allowed:

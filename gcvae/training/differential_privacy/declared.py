@@ -120,7 +120,7 @@ def _undeclared(draft: Draft, pointer: str, is_discovered: bool) -> list[Problem
         line = f'"kind": one of {", ".join(ColumnKind)}'
         return [_missing("kind", name, f"{pointer}/kind", line)]
     lines = _LINES[kind.outcomes]
-    if kind.outcomes is Outcomes.LINE:
+    if kind.outcomes is Outcomes.REAL:
         lines = lines | _lines_of_grid(kind)
     if "allowed" not in draft.get("missing", {}) and kind.is_modelled:
         lines = lines | {"missing": '"missing": {"allowed": false}, or true'}
@@ -142,7 +142,7 @@ def _lines_of_grid(kind: ColumnKind) -> dict[str, str]:
 
 _LEVELS = {"levels": '"levels": [...], every level that there can be'}
 _LINES: dict[Outcomes, dict[str, str]] = {
-    Outcomes.LINE: {
+    Outcomes.REAL: {
         "minimum": '"minimum": the smallest value that there can be',
         "maximum": '"maximum": the largest value that there can be',
     },
@@ -170,7 +170,7 @@ def _check_grids(columns: Sequence[Column]) -> None:
     """
     problems = []
     for column in columns:
-        if column.kind.outcomes is not Outcomes.LINE:
+        if column.kind.outcomes is not Outcomes.REAL:
             continue
         place = f"/columns/{column.name}"
         grid = Grid.of(column)

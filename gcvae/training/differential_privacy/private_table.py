@@ -255,7 +255,7 @@ def values_of_bins(
 
 def _column_values(codes: Codes, column: Column) -> pd.Series[Any]:
     """Returns the values with the given indices, in the column's dtype. Shape: (n,)."""
-    if column.kind.outcomes is not Outcomes.LINE:
+    if column.kind.outcomes is not Outcomes.REAL:
         return placed_values(list(column.typed_levels), codes, column.missing.allowed)
     line = ValueLine.of(column)
     known, places = np.unique(codes, return_inverse=True)

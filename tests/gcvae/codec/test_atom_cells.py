@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from scipy.special import ndtr
 
-from gcvae.codec.atom_cells import AtomCells
+from gcvae.codec.atom_cells import RoundingCells
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.schema.columns import Column
 from gcvae.schema.kinds import ColumnKind
 
-CELLS = AtomCells((3.0, 4.0, 9.0), 0.5)
+CELLS = RoundingCells((3.0, 4.0, 9.0), 0.5)
 
 
 def test_whole_numbers_but_the_atoms_are_numbered_without_gaps() -> None:
@@ -32,7 +32,7 @@ def test_a_cell_is_one_place_and_all_else_keeps_its_order() -> None:
 
 def test_the_ends_of_neighbouring_cells_are_exactly_one_place() -> None:
     width = 1 / 2.757865519241687  # as on an axis in deviations
-    cells = AtomCells(tuple(width * np.arange(-2.0, 9.0)), width / 2)
+    cells = RoundingCells(tuple(width * np.arange(-2.0, 9.0)), width / 2)
     ends = width * (np.arange(-2.0, 10.0) - 0.5)
     assert len(set(cells.without_cells(ends))) == 1
     assert cells.without_cells(np.array([-np.inf, np.inf])).tolist() == [-np.inf, np.inf]

@@ -128,7 +128,7 @@ def test_keys_look_like_the_tables_are_unique_and_none_is_an_original(form: str)
     assert keys.is_unique
     assert not set(texts) & set(originals)
     alike = texts[:500].map(lambda text: re.fullmatch(pattern, text) is not None)
-    assert alike[: 50 if codec.note(500) else 500].all(), texts.head()
+    assert alike[: 50 if codec.width_warning(500) else 500].all(), texts.head()
     parts = [
         codec.decode(row_numbers(first, n), seed=3)
         for first, n in ((0, 1), (1, 1500), (1501, 1499))
@@ -203,10 +203,10 @@ def test_keys_beyond_the_room_of_their_width_get_a_digit_more(width: int) -> Non
     assert keys.is_unique
     assert keys.min() >= 1000
     assert set(keys.astype(str).str.len()) == {4, 5}
-    note = codec.note(20_000)
+    note = codec.width_warning(20_000)
     assert note is not None
     assert "of 20,000 rows some have wider ones" in note
-    assert codec_of(uuids(100)).note(10**12) is None
+    assert codec_of(uuids(100)).width_warning(10**12) is None
 
 
 @pytest.mark.parametrize("form", ["uuid", "another script", "letters and digits"])

@@ -30,7 +30,7 @@ AGES = ColumnShape(
     n_codes=22,
     point_code=21,
     code_scores=(-2.5, *(0.2 * k - 2.0 for k in range(20)), 0.0),
-    shaped_codes=range(1, 21),
+    discrete_codes=range(1, 21),
 )
 MIXED = [levels(3), AMOUNT, AGES, number_or_missing(), levels(2)]
 

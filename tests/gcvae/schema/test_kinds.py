@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gcvae.cells.values import END_READERS, READERS
-from gcvae.codec.column_codecs import LINES
+from gcvae.codec.column_codecs import LINEAR_CODECS
 from gcvae.profiling.column_fields import COMPLETERS
 from gcvae.schema.columns import Column
 from gcvae.schema.kinds import ColumnKind, Outcomes
@@ -16,7 +16,7 @@ ORDERED = {kind for kind in ColumnKind if kind.outcomes is Outcomes.ORDERED_LEVE
 
 def test_every_room_has_an_entry_for_each_kind_that_it_deals_with() -> None:
     assert set(READERS) == set(COMPLETERS) == set(ColumnKind)
-    assert set(LINES) == ON_A_LINE
+    assert set(LINEAR_CODECS) == ON_A_LINE
     assert set(END_READERS) == ON_A_LINE | ORDERED
 
 
