@@ -41,7 +41,7 @@ def show(title: str, frame: pd.DataFrame) -> int:
     for finding in rules:
         print(f"  {finding.rule}  ({finding.kept:,} of {finding.rows:,})")
     for split in splits:
-        print(f"  steps      {split.written.name}: {split.steps}, ending {split.ending}")
+        print(f"  steps      {split.original.name}: {split.steps}, ending {split.ending}")
     return len(rules)
 
 

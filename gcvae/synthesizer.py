@@ -45,7 +45,7 @@ from gcvae.schema.columns import TableSchema
 from gcvae.scoring.blank_references import BlankReferences
 from gcvae.scoring.row_scores import RowScorer
 from gcvae.scoring.score_options import ScoreOptions
-from gcvae.scoring.served_scores import FULL, not_looser, require_scores, stricter
+from gcvae.scoring.scoring_setting import FULL, not_looser, require_scores, stricter
 from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.fitting import fit_prepared
 from gcvae.training.model_file import ModelParts

@@ -9,7 +9,7 @@ import numpy as np
 
 from gcvae.artifact.checks import artifact_errors
 from gcvae.errors import ArtifactError
-from gcvae.scoring.served_scores import FULL
+from gcvae.scoring.scoring_setting import FULL
 
 if TYPE_CHECKING:
     from gcvae.synthesizer import Synthesizer

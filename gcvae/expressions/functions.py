@@ -114,7 +114,7 @@ def _rounded(x: Amount, digits: Amount | None = None) -> Amount:
         return Amount(np.where(is_tie, values, nearest) / scale, slack / scale, known)
 
 
-def _stepped(step: Callable[[Any], Any]) -> Callable[[Amount], Amount]:
+def _rounded_by(step: Callable[[Any], Any]) -> Callable[[Amount], Amount]:
     """Returns a version of np.floor or np.ceil (`step`) that tolerates rounding errors.
 
     A number that differs from a whole number by at most its error bound becomes that whole number.
@@ -130,7 +130,7 @@ def _stepped(step: Callable[[Any], Any]) -> Callable[[Amount], Amount]:
     return stepped
 
 
-def _extreme(choose: Callable[[Any, Any], Any]) -> Callable[..., Amount]:
+def _pairwise(choose: Callable[[Any, Any], Any]) -> Callable[..., Amount]:
     def both(a: Amount, b: Amount) -> Amount:
         values = choose(a.values, b.values)
         return Amount(values, np.maximum(a.error, b.error), np.logical_and(a.known, b.known))
@@ -367,11 +367,11 @@ def are_missing(value: Any, kind: Type) -> Truths:
 _N, _D, _T = Type.NUMBER, Type.DATE, Type.TEXT
 FUNCTIONS: dict[str, Function] = {
     "round": Function((_N, _N), _N, _rounded, optional=1),
-    "floor": Function((_N,), _N, _stepped(np.floor)),
-    "ceil": Function((_N,), _N, _stepped(np.ceil)),
+    "floor": Function((_N,), _N, _rounded_by(np.floor)),
+    "ceil": Function((_N,), _N, _rounded_by(np.ceil)),
     "abs": Function((_N,), _N, lambda x: replace(x, values=np.abs(x.values))),
-    "min": Function((_N, _N), _N, _extreme(np.minimum), is_repeated=True),
-    "max": Function((_N, _N), _N, _extreme(np.maximum), is_repeated=True),
+    "min": Function((_N, _N), _N, _pairwise(np.minimum), is_repeated=True),
+    "max": Function((_N, _N), _N, _pairwise(np.maximum), is_repeated=True),
     **{
         name: Function((_D, _T), _N, _part(part), optional=1, by_clock=True)
         for name, part in (

@@ -82,13 +82,13 @@ class Rows:
         values: Values by column name, as `column_values` returns them.
         blanks_are_unknown: Whether a missing cell stands for one that is not observed, so that the
             expression `is_missing(column)` is unknown for it.
-        said: By column name, the truth value of `is_missing(column)` in rows where the cell is not
-            observed; UNKNOWN for other columns.
+        known_missing: By column name, the truth value of `is_missing(column)` in rows where the
+            cell is not observed; UNKNOWN for other columns.
     """
 
     values: Mapping[str, Any]
     blanks_are_unknown: bool = False
-    said: Mapping[str, Truths] = field(default_factory=dict)
+    known_missing: Mapping[str, Truths] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -408,7 +408,7 @@ def _missing(terms: Sequence[Term]) -> Term:
         found = are_missing(term.evaluate(rows), term.type)
         if not rows.blanks_are_unknown:
             return found
-        return np.where(found == TRUE, rows.said.get(name, UNKNOWN), found)
+        return np.where(found == TRUE, rows.known_missing.get(name, UNKNOWN), found)
 
     return Term(f"is_missing({term.text})", Type.TRUTH, evaluate)
 

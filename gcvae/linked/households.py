@@ -557,7 +557,7 @@ class Households(LinkedRows):
         encoded = None if context is None else self._context_of(name, context, sequence_context)
         missing = {c: mask[at] for c, mask in self.missing[name].items()}
         scorer = self.models[name].rows.scorer
-        return found + scorer.given(typed, encoded, unscored, missing, options)
+        return found + scorer.log_likelihoods_given(typed, encoded, unscored, missing, options)
 
     def _context_of(
         self, name: str, context: pd.DataFrame, sequence_context: SequenceContext | None
@@ -586,7 +586,7 @@ class Households(LinkedRows):
         if isinstance(gaps, float):
             found[non_first] = np.where(sequence_context.gap[non_first] == gaps, 0.0, -np.inf)
         elif (conditions := self._gap_inputs(name, sequence_context, context)) is not None:
-            found[non_first] = gaps.scorer.given(*conditions, (), {}, options)
+            found[non_first] = gaps.scorer.log_likelihoods_given(*conditions, (), {}, options)
         return found
 
     def _below(self, child: str, at: Codes) -> tuple[Codes, Codes]:

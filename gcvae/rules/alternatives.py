@@ -67,10 +67,10 @@ class Alternative(Computed):
             cells = chunk[rule.column]
             known = cells.notna().to_numpy()
             has_missing |= not known.all()
-            places = draft.grid.indices(cells[known])
-            ends += [int(places.min()), int(places.max())] if len(places) else []
+            indices = draft.grid.indices(cells[known])
+            ends += [int(indices.min()), int(indices.max())] if len(indices) else []
             is_kept = draft._agree(cells, prediction.predicted(chunk))[known]
-            own.update(np.sort(places[~is_kept]).tolist())
+            own.update(np.sort(indices[~is_kept]).tolist())
         low, high = min(ends, default=0), max(ends, default=0)
         fallback = own.most_common(1)[0][0] if own else low
         if isinstance(draft.grid, LevelGrid):
@@ -87,7 +87,7 @@ class Alternative(Computed):
     def grid(self) -> Grid | LevelGrid:
         """Converter between cells of y and their indices (multiples of the resolution, or indices
         of levels)."""
-        return grid_of(self.written)
+        return grid_of(self.original)
 
     @property
     def _has_levels(self) -> bool:
@@ -97,7 +97,7 @@ class Alternative(Computed):
     @cached_property
     def parts(self) -> tuple[Column, ...]:
         """Schema of the code e: a column of ordered levels, or of whole numbers."""
-        missing = Missing(self.written.missing.allowed or self.has_missing)
+        missing = Missing(self.original.missing.allowed or self.has_missing)
         if isinstance(self.grid, LevelGrid) or not self.exceptions:
             levels = (self.kept, *self.exceptions)
             return (Column(self.column, ColumnKind.ORDINAL, missing, levels=levels),)
@@ -110,8 +110,10 @@ class Alternative(Computed):
         own, predicted = frame[self.column], self.prediction.predicted(frame)
         known = own.notna().to_numpy()
         codes = np.full(len(own), self.kept, dtype=np.int64)
-        places = self.grid.indices(own[known])
-        codes[known] = np.where(places == NO_LEVEL, _UNSEEN, places) if self._has_levels else places
+        indices = self.grid.indices(own[known])
+        codes[known] = (
+            np.where(indices == NO_LEVEL, _UNSEEN, indices) if self._has_levels else indices
+        )
         codes[self._agree(own, predicted)] = self.kept
         if blanks_unknown:
             known = known & frame[list(self.parents)].notna().all(axis=1).to_numpy()
@@ -121,19 +123,19 @@ class Alternative(Computed):
         """Returns f(x) where the code is `kept`, else the value whose index is the code."""
         codes = parts[self.column]
         known = codes.notna().to_numpy()
-        places = np.full(len(codes), self.fallback, dtype=np.int64)
-        places[known] = codes[known].to_numpy(dtype=np.int64)
-        is_kept = known & (places == self.kept)
-        places[is_kept] = self.base(frame)[0][is_kept]
-        held = None if self._has_levels else type_limits(self.written)
-        places = places if held is None else places.clip(*held)
+        indices = np.full(len(codes), self.fallback, dtype=np.int64)
+        indices[known] = codes[known].to_numpy(dtype=np.int64)
+        is_kept = known & (indices == self.kept)
+        indices[is_kept] = self.base(frame)[0][is_kept]
+        held = None if self._has_levels else type_limits(self.original)
+        indices = indices if held is None else indices.clip(*held)
         values = (
-            self.grid.values(places, limited=False)
+            self.grid.values(indices, limited=False)
             if isinstance(self.grid, Grid)
-            else self.grid.values(places)
+            else self.grid.values(indices)
         )
         at = np.where(known, np.arange(len(values)), -1)
-        column = self.written
+        column = self.original
         return placed_values(_plain(values), at, column.missing.allowed or self.has_missing)
 
     def base(self, frame: pd.DataFrame) -> tuple[Indices, Mask]:
@@ -161,7 +163,7 @@ class Alternative(Computed):
         return lower, upper
 
     def log_unit(self, part: str) -> float:
-        is_real = isinstance(self.grid, Grid) and self.written.kind.is_real
+        is_real = isinstance(self.grid, Grid) and self.original.kind.is_real
         return self.grid.log_unit if is_real and isinstance(self.grid, Grid) else 0.0
 
     def _agree(self, own: pd.Series[Any], predicted: pd.Series[Any]) -> Mask:
@@ -169,8 +171,8 @@ class Alternative(Computed):
         -> (n,)."""
         both = own.notna().to_numpy() & predicted.notna().to_numpy()
         found = np.zeros(len(own), dtype=bool)
-        places = [self.grid.indices(cells[both]) for cells in (own, predicted)]
-        found[both] = (places[0] == places[1]) & ~((places[0] == NO_LEVEL) & self._has_levels)
+        indices = [self.grid.indices(cells[both]) for cells in (own, predicted)]
+        found[both] = (indices[0] == indices[1]) & ~((indices[0] == NO_LEVEL) & self._has_levels)
         return found
 
 

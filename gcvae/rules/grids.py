@@ -21,9 +21,9 @@ from gcvae.schema.columns import Column
 from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.date_text import is_time_of_day, read_dates
 
-LARGEST_PLACE = 1 << 52
+LARGEST_INDEX = 1 << 52
 """Largest index; the sum of two such indices is exact in float64."""
-NO_PLACE = LARGEST_PLACE
+NO_INDEX = LARGEST_INDEX
 """Index of a cell that is no multiple of the resolution, such as text, if levels are numbers."""
 _MOST_DECIMALS = 9
 _COUNTED_WIDTH = 1 << 18
@@ -63,7 +63,7 @@ class Grid:
         if column.kind.is_real and not is_whole and column.decimals is not None:
             ends = [float(end) for end in (column.minimum, column.maximum) if end is not None]
             largest = max((abs(end) for end in ends), default=0.0)
-            if column.decimals > _MOST_DECIMALS or largest * 10**column.decimals > LARGEST_PLACE:
+            if column.decimals > _MOST_DECIMALS or largest * 10**column.decimals > LARGEST_INDEX:
                 return None
             return cls._of_numbers(column, 10**column.decimals, (column.minimum, column.maximum))
         if is_whole and column.kind.is_real:
@@ -84,8 +84,8 @@ class Grid:
             column,
             per_unit,
             None,
-            -LARGEST_PLACE if low is None else math.ceil(round(low * per_unit, 6)),
-            LARGEST_PLACE if high is None else math.floor(round(high * per_unit, 6)),
+            -LARGEST_INDEX if low is None else math.ceil(round(low * per_unit, 6)),
+            LARGEST_INDEX if high is None else math.floor(round(high * per_unit, 6)),
         )
 
     @classmethod
@@ -117,7 +117,7 @@ class Grid:
 
     def indices(self, present: pd.Series[Any]) -> Indices:
         """Converts n cells, none missing, to integer multiples of the column's resolution, and
-        levels that are no such multiple, such as text, to NO_PLACE. Shape: (n,) -> (n,)."""
+        levels that are no such multiple, such as text, to NO_INDEX. Shape: (n,) -> (n,)."""
         if self.step is not None:
             return np.asarray(present, dtype=TIMES).astype(np.int64) // self.step
         if pd.api.types.is_integer_dtype(present.dtype) and not self.has_decimals:
@@ -125,21 +125,21 @@ class Grid:
             return whole
         cells = pd.to_numeric(present, errors="coerce")  # text among numbers is an unseen level
         numbers = cells.to_numpy(dtype=np.float64, na_value=np.nan) * self.per_unit
-        numbers = np.nan_to_num(numbers, nan=NO_PLACE).clip(-LARGEST_PLACE, LARGEST_PLACE)
+        numbers = np.nan_to_num(numbers, nan=NO_INDEX).clip(-LARGEST_INDEX, LARGEST_INDEX)
         nearest: Indices = np.rint(numbers).astype(np.int64)
         if self.column.levels:
-            nearest[np.round(numbers, 6) != nearest] = NO_PLACE
+            nearest[np.round(numbers, 6) != nearest] = NO_INDEX
         return nearest
 
     def contains(self, present: pd.Series[Any]) -> Mask:
         """Returns a mask of those of n cells, none missing, that lie within the column's limits."""
-        places = self.indices(present)
-        return np.asarray((places >= self.low) & (places <= self.high))
+        indices = self.indices(present)
+        return np.asarray((indices >= self.low) & (indices <= self.high))
 
-    def values(self, places: Indices, *, limited: bool = True) -> npt.NDArray[Any]:
+    def values(self, indices: Indices, *, limited: bool = True) -> npt.NDArray[Any]:
         """Converts n multiples of the column's resolution to numbers or dates, clipped to the
         column's limits if `limited`. Shape: (n,) -> (n,)."""
-        inside = np.clip(places, self.low, self.high) if limited else places
+        inside = np.clip(indices, self.low, self.high) if limited else indices
         if self.step is not None:
             first, last = (
                 int(end.astype(np.int64)) // self.step for end in (FIRST_TIME, LAST_TIME)
@@ -171,14 +171,14 @@ class LevelGrid:
     def indices(self, present: pd.Series[Any]) -> Indices:
         """Converts n cells to the indices of their levels; NO_LEVEL (-2) for a level that the
         schema does not contain. Shape: (n,) -> (n,)."""
-        places = {level: k for k, level in enumerate(self.column.typed_levels)}
-        found = [places.get(level, NO_LEVEL) for level in present.tolist()]
+        indices = {level: k for k, level in enumerate(self.column.typed_levels)}
+        found = [indices.get(level, NO_LEVEL) for level in present.tolist()]
         return np.array(found, dtype=np.int64)
 
-    def values(self, places: Indices) -> npt.NDArray[Any]:
+    def values(self, indices: Indices) -> npt.NDArray[Any]:
         """Converts n indices, clipped to the existing ones, to levels. Shape: (n,) -> (n,)."""
         levels = self.column.typed_levels
-        taken = np.clip(places, 0, self.high)
+        taken = np.clip(indices, 0, self.high)
         found = (
             np.array(levels) if not isinstance(levels[0], str) else np.array(levels, dtype=object)
         )

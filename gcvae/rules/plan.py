@@ -56,9 +56,9 @@ class Plan:
         """The rule in use for each relation."""
         return [sides[0][1] for sides in self.relations]
 
-    def allows(self, rule: Rule, *, turns: bool = True) -> bool:
-        """Returns whether `add` would add a rule to the plan; `turns` as in `add`."""
-        return self._with(((0.0, rule),), turns=turns) is not None
+    def allows(self, rule: Rule, *, may_rearrange: bool = True) -> bool:
+        """Returns whether `add` would add a rule to the plan; `may_rearrange` as in `add`."""
+        return self._with(((0.0, rule),), may_rearrange=may_rearrange) is not None
 
     def computes(self, name: str, *, exactly: bool = False) -> bool:
         """Returns whether a rule of the plan computes or, unless `exactly`, bounds a column."""
@@ -77,29 +77,29 @@ class Plan:
         """Returns whether rules of the plan compute or limit one of two columns by the other."""
         return self.depends(a, b) or self.depends(b, a)
 
-    def add(self, sides: Sequence[Side], *, turns: bool = True) -> bool:
+    def add(self, sides: Sequence[Side], *, may_rearrange: bool = True) -> bool:
         """Adds a relation, solved for the column with the least cost; returns False, and leaves the
         plan unchanged, if no solution is compatible with it.
 
         Args:
             sides: Solutions of the relation for different columns, with their costs.
-            turns: Whether a relation of the plan may be solved for a different column to permit
-                this.
+            may_rearrange: Whether a relation of the plan may be solved for a different column to
+                permit this.
         """
-        found = self._with(tuple(sides), turns=turns)
+        found = self._with(tuple(sides), may_rearrange=may_rearrange)
         self.relations = self.relations if found is None else found
         return found is not None
 
-    def _with(self, sides: Sides, *, turns: bool) -> list[Sides] | None:
+    def _with(self, sides: Sides, *, may_rearrange: bool) -> list[Sides] | None:
         """Returns the plan's relations and a further one at the least total cost, where at most one
         of the former is solved for a different column; None if that is impossible."""
         found: list[tuple[float, list[Sides]]] = []
-        can_turn = turns and is_formula(sides[0][1])
+        can_rearrange = may_rearrange and is_formula(sides[0][1])
         for first in _each_first(sides):
             [(cost, rule), *_] = first
             if _is_compatible(rule, self.rules):
                 found.append((cost, [*self.relations, first]))
-            for k, relation in enumerate(self.relations) if can_turn else ():
+            for k, relation in enumerate(self.relations) if can_rearrange else ():
                 rest = [*self.rules[:k], *self.rules[k + 1 :]]
                 if len(relation) == 1 or not _is_compatible(rule, rest):
                     continue

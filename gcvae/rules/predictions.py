@@ -94,8 +94,8 @@ class Prediction:
         tree = self.form.value
         match tree:
             case ast.Call(func=ast.Name(id="round"), args=[inner, *digits]) if len(digits) < 2:
-                places = getattr(digits[0], "value", None) if digits else 0
-                is_same = self.column.has_numbers and places == decimals_of(self.column)
+                decimals = getattr(digits[0], "value", None) if digits else 0
+                is_same = self.column.has_numbers and decimals == decimals_of(self.column)
                 tree = inner if is_same and self.form.relation == "==" else tree
         return compile_term(tree, self.parents, self.rule.tables)
 

@@ -87,7 +87,7 @@ class Reduction:
         found: dict[str, Rewriting] = {}
         parents: dict[str, tuple[str, ...]] = {}
         rules = schema.rules or ()
-        for rule in sorted([*rules, *implied_formulas(rules)], key=_yields):
+        for rule in sorted([*rules, *implied_formulas(rules)], key=_applies_later):
             form = rule.form
             if not isinstance(form, Formula) or rule.keep == "off":
                 continue
@@ -327,7 +327,7 @@ def _is_sparse(rule: Rule, table: TypedTable) -> bool:
     return is_sparse_bound(*(float(both / max(known.sum(), 1)) for known in of_each))
 
 
-def _yields(rule: Rule) -> bool:
+def _applies_later(rule: Rule) -> bool:
     """Returns whether a rule is applied after the formulas that hold in most rows: it is none of
     them."""
     is_formula = isinstance(rule.form, Formula) and not rule.form.is_inequality
@@ -395,8 +395,8 @@ class ReducedFiles:
         """Reads one column of the transformed table into memory."""
         return self.at(slice(None), [name])[name]
 
-    def at(self, places: slice | Indices, names: Sequence[str]) -> pd.DataFrame:
-        """Reads the rows with indices `places` and returns the named columns of the transformed
+    def at(self, indices: slice | Indices, names: Sequence[str]) -> pd.DataFrame:
+        """Reads the rows with the given `indices` and returns the named columns of the transformed
         table."""
         owners = list(dict.fromkeys(self.reduction.owners.get(name, name) for name in names))
         parents = {
@@ -406,5 +406,5 @@ class ReducedFiles:
             for parent in self.reduction.rewritten[owner].parents
         }
         selected = [name for name in self.table.columns if name in parents.union(owners)]
-        rows = rows_at(self.table, places, selected)
+        rows = rows_at(self.table, indices, selected)
         return self.reduction.reduce(rows, owners)[list(names)]

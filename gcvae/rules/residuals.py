@@ -30,7 +30,7 @@ from gcvae.cells.values import placed_values
 from gcvae.errors import Problem, SchemaError
 from gcvae.files.typed_columns import TypedTable, row_chunks
 from gcvae.numerics.outward import plain_limits
-from gcvae.rules.grids import LARGEST_PLACE, NO_PLACE, Grid, Indices
+from gcvae.rules.grids import LARGEST_INDEX, NO_INDEX, Grid, Indices
 from gcvae.rules.predictions import TIES, Prediction, quantities
 from gcvae.rules.rewritings import Rewriting
 from gcvae.rules.solutions import can_solve, solutions
@@ -43,7 +43,7 @@ from gcvae.schema.rules import Formula, Rule
 
 _FURTHEST = 1 << 62
 _FEW_UNITS = 4
-_NO_LIMITS = (-LARGEST_PLACE, LARGEST_PLACE)
+_NO_LIMITS = (-LARGEST_INDEX, LARGEST_INDEX)
 _USUAL_SHARE, _MOST_USUAL, _MOSTLY = 0.01, 4, 0.8
 
 
@@ -68,7 +68,7 @@ class Computed(JsonFields, Rewriting):
         return self.prediction.rule
 
     @property
-    def written(self) -> Column:
+    def original(self) -> Column:
         """Schema of the replaced column, as in the original table."""
         return self.prediction.column
 
@@ -161,7 +161,7 @@ class Residual(Computed):
             return None
         prediction = with_ties(Prediction.of(rule, schema), table)
         present = table[rule.column].dropna()
-        exempt = tuple(int(place) for place in grid.indices(prediction.exempt))
+        exempt = tuple(int(index) for index in grid.indices(prediction.exempt))
         others = _ordinary_indices(table, grid, exempt)
         stride, offset = _kept_steps(prediction, others)
         draft = cls(
@@ -221,7 +221,7 @@ class Residual(Computed):
         return self.lowest == self.highest or (self.at_ties and not self.exempt)
 
     @property
-    def sole(self) -> int | None:
+    def only_residual(self) -> int | None:
         """Residual of every row in which f has a value, except where f lies half way between two
         multiples of the resolution; None if residuals differ."""
         first, last = (0, 0) if self.at_ties else self.limits
@@ -236,7 +236,7 @@ class Residual(Computed):
     @cached_property
     def grid(self) -> Grid:
         """Converter between cells of the replaced column and multiples of its resolution."""
-        grid = Grid.of(self.written)
+        grid = Grid.of(self.original)
         assert grid is not None, "rules without one are left out"
         return grid
 
@@ -244,7 +244,7 @@ class Residual(Computed):
     def parts(self) -> tuple[Column, ...]:
         """Schema of the residual: a column of whole numbers, or of levels if all rows to which the
         rule applies have the same residual."""
-        missing = Missing(self.written.missing.allowed or self.has_missing)
+        missing = Missing(self.original.missing.allowed or self.has_missing)
         if self.highest - self.lowest == len(self.exempt):  # no other residuals occur
             levels = tuple(range(self.lowest, self.highest + 1))
             return (Column(self.column, ColumnKind.ORDINAL, missing, levels=levels),)
@@ -260,20 +260,20 @@ class Residual(Computed):
         if blanks_unknown:
             known = known & has_base
         residuals = np.zeros(len(own), dtype=np.int64)
-        places = self.grid.indices(own[known])
-        steps, rest = np.divmod(places - base[known], self.stride)
+        indices = self.grid.indices(own[known])
+        steps, rest = np.divmod(indices - base[known], self.stride)
         steps = steps * self._sides(frame)[known]
         # Cells between two steps have no residual, and cells so far below f that their residual
         # would be that of an exempt value have none either.
-        is_nowhere = (places == NO_PLACE) | (rest != 0) | (steps < self._bottom)
+        is_nowhere = (indices == NO_INDEX) | (rest != 0) | (steps < self._bottom)
         residuals[known] = np.where(is_nowhere, self.lowest - 1, steps)
         if self.is_exact and self.prediction.is_lookup:
             # A level that the table lacks, such as a new product, determines an unknown value.
             has_keys = frame[list(self.parents)].notna().all(axis=1).to_numpy()
             residuals[known & has_keys & ~has_base] = self.kept
         at = np.flatnonzero(known)
-        for i, place in enumerate(self.exempt):
-            residuals[at[places == place]] = self.lowest + i
+        for i, index in enumerate(self.exempt):
+            residuals[at[indices == index]] = self.lowest + i
         return {self.column: whole_numbers(residuals, ~known)}
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
@@ -292,8 +292,8 @@ class Residual(Computed):
         if self.exempt:
             found[apart] = np.array(self.exempt)[which.clip(0, len(self.exempt) - 1)]
         values = self.grid.values(found, limited=False)
-        places = np.where(known, np.arange(len(values)), -1)
-        return placed_values(values, places, self.written.missing.allowed or self.has_missing)
+        indices = np.where(known, np.arange(len(values)), -1)
+        return placed_values(values, indices, self.original.missing.allowed or self.has_missing)
 
     def _within(self, base: Indices, steps: Indices, has_base: Mask) -> Indices:
         """Returns the indices base + steps, clipped to the range of y without exempt values, except
@@ -305,7 +305,7 @@ class Residual(Computed):
         few = [self.stride * first for first, last in self.usual if first == last]
         loses_rule = has_base & np.isin(steps, few) & ~np.isin(inside - base, few)
         found = np.where(loses_rule, base + steps, inside)
-        held = type_limits(self.written)
+        held = type_limits(self.original)
         return found if held is None else found.clip(*held)
 
     def can_solve(self, parent: str) -> bool:
@@ -327,7 +327,7 @@ class Residual(Computed):
         low, high = np.where(is_turned, -high, low), np.where(is_turned, -low, high)
         is_within = (~has_base | ((low <= last) & (high >= first))) & (high >= bottom)
         low = np.maximum(np.where(has_base & (low <= first), bottom, low), bottom)
-        high = np.where(has_base & (high >= last), LARGEST_PLACE, high)
+        high = np.where(has_base & (high >= last), LARGEST_INDEX, high)
         ends = [(np.where(is_within, low, 1), np.where(is_within, high, 0)), *apart]
         lower, upper = (np.concatenate(part, axis=1) for part in zip(*ends, strict=True))
         return lower, upper
@@ -373,9 +373,9 @@ class Residual(Computed):
         has_value = given.notna().to_numpy()
         if self.neutral and not has_value.all():
             given = self.prediction.predicted(_without_blanks(self.prediction, frame, self.neutral))
-        has_place = given.notna().to_numpy()
+        is_computed = given.notna().to_numpy()
         base = np.full(len(frame), self.fallback, dtype=np.int64)
-        base[has_place] = self.grid.indices(given[has_place])
+        base[is_computed] = self.grid.indices(given[is_computed])
         if self.prediction.form.relation == "<=":
             return base - (base - self.offset) % self.stride, has_value
         return base + (self.offset - base) % self.stride, has_value
@@ -400,7 +400,7 @@ class Residual(Computed):
     @classmethod
     def from_json(cls, document: Mapping[str, Any], schema: TableSchema) -> Self:
         found = super().from_json(document, schema)
-        if Grid.of(found.written) is None or found.stride < 1:
+        if Grid.of(found.original) is None or found.stride < 1:
             raise ValueError(f"{found.rule} has no grid, or no positive stride")
         return found
 
@@ -494,7 +494,7 @@ def type_limits(column: Column) -> tuple[int, int] | None:
     if kind is None or column.decimals or not pa.types.is_integer(kind):
         return None
     bits = kind.bit_width - int(pa.types.is_signed_integer(kind))
-    last = min(2**bits - 1, LARGEST_PLACE)
+    last = min(2**bits - 1, LARGEST_INDEX)
     return (-last - 1 if pa.types.is_signed_integer(kind) else 0), last
 
 
@@ -514,10 +514,10 @@ def _kept_steps(prediction: Prediction, others: Counter[int]) -> tuple[int, int]
     split = Split.of(prediction.column) if prediction.form.is_inequality else None
     if split is None or not others:
         return (1, 0) if split is None else split.kept_by_all
-    places = np.array(list(others))
-    common = int(np.gcd.reduce(places - places[0]))
+    indices = np.array(list(others))
+    common = int(np.gcd.reduce(indices - indices[0]))
     stride = max((step for step in split.steps if common % step == 0), default=1)
-    return stride, int(places[0] % stride)
+    return stride, int(indices[0] % stride)
 
 
 def _usual(counts: Counter[int]) -> tuple[tuple[int, int], ...]:

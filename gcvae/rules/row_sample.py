@@ -90,8 +90,8 @@ class RowSample:
         chosen = random.permutation(len(table))[:SAMPLE_ROWS]
         named = (c for c in schema if c.name)  # expressions cannot contain the others
         columns = tuple(c for c in named if c.is_modelled and c.name in table.columns)
-        places = np.sort(chosen)
-        frame = rows_at(table, places, [column.name for column in columns])
+        indices = np.sort(chosen)
+        frame = rows_at(table, indices, [column.name for column in columns])
         frame = frame.iloc[np.argsort(np.argsort(chosen))].reset_index(drop=True)
         middle = len(frame) // 2
         return cls(schema, columns, Half(frame[:middle]), Half(frame[middle:]))
@@ -166,7 +166,8 @@ class Candidate:
         cost: How unnatural it is that the rule computes its column; 0 for most rules. See
             `gcvae.rules.plan`.
         others: The same relation solved for other columns, each with its cost.
-        turns: Whether a rule that relates two columns directly may be solved for the other one.
+        is_reversible: Whether a rule that relates two columns directly may be solved for the other
+            one.
     """
 
     rule: Rule
@@ -174,12 +175,12 @@ class Candidate:
     share: float
     cost: float = 0.0
     others: tuple[tuple[float, Rule], ...] = ()
-    turns: bool = True
+    is_reversible: bool = True
 
     @property
     def sides(self) -> tuple[tuple[float, Rule], ...]:
         """The rule, followed by the same relation solved for other columns, each with its cost."""
-        sides = self.rule.sides if self.turns else [self.rule]
+        sides = self.rule.sides if self.is_reversible else [self.rule]
         return (*((self.cost, side) for side in sides), *self.others)
 
 

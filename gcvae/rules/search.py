@@ -21,7 +21,7 @@ from gcvae.progress import Report, report_to_nobody
 from gcvae.rules.plan import Plan
 from gcvae.rules.predictions import Prediction, keeps
 from gcvae.rules.row_sample import Candidate, RowSample
-from gcvae.rules.search_conditions import find_blanks, find_conditions
+from gcvae.rules.search_conditions import find_conditions, find_missingness
 from gcvae.rules.search_dates import (
     find_clocks,
     find_date_parts,
@@ -130,8 +130,8 @@ def find_rules(
         for i, candidate in enumerate(_candidates(sample, plan, implied)):
             if candidate.rule.text in known:
                 if candidate.rule in named:
-                    plan.add([(0.0, side) for side in candidate.rule.sides], turns=False)
-            elif plan.add(candidate.sides, turns=candidate.share >= _SURE_SHARE):
+                    plan.add([(0.0, side) for side in candidate.rule.sides], may_rearrange=False)
+            elif plan.add(candidate.sides, may_rearrange=candidate.share >= _SURE_SHARE):
                 shares[len(plan.relations) - 1] = min(
                     _MOST_OF_SAMPLE * candidate.share, _LEAST_SHARE
                 )
@@ -226,7 +226,7 @@ def _candidates(sample: RowSample, plan: Plan, implied: Sequence[Rule]) -> Itera
     yield from find_orders(sample)
     yield from find_equalities(sample)
     yield from (function for function in functions if function.share < 1.0)
-    yield from find_blanks(sample)
+    yield from find_missingness(sample)
     yield from find_conditions(sample, plan)
 
 

@@ -56,7 +56,7 @@ _MOST_DIGITS = 2
 # Missing cells
 
 
-def find_blanks(sample: RowSample) -> list[Candidate]:
+def find_missingness(sample: RowSample) -> list[Candidate]:
     """Returns rules on missing cells, at most one for each column y: y is missing where another
     column x is missing, or where x has a value.
 
@@ -264,19 +264,19 @@ def find_flags(sample: RowSample, column: Column) -> Iterator[Candidate]:
         pairs = np.argwhere(np.triu(seen @ seen.T == 0, 1)).tolist()
         chosen = [[i] for i, test in enumerate(tests) if test.is_of_two and not left[i][:n].any()]
         chosen += [pair for pair in pairs if min(seen[pair].sum(axis=1)) >= _LEAST_OWN]
-        for places in chosen:
+        for indices in chosen:
             limits = [
                 limit
-                for i in places
-                for rest in [is_other if len(places) == 1 else left[sum(places) - i]]
+                for i in indices
+                for rest in [is_other if len(indices) == 1 else left[sum(indices) - i]]
                 if (limit := _limit(tests[i], is_own, rest, n)) is not None
             ]
-            if len(limits) == len(places):
+            if len(limits) == len(indices):
                 size = sum(
                     tests[i].size + 0.1 * len(limit)
-                    for i, limit in zip(places, limits, strict=True)
+                    for i, limit in zip(indices, limits, strict=True)
                 )
-                rule = _rule(column, [tests[i] for i in places], limits, code, levels)
+                rule = _rule(column, [tests[i] for i in indices], limits, code, levels)
                 found.append((size, rule))
     found.sort(key=lambda one: one[0])
     yield from validated([rule for _, rule in found[:_MOST_TRIED]], sample, n_tried, _LEAST_SHARE)

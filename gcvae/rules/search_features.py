@@ -226,7 +226,7 @@ def _thresholds(sample: RowSample, column: Column) -> Iterator[Candidate]:
     k, n_tried = len(levels), max(len(sample.numeric), 1) * 4
     if not 2 <= k <= _MOST_BRACKETS:
         return
-    for other in _that_order(sample, codes, k):
+    for other in _ordering_columns(sample, codes, k):
         x = sample.numbers[other.name]
         found = _ranges(codes, x, k) or _ranges(codes[:n], x[:n], k)
         is_fine = k == 2 or len(np.unique(x[:n])) >= _LEAST_OF_BRACKET * k
@@ -247,7 +247,7 @@ def _thresholds(sample: RowSample, column: Column) -> Iterator[Candidate]:
         yield from validated([rule], sample, n_tried, _LEAST_OF_SIDES)
 
 
-def _that_order(sample: RowSample, codes: Codes, n_levels: int) -> Iterator[Column]:
+def _ordering_columns(sample: RowSample, codes: Codes, n_levels: int) -> Iterator[Column]:
     """Yields the numeric columns by which the levels of some rows can be put in order: sorted by
     the number, the level changes n_levels - 1 times."""
     rows = np.flatnonzero(codes[: len(sample.training)] >= 0)[:_SIEVE_ROWS]
@@ -324,7 +324,7 @@ def _ages(sample: RowSample, column: Column, dates: Sequence[Column]) -> list[st
     column."""
     texts = []
     for date in dates:
-        day = _day_of_reckoning(sample.numbers[date.name], sample.numbers[column.name])
+        day = _reference_day(sample.numbers[date.name], sample.numbers[column.name])
         if day is not None:
             texts.append(f'years({quoted_name(date.name)}, "{day}")')
     return texts
@@ -336,7 +336,7 @@ def _is_count(values: Numbers) -> bool:
     return bool(len(known) and known.min() >= 0 and (known == np.floor(known)).all())
 
 
-def _day_of_reckoning(born: Numbers, years: Numbers) -> str | None:
+def _reference_day(born: Numbers, years: Numbers) -> str | None:
     """Returns a day on which most rows have the given ages; None if there is none.
 
     An age restricts the day to the year from one birthday to the next. Among the days that fit most
@@ -406,11 +406,11 @@ def _factors(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
                 of_limits = _with_levels(sample, y, x, limits, form, n_tried)
                 found += [c for c in of_limits if _most_digits(c.rule) <= _MOST_DIGITS]
             relations.setdefault(frozenset({y.name, x.name}), []).extend(found)
-    places = {name: place for place, name in enumerate(sample.schema.names)}
+    positions = {name: i for i, name in enumerate(sample.schema.names)}
 
     def key(candidate: Candidate) -> tuple[float, int]:
         rule = candidate.rule
-        is_backward = any(places[name] > places[rule.column] for name in rule.parents)
+        is_backward = any(positions[name] > positions[rule.column] for name in rule.parents)
         return -round(candidate.share, 2), _digits(rule) + _BACKWARD * is_backward
 
     for candidates in relations.values():
@@ -466,9 +466,9 @@ def _brackets(sample: RowSample, y: Column, x: Column) -> Iterator[tuple[str, Co
         rows = np.flatnonzero(~(np.isnan(ends[0]) | np.isnan(z)))
         rows = rows[np.argsort(z[rows], kind="stable")]
         few = rows[:: max(len(rows) // _SIEVE_ROWS, 1)]
-        if column.name == y.name or _alike(ends[:, few]) is None:
+        if column.name == y.name or _group_sizes(ends[:, few]) is None:
             continue
-        forth, back = (_alike(ends[:, order]) for order in (rows, rows[::-1]))
+        forth, back = (_group_sizes(ends[:, order]) for order in (rows, rows[::-1]))
         if forth is None or back is None or not 2 <= len(forth) == len(back):
             continue
         firsts, lasts = len(rows) - np.cumsum(back[:-1])[::-1], np.cumsum(forth[:-1])
@@ -484,7 +484,7 @@ def _brackets(sample: RowSample, y: Column, x: Column) -> Iterator[tuple[str, Co
         yield f"{of_z} >= {texts[0]}" if is_one else f"bracket({of_z}, {', '.join(texts)})", codes
 
 
-def _alike(ends: Numbers) -> list[int] | None:
+def _group_sizes(ends: Numbers) -> list[int] | None:
     """Divides n intervals into consecutive groups, each as large as possible, whose intervals have
     a number in common; returns the sizes of the groups, None if there are too many. Shape: (2,
     n)."""

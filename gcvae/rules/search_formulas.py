@@ -185,11 +185,11 @@ def find_formulas(sample: RowSample, terms: FormulaTerms, plan: Plan) -> Iterato
     """Yields rules by which a numeric column is an exact short formula of others, one for each
     relation, shortest first."""
     n_tried = max(len(terms.columns) * len(terms.pairs.each) * len(terms.leaves.each), 1)
-    places = {name: place for place, name in enumerate(sample.schema.names)}
+    positions = {name: i for i, name in enumerate(sample.schema.names)}
 
     def key(found: tuple[float, Candidate]) -> tuple[float, ...]:
         (size, candidate), rule = found, found[1].rule
-        is_backward = any(places[name] > places[rule.column] for name in rule.parents)
+        is_backward = any(positions[name] > positions[rule.column] for name in rule.parents)
         # Columns without missing cells are preferred as computed ones.
         missing = round(float(np.isnan(sample.training.numbers[rule.column]).mean()), 2)
         return (
@@ -197,13 +197,13 @@ def find_formulas(sample: RowSample, terms: FormulaTerms, plan: Plan) -> Iterato
             size,
             missing,
             is_backward,
-            -places[rule.column],
+            -positions[rule.column],
         )
 
     found = []
     for column in terms.columns:
         whole = _Sieve.of(sample, column)
-        found += _held(sample, whole, whole.usual_proposals(terms), n_tried, LEAST_SHARE)
+        found += _confirmed(sample, whole, whole.usual_proposals(terms), n_tried, LEAST_SHARE)
     yield from _one_per_relation(sample, [one for _, one in sorted(found, key=key)], plan)
 
 
@@ -231,7 +231,7 @@ def _one_per_relation(
             if any(fewer < names and share >= least for fewer, share in share_of.items()):
                 continue  # further columns change no more than rounding does
             preferred = _preferred(sample, sides)
-            if preferred is not None and plan.allows(preferred.rule, turns=False):
+            if preferred is not None and plan.allows(preferred.rule, may_rearrange=False):
                 yield preferred
             elif preferred is not None:
                 waiting.append(preferred)
@@ -502,7 +502,7 @@ def find_bounded(sample: RowSample, terms: FormulaTerms, plan: Plan) -> Iterator
         if not plan.computes(column.name):
             whole = _Sieve.of(sample, column)
             bounded = list(_bounded(whole, terms))
-            found += _held(sample, whole, bounded, n_bounds * n_tried, _LEAST_BOUNDED)
+            found += _confirmed(sample, whole, bounded, n_bounds * n_tried, _LEAST_BOUNDED)
     in_order = sorted(found, key=lambda pair: (-round(pair[1].share, 2), pair[0]))
     yield from _one_per_relation(sample, [candidate for _, candidate in in_order], plan)
 
@@ -522,12 +522,12 @@ def find_exempting(sample: RowSample, terms: FormulaTerms, plan: Plan) -> Iterat
         others = replace(whole, y=np.where(whole.y == usual, np.nan, whole.y))
         suffix = f" or {quoted_name(column.name)} == {usual:.12g}"
         proposals = [one._replace(text=one.text + suffix) for one in whole.usual_proposals(terms)]
-        found += _held(sample, others, proposals, n_tried, _LEAST_BOUNDED)
+        found += _confirmed(sample, others, proposals, n_tried, _LEAST_BOUNDED)
     in_order = sorted(found, key=lambda pair: (-round(pair[1].share, 2), pair[0]))
     yield from _one_per_relation(sample, [candidate for _, candidate in in_order], plan)
 
 
-def _held(
+def _confirmed(
     sample: RowSample, whole: _Sieve, proposals: Sequence[_Proposal], n_tried: int, least: float
 ) -> list[tuple[float, Candidate]]:
     """Returns (complexity, formula) of the proposals that hold in a share `least` of the rows of

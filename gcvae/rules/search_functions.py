@@ -50,12 +50,12 @@ def find_functions(sample: RowSample) -> list[Candidate]:
     single = _found(sample, columns, [(column,) for column in columns])
     single += _found(sample, rest, levels)
     fixes = {(c.rule.parents[0], c.rule.column) for c in single}
-    place = {name: i for i, name in enumerate(sample.schema.names)}
+    position = {name: i for i, name in enumerate(sample.schema.names)}
     single = [
         c
         for c in single
         if (c.rule.column, c.rule.parents[0]) not in fixes
-        or place[c.rule.parents[0]] < place[c.rule.column]
+        or position[c.rule.parents[0]] < position[c.rule.column]
     ]
     few = columns[:MOST_PAIRED]
     pairs = [
@@ -81,7 +81,7 @@ def find_functions(sample: RowSample) -> list[Candidate]:
     def key(candidate: Candidate) -> tuple[float, ...]:
         rule = candidate.rule
         n_values = [sample.training.codes[name].max() for name in rule.parents]
-        is_before = any(place[name] > place[rule.column] for name in rule.parents)
+        is_before = any(position[name] > position[rule.column] for name in rule.parents)
         share = round(candidate.share, 3)
         is_unsure = candidate.share < _SURE_SHARE
         is_of_number = any(sample.schema[name].has_numbers for name in rule.parents)

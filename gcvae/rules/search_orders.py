@@ -166,8 +166,8 @@ def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> li
     # Weighted by coverage: of two inequalities of a column, one that applies to more rows wins.
     of_high, of_low = (sum(n_known) / n for n in (n_high, n_low))
     if nats >= least:
-        turns = not is_sparse_bound(of_low, of_high)
-        return [Candidate(rule, nats * of_high, share, turns=turns)]
+        is_reversible = not is_sparse_bound(of_low, of_high)
+        return [Candidate(rule, nats * of_high, share, is_reversible=is_reversible)]
     is_few = sum(n_known) < _FEW_ROWS
     is_sure = low.has_times and (is_few or is_plain)
     return _kept_by_all(rule, sample, n_tried) if is_sure else []
@@ -219,9 +219,9 @@ def as_written(value: float, column: Column) -> float | str:
         return int(value) if value == int(value) else value
     grid = Grid.of(column)
     step = microseconds(column)
-    place = np.array([round(value * 1e6 / step)])
+    index = np.array([round(value * 1e6 / step)])
     # Clipped to the column's limits, because seconds of distant dates are rounded in float64.
-    times = (place * step).astype(TIMES) if grid is None else grid.values(place)
+    times = (index * step).astype(TIMES) if grid is None else grid.values(index)
     return str(write_dates(times, column.date_format, column.decimals)[0])
 
 
@@ -266,11 +266,11 @@ def _masses(seen: Numbers, unseen: Numbers, step: float) -> Numbers:
     edges = edges[np.append(True, np.diff(edges) > step / 2)]
     held = np.histogram(seen, edges)[0] / len(seen)
     units = np.array([max(round((b - a) / step), 1) for a, b in pairwise(edges)])
-    place = np.searchsorted(edges, unseen, side="right") - 1
-    inside = (place >= 0) & (place < len(held))
-    place = np.clip(place, 0, len(held) - 1)
+    bin_index = np.searchsorted(edges, unseen, side="right") - 1
+    inside = (bin_index >= 0) & (bin_index < len(held))
+    bin_index = np.clip(bin_index, 0, len(held) - 1)
     anywhere = step / (3 * max(float(edges[-1] - edges[0]), step))
-    return (1 - _FREE) * np.where(inside, (held / units)[place], 0.0) + _FREE * anywhere
+    return (1 - _FREE) * np.where(inside, (held / units)[bin_index], 0.0) + _FREE * anywhere
 
 
 # Equalities

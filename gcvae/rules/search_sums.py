@@ -121,13 +121,13 @@ def find_sums(sample: RowSample, plan: Plan, *, of_products: bool = False) -> It
             omitted = {c.name for c in columns if plan.depends(c.name, on=y.name)}
         for _ in range(_MOST_STARTS if of_products else 1):
             first = None
-            for places in _selected(correlations, number, _outside(terms, omitted), least):
-                names = [texts[place] for place in places]
+            for selected in _selected(correlations, number, _outside(terms, omitted), least):
+                names = [texts[i] for i in selected]
                 first, factors = names[0], _factors(terms, texts[number], names)
                 relation = {
                     x: factor
                     for x, factor in zip(names, factors, strict=True)
-                    if _counts(terms, texts[number], x, factor)
+                    if _exceeds_rounding(terms, texts[number], x, factor)
                 }
                 found = candidates({texts[number]: -1.0, **relation}) if relation else []
                 if found:
@@ -219,10 +219,10 @@ def _signed_sums(
     sums, members = [], []
     for size in (1, 2, 3, 4) if len(keys) <= _MOST_IN_FOURS else (1, 2, 3):
         chosen = list(combinations(range(len(keys)), size))
-        places = np.array(chosen, dtype=np.int64).reshape(-1, size)
+        chosen_terms = np.array(chosen, dtype=np.int64).reshape(-1, size)
         for signs in product((1, -1), repeat=size):
-            sums.append((keys[places] * np.array(signs)).sum(axis=1))
-            own = (places + 1) * np.array(signs)
+            sums.append((keys[chosen_terms] * np.array(signs)).sum(axis=1))
+            own = (chosen_terms + 1) * np.array(signs)
             members.append(np.pad(own, ((0, 0), (0, 4 - size))))
     return np.concatenate(sums), np.concatenate(members)
 
@@ -290,7 +290,7 @@ def _factors(terms: _Terms, y: str, names: Sequence[str]) -> Numbers:
     return np.asarray(found[:-1] * scale[0] / scale[1:])
 
 
-def _counts(terms: _Terms, y: str, name: str, factor: float) -> bool:
+def _exceeds_rounding(terms: _Terms, y: str, name: str, factor: float) -> bool:
     """Returns whether a term changes y by more than rounding does, half the resolution of y."""
     values = terms[name].values
     spread = np.nanmax(values) - np.nanmin(values)
@@ -308,11 +308,11 @@ def _rules(sample: RowSample, terms: _Terms, relation: Mapping[str, float]) -> l
     because computed columns usually follow their inputs.
     """
     found = []
-    place = {
+    positions = {
         text: [sample.schema.names.index(c.name) for c in terms[text].columns] for text in relation
     }
     spreads = {text: abs(f) * np.nanstd(terms[text].values) for text, f in relation.items()}
-    in_order = sorted(relation.items(), key=lambda term: place[term[0]])
+    in_order = sorted(relation.items(), key=lambda term: positions[term[0]])
     names = [column.name for text in relation for column in terms[text].columns]
     for y, own in in_order:
         if len(terms[y].columns) > 1 or names.count(terms[y].columns[0].name) > 1:
@@ -329,7 +329,7 @@ def _rules(sample: RowSample, terms: _Terms, relation: Mapping[str, float]) -> l
         # If the sum lies half way between two multiples of the resolution, y may be either.
         n_tied = 0.0 if remainders else share - _fit_of(terms, y, factors, most=1)[2]
         cost += _COST_OF_TIES * n_tied
-        preference = (n_tied > _MANY_TIES, digits, round(cost), -place[y][0])
+        preference = (n_tied > _MANY_TIES, digits, round(cost), -positions[y][0])
         found.append((preference, share, (cost, Rule(text, source="found"))))
     most = max((share for _, share, _ in found), default=0.0)
     found.sort(key=lambda one: one[0])

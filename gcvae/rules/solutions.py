@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from gcvae.arrays import Mask, Numbers
-from gcvae.rules.grids import LARGEST_PLACE, Grid, Indices
+from gcvae.rules.grids import LARGEST_INDEX, Grid, Indices
 from gcvae.rules.predictions import Prediction, quantities
 from gcvae.schema.columns import Column
 from gcvae.schema.expressions import names_in
@@ -124,15 +124,15 @@ def solutions(
     if clock is not None:
         return _of_clock(clock, parent.name, others, low)
 
-    def g(places: Indices) -> Numbers:
+    def g(indices: Indices) -> Numbers:
         """Returns the index of f in each row for an index of the column; NaN where f has none."""
         cells = {name: others[name] for name in others.columns}
-        cells[parent.name] = pd.Series(own.values(places), index=others.index)
+        cells[parent.name] = pd.Series(own.values(indices), index=others.index)
         found = prediction.predicted(pd.DataFrame(cells, index=others.index))
-        places_of_g = np.full(len(others), np.nan)
+        indices_of_g = np.full(len(others), np.nan)
         has_value = found.notna().to_numpy()
-        places_of_g[has_value] = grid.indices(found[has_value])
-        return places_of_g
+        indices_of_g[has_value] = grid.indices(found[has_value])
+        return indices_of_g
 
     limits = limits_of(prediction.form, parent.name)
     firsts = [own.low, *(math.ceil(round(limit * own.per_unit, 6)) for limit in limits)]
@@ -163,7 +163,7 @@ def monotone_solutions(
         (First values, last values) of the intervals, empty if first > last. Shape: (n, m) each.
     """
     # The ends of the column are the same for all intervals.
-    farthest = _FARTHEST if own.step is None else LARGEST_PLACE
+    farthest = _FARTHEST if own.step is None else LARGEST_INDEX
     first = np.full(n, max(own.low, -farthest))
     last = np.full(n, min(own.high, farthest))
     line = _Line(first, last, g(first), g(last))
@@ -192,9 +192,9 @@ class _Line:
             below, above = found - reach, found + reach
         return self._clipped(below), self._clipped(above)
 
-    def _clipped(self, places: Numbers) -> Indices:
+    def _clipped(self, indices: Numbers) -> Indices:
         """Rounds and clips indices to the range; the first index for NaN."""
-        inside = np.clip(np.where(np.isnan(places), self.first, places), self.first, self.last)
+        inside = np.clip(np.where(np.isnan(indices), self.first, indices), self.first, self.last)
         return inside.astype(np.int64)
 
 
@@ -246,15 +246,15 @@ def _of_clock(
     begin, gone = clock
     known = others[gone if parent == begin else begin]
     cells: Any = (
-        np.nan_to_num(quantities(known)).clip(-LARGEST_PLACE, LARGEST_PLACE).astype(np.int64)
+        np.nan_to_num(quantities(known)).clip(-LARGEST_INDEX, LARGEST_INDEX).astype(np.int64)
     )
     if parent == begin:
         start = (end - cells) % MINUTES
-        places = (start // 60 * 100 + start % 60)[:, None]
-        return places, places
+        indices = (start // 60 * 100 + start % 60)[:, None]
+        return indices, indices
     gap = (end - minutes_of(cells)) % MINUTES
-    places = gap[:, None] + MINUTES * np.array([-1, 0, 1])
-    return places, places
+    indices = gap[:, None] + MINUTES * np.array([-1, 0, 1])
+    return indices, indices
 
 
 def minutes_of(clock: Any) -> Any:

@@ -44,7 +44,7 @@ class Split(JsonFields, Rewriting):
     in the table that the model learns.
 
     Attributes:
-        written: Schema of the original column.
+        original: Schema of the original column.
         steps: Spacings of the values, as multiples of the column's resolution, descending.
         ending: Remainder of every cell modulo the last step, as a multiple of the resolution.
         months: Whether the first part is the month, and the steps divide the time within it.
@@ -52,8 +52,8 @@ class Split(JsonFields, Rewriting):
         taken: Names of other columns, which parts must not have.
     """
 
-    _given = ("written",)
-    written: Column
+    _given = ("original",)
+    original: Column
     steps: tuple[int, ...]
     ending: int = 0
     months: bool = False
@@ -84,7 +84,7 @@ class Split(JsonFields, Rewriting):
         """Returns the split of a column with steps or endings; raises ValueError if these
         contradict."""
         names = [step for step in column.steps or () if step != MONTH]
-        steps = [_places_of(step, grid) for step in names]
+        steps = [_multiple_of(step, grid) for step in names]
         endings = [ending for ending in column.endings or () if ending != MONTH_END]
         months = MONTH in (column.steps or ())
         from_end = MONTH_END in (column.endings or ())
@@ -109,12 +109,12 @@ class Split(JsonFields, Rewriting):
 
     @property
     def column(self) -> str:
-        return self.written.name
+        return self.original.name
 
     @cached_property
     def grid(self) -> Grid:
         """Converter between cells of the split column and multiples of its resolution."""
-        grid = Grid.of(self.written)
+        grid = Grid.of(self.original)
         assert grid is not None, "a split is of a column with a grid"
         return grid
 
@@ -138,7 +138,7 @@ class Split(JsonFields, Rewriting):
         range."""
         ends = self._digits(np.array([self.grid.low, self.grid.high]))[0]
         limits = int(ends.min()), int(ends.max())
-        missing = Missing(self.written.missing.allowed)
+        missing = Missing(self.original.missing.allowed)
         columns = []
         for i, name in enumerate(self.part_names):
             if i == 0:
@@ -168,11 +168,11 @@ class Split(JsonFields, Rewriting):
         """Returns the parts, all missing where the cell is; `blanks_unknown` is ignored."""
         cells = frame[self.column]
         known = cells.notna().to_numpy()
-        places = np.zeros(len(cells), dtype=np.int64)
-        places[known] = self.grid.indices(cells[known])
+        indices = np.zeros(len(cells), dtype=np.int64)
+        indices[known] = self.grid.indices(cells[known])
         at = np.where(known, np.arange(len(cells)), -1)
-        nullable = self.written.missing.allowed or not known.all()
-        found = self._digits(places)
+        nullable = self.original.missing.allowed or not known.all()
+        found = self._digits(indices)
         return {
             name: placed_values(digits, at, nullable)
             for name, digits in zip(self.part_names, found, strict=True)
@@ -185,13 +185,13 @@ class Split(JsonFields, Rewriting):
         digits = [own[name].where(known, 0).to_numpy(dtype=np.int64) for name in own]
         values = self.grid.values(self._joined(digits))
         at = np.where(known, np.arange(len(values)), -1)
-        return placed_values(values, at, self.written.missing.allowed or not known.all())
+        return placed_values(values, at, self.original.missing.allowed or not known.all())
 
-    def keeps(self, places: Indices) -> npt.NDArray[np.bool_]:
+    def keeps(self, indices: Indices) -> npt.NDArray[np.bool_]:
         """Returns a mask of those of n values, as multiples of the column's resolution, that remain
         the same when they are split into parts and joined again. Shape: (n,)."""
-        digits = self._digits(places)[: self._n_parts - self.has_ending]
-        return np.asarray(self._joined(digits) == places)
+        digits = self._digits(indices)[: self._n_parts - self.has_ending]
+        return np.asarray(self._joined(digits) == indices)
 
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
@@ -246,7 +246,7 @@ class Split(JsonFields, Rewriting):
     @classmethod
     def from_json(cls, document: Mapping[str, Any], schema: TableSchema) -> Split:
         """Reads the split from a JSON document (`to_json`)."""
-        return cls._of_document(document, written=schema[document["split"]])
+        return cls._of_document(document, original=schema[document["split"]])
 
     # Indices and parts
 
@@ -266,10 +266,10 @@ class Split(JsonFields, Rewriting):
         has_weeks = self.grid.step is not None and self.steps[:1] == (7 * self._day,)
         return -DAYS_TO_MONDAY * self._day if has_weeks else 0
 
-    def _digits(self, places: Indices) -> list[Indices]:
+    def _digits(self, indices: Indices) -> list[Indices]:
         """Returns the parts of n grid indices (multiples of the resolution). Shape: (n,) -> (n,)
         each."""
-        digits, left = [], places
+        digits, left = [], indices
         if self.months:
             days = left // self._day
             of_month = days_of_month(days, from_end=self.from_end)
@@ -339,16 +339,16 @@ def splits_of(schema: TableSchema, left_out: Collection[str] = ()) -> list[Split
     return splits
 
 
-def step_of(places: int, grid: Grid) -> Step:
+def step_of(multiple: int, grid: Grid) -> Step:
     """Converts a step, as a multiple of a column's resolution, to the notation of a schema, such as
     0.5 or "1 hour"."""
     if grid.step is not None:
-        return duration_text(places * grid.step)
-    number = Fraction(places, grid.per_unit)
+        return duration_text(multiple * grid.step)
+    number = Fraction(multiple, grid.per_unit)
     return int(number) if number.denominator == 1 else float(number)
 
 
-def _places_of(step: Step, grid: Grid) -> int:
+def _multiple_of(step: Step, grid: Grid) -> int:
     """Converts a step of a schema to multiples of the column's resolution, or raises ValueError."""
     if grid.step is not None:
         length = duration(step)

@@ -95,29 +95,29 @@ def with_steps(
     grid = Grid.of(column)
     if grid is None or not may_have_steps(column):
         return column
-    places = grid.indices(values)
-    if grid.step is None and not are_exact(places, values, grid):
+    indices = grid.indices(values)
+    if grid.step is None and not are_exact(indices, values, grid):
         return column
     known = codes if codes.min(initial=0) >= 0 else codes[codes >= 0]
-    steps, endings = found_steps(places, known, grid)
+    steps, endings = found_steps(indices, known, grid)
     return replace(column, steps=steps or None, endings=endings or None)
 
 
-def are_exact(places: Indices, present: pd.Series[Any], grid: Grid) -> bool:
+def are_exact(indices: Indices, present: pd.Series[Any], grid: Grid) -> bool:
     """Returns whether each of n cells equals its nearest multiple of the column's resolution, given
-    in `places`. Shape: (n,), (n,)."""
+    in `indices`. Shape: (n,), (n,)."""
     numbers = present.to_numpy(dtype=np.float64)
     decimals = grid.column.decimals or 0
-    return bool((np.round(places / grid.per_unit, decimals) == numbers).all())
+    return bool((np.round(indices / grid.per_unit, decimals) == numbers).all())
 
 
-def found_steps(places: Indices, codes: npt.NDArray[np.integer[Any]], grid: Grid) -> Found:
+def found_steps(indices: Indices, codes: npt.NDArray[np.integer[Any]], grid: Grid) -> Found:
     """Returns (steps, endings) of a column's cells: spacings such as 15 minutes, and common
     remainders such as .99; both empty if there are none.
 
     Args:
-        places: The U distinct values as multiples of the column's resolution. Shape: (U,).
-        codes: Index in `places` of each of n cells. Shape: (n,).
+        indices: The U distinct values as multiples of the column's resolution. Shape: (U,).
+        codes: Index in `indices` of each of n cells. Shape: (n,).
         grid: Converter between the column's cells and these multiples.
     """
     n = len(codes)
@@ -125,15 +125,15 @@ def found_steps(places: Indices, codes: npt.NDArray[np.integer[Any]], grid: Grid
         return (), ()
     if n > MOST_CELLS:
         chosen = np.random.default_rng(n).choice(n, MOST_CELLS, replace=False)
-        rows = places[codes[np.sort(chosen)]]
+        rows = indices[codes[np.sort(chosen)]]
     else:
-        rows = places[codes]
+        rows = indices[codes]
     free = rows[_are_free(rows)]
     if len(free) < LEAST_CELLS:
         return (), ()
     order = np.random.default_rng(0).permutation(len(free))
     halves = Halves(free[order[::2]], free[order[1::2]], len(free) / len(rows))
-    common = _common_step(places)
+    common = _common_step(indices)
     if grid.step is None:
         return _number_steps(halves, common, grid)
     written = grid.column.date_format
@@ -141,16 +141,16 @@ def found_steps(places: Indices, codes: npt.NDArray[np.integer[Any]], grid: Grid
     steps, endings = _date_steps(
         usual, halves, _common_step(usual), grid, has_days=not is_time_of_day(written)
     )
-    return _with_rest(steps, endings, places, common, grid)
+    return _with_rest(steps, endings, indices, common, grid)
 
 
 def _with_rest(
-    steps: tuple[Step, ...], endings: tuple[str, ...], places: Indices, common: int, grid: Grid
+    steps: tuple[Step, ...], endings: tuple[str, ...], indices: Indices, common: int, grid: Grid
 ) -> Found:
     """Returns the steps of most dates, followed by a step of which all dates are multiples, such as
     a second if 9999-12-31 23:59:59 occurs beside midnights."""
     split = Split.of(replace(grid.column, steps=steps, endings=endings or None)) if steps else None
-    if split is None or split.keeps(places).all():
+    if split is None or split.keeps(indices).all():
         return steps, endings
     last = max((step for step in _steps_of_time(grid) if common % step == 0), default=1)
     behind_months: tuple[Step, ...] = ("1 day",) if MONTH in steps else ()
@@ -181,7 +181,7 @@ class Halves:
 
     def remainders(self, step: int) -> Halves:
         """Returns both halves with each cell replaced by its remainder modulo `step`."""
-        return self.mapped(lambda places: places % step)
+        return self.mapped(lambda indices: indices % step)
 
     def mapped(self, part: Callable[[Indices], Indices]) -> Halves:
         """Returns the halves after applying the function `part` to their cells."""
@@ -237,10 +237,10 @@ def _are_many(quotients: Indices, most: float = MOST_IN_ONE) -> bool:
     return bool(counted(quotients)[1].max() <= most * len(quotients))
 
 
-def _common_step(places: Indices) -> int:
+def _common_step(indices: Indices) -> int:
     """Returns the greatest common divisor of all differences between indices; 0 if there are none.
     Shape: (U,)."""
-    return int(np.gcd.reduce(places - places[0])) if len(places) else 0
+    return int(np.gcd.reduce(indices - indices[0])) if len(indices) else 0
 
 
 # Numbers
@@ -256,7 +256,7 @@ def _number_steps(halves: Halves, common: int, grid: Grid) -> Found:
     has_odd_cells = digits > common and digits % common == 0
     if has_odd_cells:  # a few cells with more decimals do not determine the step
         last, common = digits, 1
-        halves = halves.mapped(lambda places: places[places % last == 0])
+        halves = halves.mapped(lambda indices: indices[indices % last == 0])
     rest = int(halves.training[0] % last)
     best = _best_step(halves, _plain_steps(halves, last, grid), last, decimals)
     is_rare = best is not None and (halves.training % best == 0).mean() < USUAL_SHARE
@@ -273,10 +273,10 @@ def _number_steps(halves: Halves, common: int, grid: Grid) -> Found:
     return tuple(step_of(step, grid) for step in steps), endings
 
 
-def _usual_decimals(places: Indices, decimals: int) -> int:
+def _usual_decimals(indices: Indices, decimals: int) -> int:
     """Returns the smallest number of decimals that suffices for nearly all numbers. Shape: (n,)."""
     for usual in range(decimals):
-        if (places % 10 ** (decimals - usual) == 0).mean() >= USUAL_SHARE:
+        if (indices % 10 ** (decimals - usual) == 0).mean() >= USUAL_SHARE:
             return usual
     return decimals
 
@@ -320,8 +320,8 @@ def _log_decimals(halves: Halves, common: int, decimals: int) -> Numbers:
     unit = 10**decimals // common if 10**decimals % common == 0 else 1
     most = len(str(unit)) - 1 if str(unit).strip("0") == "1" else 0
 
-    def n_zeros(places: Indices) -> Indices:
-        zeros = [places // common % 10**k == 0 for k in range(1, most + 1)]
+    def n_zeros(indices: Indices) -> Indices:
+        zeros = [indices // common % 10**k == 0 for k in range(1, most + 1)]
         return np.asarray(np.sum(zeros, axis=0), dtype=np.int64)
 
     if not most:
@@ -357,18 +357,18 @@ def _ending_text(rest: int, common: int, grid: Grid) -> str:
 
 
 def _date_steps(
-    places: Indices, halves: Halves, common: int, grid: Grid, *, has_days: bool
+    indices: Indices, halves: Halves, common: int, grid: Grid, *, has_days: bool
 ) -> Found:
     """Returns (steps, endings) of a column of dates, or of times of day unless `has_days`."""
     assert grid.step is not None, "dates have a step"
-    if has_days and common and (whole := _whole_periods(places, common, grid)):
+    if has_days and common and (whole := _whole_periods(indices, common, grid)):
         return whole
     day = DURATIONS["day"] // grid.step
     # The widest step of time of which all cells are multiples; a day if all have one time of day.
     kept = _steps_of_time(grid)
     last = max((step for step in kept if common % step == 0), default=1)
     ending = int(halves.training[0] % last)
-    shifted = halves.mapped(lambda places: places - ending)
+    shifted = halves.mapped(lambda indices: indices - ending)
     steps: list[Step] = []
     endings = [date_ending_text(ending, step_of(last, grid), grid.step)] if ending else []
     hour = DURATIONS["hour"] // grid.step
@@ -389,15 +389,15 @@ def _date_steps(
     return ((), ()) if steps == [step_of(1, grid)] else (tuple(steps), tuple(endings))
 
 
-def _whole_periods(places: Indices, common: int, grid: Grid) -> Found | None:
+def _whole_periods(indices: Indices, common: int, grid: Grid) -> Found | None:
     """Returns the steps of dates that all fall on one time of one day of the week or month; else
     None."""
     assert grid.step is not None
     day = DURATIONS["day"] // grid.step
     if common % day:
         return None
-    clock = int(places[0] % day)
-    found = np.unique(places // day)
+    clock = int(indices[0] % day)
+    found = np.unique(indices // day)
     if common % (7 * day) == 0:
         left = int((found[0] + DAYS_TO_MONDAY) % 7) * day + clock
         return ("1 week",), (date_ending_text(left, "1 week", grid.step),) if left else ()
@@ -416,7 +416,7 @@ def _whole_periods(places: Indices, common: int, grid: Grid) -> Found | None:
 def _calendar(halves: Halves, day: int) -> tuple[Step | None, bool]:
     """Returns the step of dates that gains most, as (week or month, whether days of the month are
     counted from its end); (None, False) if no gain suffices."""
-    days = halves.mapped(lambda places: places // day)
+    days = halves.mapped(lambda indices: indices // day)
     nats: dict[tuple[Step, bool], float] = {}
     if _are_many((days.training + DAYS_TO_MONDAY) // 7):
         weekdays = days.mapped(lambda x: (x + DAYS_TO_MONDAY) % 7)

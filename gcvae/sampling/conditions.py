@@ -78,7 +78,7 @@ class Condition:
     known: pd.DataFrame = field(default_factory=pd.DataFrame)
     names: tuple[str, ...] = ()
 
-    def placed(
+    def with_drawn_levels(
         self, rows: EncodedTable, codec: TableCodec, generator: torch.Generator
     ) -> EncodedTable:
         """Returns the encoded rows with a random possible level where levels share a code."""
@@ -139,7 +139,7 @@ def read_condition(
     problems += [] if broken is None else [_broken(broken.column, str(broken))]
     if problems:
         raise ConditionError(*problems)
-    found = rule_regions(codec, cells, targets, order or (), blanks_missing=True) if targets else {}
+    found = rule_regions(codec, cells, targets, order or (), may_be_missing=True) if targets else {}
     for j, region in found.items():
         if condition.regions[j] is None:
             condition.regions[j] = region

@@ -67,7 +67,7 @@ def _possible(
 ) -> TargetIntervals:
     """Returns the possible values of a column computed from a date (part): its known cell or, where
     the cell is unknown, its restriction `target`."""
-    found = TargetIntervals.of_cells(grid_of(rule.column), cells, blanks_missing=False)
+    found = TargetIntervals.of_cells(grid_of(rule.column), cells, may_be_missing=False)
     if target is None or found.is_known.all():
         return found
     is_known = found.is_known[:, None]

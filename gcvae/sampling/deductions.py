@@ -86,7 +86,9 @@ def determined(codec: TableCodec, frame: pd.DataFrame, barred: Mapping[str, Mask
     """
     cells: Cells = {str(name): frame[name] for name in frame}
     formulas = [
-        r for r in codec.reduction.rewritings if isinstance(r, Residual) and r.sole is not None
+        r
+        for r in codec.reduction.rewritings
+        if isinstance(r, Residual) and r.only_residual is not None
     ]
     for _ in _rounds(cells) if formulas else ():
         for formula in formulas:
@@ -126,10 +128,10 @@ def _computed(formula: Residual, cells: Cells, barred: Mapping[str, Mask]) -> pd
     if not is_computable.any():
         return None
     rows = parents[is_computable]
-    if formula.sole is None:
+    if formula.only_residual is None:
         computed = formula.prediction.predicted(rows)
     else:
-        residuals = pd.DataFrame({formula.column: np.full(len(rows), formula.sole)})
+        residuals = pd.DataFrame({formula.column: np.full(len(rows), formula.only_residual)})
         computed = formula.restored(rows, residuals).set_axis(rows.index)
     return computed.reindex(parents.index)
 
@@ -150,8 +152,8 @@ def _solved(
     known = pd.DataFrame({name: cells[name].notna() for name in formula.parents})
     is_one = cells[formula.column].notna() & (known.sum(axis=1) == known.shape[1] - 1)
     if formula.exempt and is_one.any():
-        places = formula.grid.indices(cells[formula.column][is_one])
-        is_one[is_one] = ~np.isin(places, formula.exempt)
+        indices = formula.grid.indices(cells[formula.column][is_one])
+        is_one[is_one] = ~np.isin(indices, formula.exempt)
     for name in formula.parents:
         rows = is_one & ~known[name] & ~barred.get(name, np.zeros(len(known), dtype=bool))
         own = Grid.of(codec.schema[name])
@@ -164,12 +166,12 @@ def _solved(
         low, high = formula.solutions(column, pd.DataFrame(others, index=index), at, at)
         if formula.at_ties:  # most cells are no ties
             low, high = low[:, :1], high[:, :1]
-        place, is_found = _nearest(low, high, own)
+        solution, is_found = _nearest(low, high, own)
         if column.levels:
-            is_found &= np.isin(place, own.indices(pd.Series(column.levels)))
+            is_found &= np.isin(solution, own.indices(pd.Series(column.levels)))
         found = np.flatnonzero(is_found)
         if len(found):
-            values = own.values(place[found], limited=False)
+            values = own.values(solution[found], limited=False)
             yield name, pd.Series(values, index[found]).reindex(cells[name].index)
 
 
@@ -189,7 +191,7 @@ def _from_chains(
         r.column: r
         for r in codec.reduction.rewritings
         if isinstance(r, Residual)
-        and r.sole is not None
+        and r.only_residual is not None
         and not (beyond and r.exempt)
         and r.stride == 1
     }
@@ -293,9 +295,9 @@ class _Chain:
         if not is_found.any():
             return None
         middle = (fits.cumsum(axis=1) == (n_fits[:, None] + 1) // 2).argmax(axis=1)
-        places = np.take_along_axis(tried, middle[:, None], axis=1)[:, 0][is_found]
+        indices = np.take_along_axis(tried, middle[:, None], axis=1)[:, 0][is_found]
         cells = self.cells[self.leaf]
-        values = pd.Series(grid.values(places, limited=False), cells.index[at[is_found]])
+        values = pd.Series(grid.values(indices, limited=False), cells.index[at[is_found]])
         return values.reindex(cells.index)
 
     def _can_step(self, name: str) -> bool:
@@ -315,15 +317,15 @@ class _Chain:
         parents = self.formulas[name].parents if name in self.formulas else ()
         return {name}.union(*(self._ancestors(parent) for parent in parents))
 
-    def _result(self, name: str, at: Indices, grid: Grid, places: Indices) -> Numbers:
-        """Returns the index of a computed column in rows `at` if the leaf has the indices `places`
+    def _result(self, name: str, at: Indices, grid: Grid, indices: Indices) -> Numbers:
+        """Returns the index of a computed column in rows `at` if the leaf has the given `indices`
         (multiples of its resolution); NaN without a value. Shape: (m,), (m,) -> (m,)."""
         index = pd.RangeIndex(len(at))
-        values = {self.leaf: pd.Series(grid.values(places, limited=False), index)}
+        values = {self.leaf: pd.Series(grid.values(indices, limited=False), index)}
 
         def computed(formula: Residual) -> pd.Series[Any]:
             parents = pd.DataFrame({p: cell(p) for p in formula.parents}, index=index)
-            residuals = pd.DataFrame({formula.column: np.full(len(at), formula.sole)})
+            residuals = pd.DataFrame({formula.column: np.full(len(at), formula.only_residual)})
             found = formula.restored(parents, residuals).set_axis(index)
             return found.where(parents.notna().all(axis=1))
 
@@ -401,10 +403,10 @@ def _from_unique_combinations(codec: TableCodec, formula: Residual, cells: Cells
     listed = [v for v in values if v is not None]
     if math.prod(map(len, listed)) > _MOST_COMBINATIONS:
         return
-    places = np.array(list(product(*(range(len(v)) for v in listed))), dtype=np.int64)
+    combinations = np.array(list(product(*(range(len(v)) for v in listed))), dtype=np.int64)
     parents = pd.DataFrame(
         {
-            name: v[places[:, i]]
+            name: v[combinations[:, i]]
             for i, (name, v) in enumerate(zip(formula.parents, listed, strict=True))
         }
     )

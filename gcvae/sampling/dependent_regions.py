@@ -28,11 +28,11 @@ from gcvae.rules.rewritings import Rewriting
 from gcvae.sampling.date_constraints import date_constraints
 from gcvae.sampling.deductions import deduced
 from gcvae.sampling.joint_regions import JointRegion, joint_regions
-from gcvae.sampling.solved_regions import ParentConstraint, SolvedRegion
+from gcvae.sampling.solved_regions import ParentConstraint, ProposalRegion
 from gcvae.sampling.target_intervals import (
     TargetIntervals,
     indices_of_rows,
-    region_of_wholes,
+    region_of_intervals,
     rows_of,
     rows_of_particles,
 )
@@ -56,7 +56,8 @@ class DependentRegion:
     Attributes:
         codec: Codec (encoder) of the table.
         name: Name of the table's column that is restricted.
-        part: Name of the model's column that represents it, such as its residual of a formula.
+        model_column: Name of the model's column that represents it, such as its residual of a
+            formula.
         target: Possible values of the restricted column.
         is_scored: Whether the probability of a cell is divided by the resolution of its column, as
             in scores.
@@ -66,7 +67,7 @@ class DependentRegion:
 
     codec: TableCodec
     name: str
-    part: str
+    model_column: str
     target: TargetIntervals
     is_scored: bool = False
     beyond: pd.DataFrame | None = None
@@ -78,7 +79,7 @@ class DependentRegion:
         return False
 
     @property
-    def is_informative(self) -> Mask:
+    def is_restricted(self) -> Mask:
         """Mask of the rows in which the column is restricted. Shape: (n,), or (1,) for all."""
         return self.target.is_known
 
@@ -102,17 +103,17 @@ class DependentRegion:
         target = self.target.of_particles(codes, values)
         rewriting = self.codec.reduction.rewritten[self.name]
         beyond = rows_of_particles(self.beyond, len(noise))
-        earlier = self.codec.earlier(rewriting, self.part, codes, values, beyond)
-        low, high = rewriting.part_intervals(self.part, earlier, target.low, target.high)
-        own = self.codec.column_codec(self.part)
+        earlier = self.codec.earlier(rewriting, self.model_column, codes, values, beyond)
+        low, high = rewriting.part_intervals(self.model_column, earlier, target.low, target.high)
+        own = self.codec.column_codec(self.model_column)
         drawn = column.draw_within(
-            region_of_wholes(own, replace(target, low=low, high=high)), noise
+            region_of_intervals(own, replace(target, low=low, high=high)), noise
         )
         if not self.is_scored:
             return drawn
         has_unit = drawn.codes >= own.has_missing
         is_priced = has_unit & torch.from_numpy(target.is_known.copy())
-        log_unit = torch.where(is_priced, rewriting.log_unit(self.part), 0.0)
+        log_unit = torch.where(is_priced, rewriting.log_unit(self.model_column), 0.0)
         return replace(drawn, log_prob=drawn.log_prob - log_unit)
 
 
@@ -122,21 +123,21 @@ class RegionsByRow:
 
     Attributes:
         regions: Regions that rules imply, most restrictive first.
-        plain: Region of the rows that no rule restricts; None if all cells are possible.
+        default_region: Region of the rows that no rule restricts; None if all cells are possible.
     """
 
-    regions: tuple[DependentRegion | JointRegion | SolvedRegion, ...]
-    plain: Region | LookaheadRegion | None = None
+    regions: tuple[DependentRegion | JointRegion | ProposalRegion, ...]
+    default_region: Region | LookaheadRegion | None = None
 
     @property
     def has_density(self) -> bool:
         """Whether a row that no rule restricts has a single possible number, with a density."""
-        return isinstance(self.plain, Region) and self.plain.has_density
+        return isinstance(self.default_region, Region) and self.default_region.has_density
 
     def take(self, rows: Tensor | None) -> RegionsByRow:
         """Returns the regions for the rows with the given indices; None stands for all rows."""
-        plain = None if self.plain is None else self.plain.take(rows)
-        return RegionsByRow(tuple(region.take(rows) for region in self.regions), plain)
+        default_region = None if self.default_region is None else self.default_region.take(rows)
+        return RegionsByRow(tuple(region.take(rows) for region in self.regions), default_region)
 
     def draw(
         self, column: ConditionalColumn, noise: Tensor, codes: Tensor, values: Tensor
@@ -150,7 +151,7 @@ class RegionsByRow:
         drawn = Drawn.to_fill(noise)
         is_open = np.ones(n, dtype=bool)
         for region in self.regions:
-            is_own = is_open & region.is_informative
+            is_own = is_open & region.is_restricted
             is_open &= ~is_own
             if is_own.all():
                 return region.draw(column, noise, codes, values)
@@ -160,11 +161,13 @@ class RegionsByRow:
                 drawn.put(at, region.take(at).draw(*of_rows))
         at = torch.from_numpy(np.flatnonzero(is_open))
         if len(at):
-            plain = None if self.plain is None else self.plain.take(at)
-            if plain is None or isinstance(plain, Region):
-                drawn.put(at, column.take(at).draw_within(plain, noise[at]))
+            default_region = None if self.default_region is None else self.default_region.take(at)
+            if default_region is None or isinstance(default_region, Region):
+                drawn.put(at, column.take(at).draw_within(default_region, noise[at]))
             else:
-                drawn.put(at, plain.draw(column.take(at), noise[at], codes[at], values[at]))
+                drawn.put(
+                    at, default_region.draw(column.take(at), noise[at], codes[at], values[at])
+                )
         return drawn
 
 
@@ -178,7 +181,7 @@ def rule_regions(
     targets: Mapping[str, TargetIntervals],
     order: Sequence[int],
     *,
-    blanks_missing: bool,
+    may_be_missing: bool,
     are_scored: bool = False,
 ) -> DependentRegions:
     """Returns the sets of possible cells (regions) of model columns, given restrictions of the
@@ -191,10 +194,10 @@ def rule_regions(
         frame: Cells of the columns' dtypes; missing cells are unknown. n rows, or one for all.
         targets: Possible values in each row of `frame`, by name of the restricted column.
         order: Order in which the decoder generates the columns.
-        blanks_missing: Whether an unknown cell may be a missing value.
+        may_be_missing: Whether an unknown cell may be a missing value.
         are_scored: Whether probabilities are divided by the resolution of the column, as in scores.
     """
-    proposer = _ParentProposals(codec, frame, order, may_be_blank=blanks_missing)
+    proposer = _ParentProposals(codec, frame, order, may_be_missing=may_be_missing)
     own: list[tuple[int, DependentRegion]] = []
     proposals = [*proposer.of_deductions(), *proposer.of_dates(targets)]
     for name in sorted(targets, key=lambda name: evaluation_rank(codec, name)):
@@ -216,7 +219,7 @@ def regions_of_rows(
     frame: pd.DataFrame,
     order: Sequence[int],
     *,
-    blanks_missing: bool,
+    may_be_missing: bool,
     are_scored: bool = False,
 ) -> DependentRegions:
     """Returns the possible cells (regions) of unknown columns in rows in which a computed column is
@@ -225,7 +228,7 @@ def regions_of_rows(
     Args:
         frame: Rows with cells of the columns' dtypes; missing cells are unknown.
         order: Order in which the decoder generates the columns.
-        blanks_missing: Whether an unknown cell may be a missing value.
+        may_be_missing: Whether an unknown cell may be a missing value.
         are_scored: Whether probabilities are divided by the resolution of the column, as in scores.
     """
     frame = frame.reset_index(drop=True)
@@ -236,8 +239,8 @@ def regions_of_rows(
         cells = frame[name].where(is_unknown)
         if cells.notna().any():
             grid = grid_of(codec.schema[name])
-            targets[name] = TargetIntervals.of_cells(grid, cells, blanks_missing=blanks_missing)
-    options = {"blanks_missing": blanks_missing, "are_scored": are_scored}
+            targets[name] = TargetIntervals.of_cells(grid, cells, may_be_missing=may_be_missing)
+    options = {"may_be_missing": may_be_missing, "are_scored": are_scored}
     return rule_regions(codec, frame, targets, order, **options)
 
 
@@ -250,7 +253,7 @@ _DEDUCED: _Rank = (0, 0, 0)
 _OF_DATES: _Rank = (1, 1, 1)
 """Rank of the restriction of a date by its parts: less restrictive than a formula without other
 unknown columns, and more than an inequality."""
-_Proposal = tuple[_Rank, int, SolvedRegion]
+_Proposal = tuple[_Rank, int, ProposalRegion]
 """(rank, index of the column in the codec, region)."""
 
 
@@ -261,19 +264,19 @@ def _by_column(
 ) -> DependentRegions:
     """Collects the regions of each column, the most restrictive first: those of columns drawn
     jointly (`joint`), restricted columns (`own`) and proposals (`constraint`)."""
-    regions: dict[int, list[DependentRegion | JointRegion | SolvedRegion]] = {
-        place: [region] for place, region in joint.items()
+    regions: dict[int, list[DependentRegion | JointRegion | ProposalRegion]] = {
+        j: [region] for j, region in joint.items()
     }
-    for place, known in own:
-        regions.setdefault(place, []).append(known)
-    solved: dict[int, list[SolvedRegion]] = {}
-    for _, place, region in sorted(constraint, key=lambda each: each[0]):
-        solved.setdefault(place, []).append(region)
-    for place, proposals in solved.items():
+    for j, known in own:
+        regions.setdefault(j, []).append(known)
+    solved: dict[int, list[ProposalRegion]] = {}
+    for _, j, region in sorted(constraint, key=lambda each: each[0]):
+        solved.setdefault(j, []).append(region)
+    for j, proposals in solved.items():
         for i, region in enumerate(proposals):
             others = tuple((other.constraint, other.is_open) for other in proposals[i + 1 :])
-            regions.setdefault(place, []).append(replace(region, others=others))
-    return {place: RegionsByRow(tuple(found)) for place, found in regions.items()}
+            regions.setdefault(j, []).append(replace(region, others=others))
+    return {j: RegionsByRow(tuple(found)) for j, found in regions.items()}
 
 
 ConstraintAt = Callable[[int], TargetIntervals | ParentConstraint | None]
@@ -294,13 +297,13 @@ class _ParentProposals:
         codec: Codec of the table.
         frame: Known cells of the columns' dtypes. n rows, or one for all.
         order: Order in which the decoder generates the columns.
-        may_be_blank: Whether an unknown cell may be a missing value.
+        may_be_missing: Whether an unknown cell may be a missing value.
     """
 
     codec: TableCodec
     frame: pd.DataFrame
     order: Sequence[int]
-    may_be_blank: bool
+    may_be_missing: bool
 
     def of(
         self, rewriting: Rewriting, target_at: ConstraintAt, is_partial: Mask, length: int = 1
@@ -318,18 +321,18 @@ class _ParentProposals:
             if not is_open.any():
                 continue
 
-            def constraint_at(place: int, parent: str = parent) -> ParentConstraint | None:
-                return self._parent_constraint(rewriting, parent, target_at, place)
+            def constraint_at(position: int, parent: str = parent) -> ParentConstraint | None:
+                return self._parent_constraint(rewriting, parent, target_at, position)
 
-            for part in self._parts(parent):
-                constraint = constraint_at(self.order.index(part))
+            for j in self._parts(parent):
+                constraint = constraint_at(self.order.index(j))
                 if constraint is not None:
                     rank = (
                         length,
                         evaluation_rank(self.codec, rewriting.column),
                         len(constraint.later),
                     )
-                    yield self._proposal(rank, parent, constraint, part, is_open)
+                    yield self._proposal(rank, parent, constraint, j, is_open)
             own = self.codec.reduction.rewritten.get(parent)
             if own is not None and own.parents and length < _LONGEST_CHAIN:
                 yield from self.of(own, constraint_at, is_open, length + 1)
@@ -345,44 +348,44 @@ class _ParentProposals:
                 continue
             cells = self.guessed[column.name].where(self.frame[column.name].isna())
             if cells.notna().any():
-                target = TargetIntervals.of_cells(grid, cells, blanks_missing=False)
-                for part in self._parts(column.name):
-                    yield self._proposal(_DEDUCED, column.name, target, part, target.is_known)
+                target = TargetIntervals.of_cells(grid, cells, may_be_missing=False)
+                for j in self._parts(column.name):
+                    yield self._proposal(_DEDUCED, column.name, target, j, target.is_known)
 
     def of_dates(self, targets: Mapping[str, TargetIntervals]) -> Iterator[_Proposal]:
         """Yields proposals for the unknown dates from which known or restricted columns, such as
         months, are computed. `targets` are the possible values of restricted columns, by name."""
         for parent, target in date_constraints(self.codec, self.frame, self.guessed, targets):
             is_open = self.frame[parent].isna().to_numpy()
-            for part in self._parts(parent):
-                yield self._proposal(_OF_DATES, parent, target, part, is_open)
+            for j in self._parts(parent):
+                yield self._proposal(_OF_DATES, parent, target, j, is_open)
 
     def _proposal(
         self,
         rank: _Rank,
         parent: str,
         target: ParentConstraint | TargetIntervals,
-        part: int,
+        j: int,
         is_open: Mask,
     ) -> _Proposal:
         """Returns the proposal for column `parent` of the table, by its model column
-        with index `part`, among the solutions of `target`, for the rows of the mask `is_open`."""
-        name, beyond = self.codec.columns[part].name, self.beyond
-        region = SolvedRegion(
-            self.codec, parent, target, name, is_open, self.may_be_blank, beyond=beyond
+        with index `j`, among the solutions of `target`, for the rows of the mask `is_open`."""
+        name, beyond = self.codec.columns[j].name, self.beyond
+        region = ProposalRegion(
+            self.codec, parent, target, name, is_open, self.may_be_missing, beyond=beyond
         )
-        return rank, part, region
+        return rank, j, region
 
     def _parent_constraint(
-        self, rewriting: Rewriting, parent: str, target_at: ConstraintAt, place: int
+        self, rewriting: Rewriting, parent: str, target_at: ConstraintAt, position: int
     ) -> ParentConstraint | None:
         """Returns the restriction of the column `parent` of a rule when the column at position
-        `place` of the order is drawn; None if there is none."""
-        target = target_at(place)
+        `position` of the order is drawn; None if there is none."""
+        target = target_at(position)
         later = tuple(
             name
             for name in rewriting.parents
-            if name != parent and self.frame[name].isna().any() and self._drawn_at(name) >= place
+            if name != parent and self.frame[name].isna().any() and self._drawn_at(name) >= position
         )
         is_solvable = all(
             Grid.of(self.codec.schema[name]) is not None and rewriting.can_solve(name)
@@ -412,15 +415,15 @@ class _ParentProposals:
 
     def _parts(self, name: str) -> list[int]:
         """Returns the indices in the codec of the columns that represent an original column."""
-        places = self.codec.places
-        return [places[part] for part in self.codec.reduction.parts_of(name) if part in places]
+        index_of = self.codec.places
+        return [index_of[part] for part in self.codec.reduction.parts_of(name) if part in index_of]
 
     def _drawn_at(self, name: str) -> int:
         """Returns the position in the decoder's order of the last part of a column."""
-        return max((self.order.index(part) for part in self._parts(name)), default=-1)
+        return max((self.order.index(j) for j in self._parts(name)), default=-1)
 
 
-def exact_columns(regions: Iterable[object]) -> set[str]:
+def unrounded_columns(regions: Iterable[object]) -> set[str]:
     """Returns the names of the columns whose generated numbers must not be rounded, because
     restricted columns are computed from them by a formula that is not an inequality."""
     found: set[str] = set()

@@ -205,7 +205,7 @@ class HardRules:
                 found[name] |= self._must_be_missing(term, rule.columns, name, frame, found)
         return {name: mask for name, mask in found.items() if mask.any()}
 
-    def certain_blanks(self, frame: pd.DataFrame) -> dict[str, Mask]:
+    def required_missing(self, frame: pd.DataFrame) -> dict[str, Mask]:
         """Returns masks of the unknown cells of n partly observed rows that must be missing values,
         because any value would violate a rule.
 

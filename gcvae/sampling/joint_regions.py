@@ -64,7 +64,7 @@ class JointRegion:
         return False
 
     @property
-    def is_informative(self) -> Mask:
+    def is_restricted(self) -> Mask:
         """Mask of the rows in which this column is drawn jointly with others that determine a known
         cell. Shape: (n,), or (1,) for all rows alike."""
         return self.which >= 0
@@ -187,14 +187,14 @@ def _row_constraint(
     target: Mapping[str, TargetIntervals],
 ) -> _RowConstraint | None:
     """Returns the restriction of a row's unknown columns by its formulas; None if there is none, or
-    if `SolvedRegion` handles it."""
+    if `ProposalRegion` handles it."""
     known_targets = {}
     for name in exact:
-        places = target.get(name)
-        if places is not None:
-            at = row if len(places.is_known) > 1 else 0
-            if places.is_known[at] and not places.missing[at]:
-                known_targets[name] = (places.low[at], places.high[at])
+        intervals = target.get(name)
+        if intervals is not None:
+            at = row if len(intervals.is_known) > 1 else 0
+            if intervals.is_known[at] and not intervals.missing[at]:
+                known_targets[name] = (intervals.low[at], intervals.high[at])
     formulas: dict[str, Residual | Alternative] = {}
     unknown: list[str] = []
 
@@ -224,7 +224,7 @@ def _row_constraint(
     if not taken or not unknown:
         return None
     if len(unknown) == 1 and all(_is_solved(formula, unknown[0]) for formula in formulas.values()):
-        return None  # `SolvedRegion` proposes it
+        return None  # `ProposalRegion` proposes it
     checks = [
         r
         for r in codec.reduction.rewritings
@@ -239,7 +239,7 @@ def _row_constraint(
 
 
 def _is_solved(formula: Residual | Alternative, name: str) -> bool:
-    """Returns whether `SolvedRegion` can propose the column if only this column is unknown."""
+    """Returns whether `ProposalRegion` can propose the column if only this column is unknown."""
     is_of_date = formula.prediction.parents.columns[0].has_times and len(formula.parents) == 1
     return name not in formula.parents or is_of_date or formula.can_solve(name)
 
@@ -268,15 +268,17 @@ def _combinations(
     found = [support for support in supports if support is not None]
     if len(found) < len(names) or math.prod(len(codes) for codes, _ in found) > _MOST_COMBINATIONS:
         return None
-    places = np.array(list(product(*(range(len(codes)) for codes, _ in found))), dtype=np.int64)
-    table = np.stack([codes[places[:, i]] for i, (codes, _) in enumerate(found)], axis=1)
+    combinations = np.array(
+        list(product(*(range(len(codes)) for codes, _ in found))), dtype=np.int64
+    )
+    table = np.stack([codes[combinations[:, i]] for i, (codes, _) in enumerate(found)], axis=1)
     n = len(table)
     columns: dict[str, Any] = {
         name: pd.Series(value.repeat(n).array) for name, value in constraint.known.items()
     }
     for i, (name, (_, values)) in enumerate(zip(names, found, strict=True)):
         taken = pd.Series(values)
-        columns[name] = taken.iloc[places[:, i]].reset_index(drop=True)
+        columns[name] = taken.iloc[combinations[:, i]].reset_index(drop=True)
     is_possible = np.ones(n, dtype=bool)
     for formula in constraint.formulas:
         parents = pd.DataFrame({name: columns[name] for name in formula.parents})
@@ -286,10 +288,10 @@ def _combinations(
         if formula.column in constraint.target:
             low, high = constraint.target[formula.column]
             known = computed.notna().to_numpy()
-            place = np.full(n, np.iinfo(np.int64).min)
-            place[known] = formula.grid.indices(computed[known])
+            index = np.full(n, np.iinfo(np.int64).min)
+            index[known] = formula.grid.indices(computed[known])
             off = int(isinstance(formula, Residual) and formula.at_ties)
-            is_near = (low - off <= place[:, None]) & (place[:, None] <= high + off)
+            is_near = (low - off <= index[:, None]) & (index[:, None] <= high + off)
             is_possible &= is_near.any(axis=1)
     for check in constraint.checks:
         if all(name in columns for name in (check.column, *check.parents)):

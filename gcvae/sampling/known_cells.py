@@ -22,7 +22,7 @@ from gcvae.errors import ConditionError, HardRuleError, Problem, TableError
 from gcvae.rules.grids import Grid, nearest_on_grid
 from gcvae.sampling.constrained import ConstrainedModel
 from gcvae.sampling.deductions import determined
-from gcvae.sampling.dependent_regions import exact_columns
+from gcvae.sampling.dependent_regions import unrounded_columns
 from gcvae.sampling.regions import known_regions
 from gcvae.sampling.row_completion import Completions, complete_rows
 from gcvae.sampling.target_intervals import rows_of
@@ -48,14 +48,14 @@ class KnownRows:
         constrained: Model with its hard rules.
         typed: Rows with cells of the columns' dtypes.
         rows: The same rows, encoded; cells that are not `observed` are unknown.
-        blanks_missing: Whether an unknown cell may be a missing value; else it is always a value.
+        may_be_missing: Whether an unknown cell may be a missing value; else it is always a value.
         lines: Line number of each row in its file, for error messages; None without a file.
     """
 
     constrained: ConstrainedModel
     typed: pd.DataFrame
     rows: EncodedTable
-    blanks_missing: bool
+    may_be_missing: bool
     lines: tuple[int | None, ...] | None = None
 
     @classmethod
@@ -82,11 +82,11 @@ class KnownRows:
         numbers = frame.attrs.get("lines")
         lines = None if numbers is None else tuple(numbers[label] for label in frame.index)
         rows = codec.encode(typed, blanks_unknown=True)
-        rows = with_missing(codec, rows, constrained.hard_rules.certain_blanks(typed))
+        rows = with_missing(codec, rows, constrained.hard_rules.required_missing(typed))
         # Code 0 means missing in known cells; unknown cells have it too.
         observed = rows.observed | _declared_missing(whole, codec)
         rows = EncodedTable(rows.codes, rows.values, observed)
-        known = cls(constrained, typed, rows, blanks_missing=True, lines=lines)
+        known = cls(constrained, typed, rows, may_be_missing=True, lines=lines)
         known._check(whole)
         return known
 
@@ -116,7 +116,7 @@ class KnownRows:
         """
         typed, codec = typed.reset_index(drop=True), constrained.codec
         own = {codec.copies.get(name, name) for name in kept}
-        blanks = dict(constrained.hard_rules.certain_blanks(typed))
+        blanks = dict(constrained.hard_rules.required_missing(typed))
         for name, mask in (missing or {}).items():
             blanks[name] = blanks.get(name, False) | mask
         barred = blanks | {name: np.ones(len(typed), dtype=bool) for name in own.union(kept)}
@@ -172,19 +172,19 @@ class KnownRows:
         held = torch.from_numpy(self.constrained.allowed(typed, blanks_unknown=True).copy())
         codec = self.constrained.codec
         hard_rules = self.constrained.hard_rules
-        open_blanks = {} if self.blanks_missing else hard_rules.possible_blanks(typed)
+        open_blanks = {} if self.may_be_missing else hard_rules.possible_blanks(typed)
         open_blanks = {name: mask & held.numpy() for name, mask in open_blanks.items()}
         regions = known_regions(
             codec,
             typed,
             rows,
             self.constrained.model.order,
-            blanks_missing=self.blanks_missing,
+            may_be_missing=self.may_be_missing,
             open_blanks=open_blanks,
             impossible=hard_rules.impossible_levels(typed),
         )
         # The numbers of rows from `read` lie within the columns' limits.
-        numbers = typed[[] if self.blanks_missing else _numeric(codec)]
+        numbers = typed[[] if self.may_be_missing else _numeric(codec)]
         pending = torch.arange(len(rows))
         codes = torch.zeros(len(rows), n_outputs, rows.codes.shape[1], dtype=torch.int32)
         values = torch.zeros(codes.shape, dtype=torch.float64)
@@ -198,7 +198,9 @@ class KnownRows:
                 n_outputs,
                 generator,
             )
-            found = self._positioned(drawn, rows.take(pending), generator, exact_columns(regions))
+            found = self._positioned(
+                drawn, rows.take(pending), generator, unrounded_columns(regions)
+            )
             of_drawn = pending.repeat_interleave(n_outputs).numpy()
             open_cells = {name: mask[of_drawn] for name, mask in open_blanks.items()}
             good = self._satisfied(found, rows_of(numbers, of_drawn), open_cells)
@@ -226,7 +228,7 @@ class KnownRows:
         table = EncodedTable(codes.flatten(0, 1), values.flatten(0, 1), everything.flatten(0, 1))
         known = rows_of(numbers, np.arange(len(rows)).repeat(n_outputs))
         completed = codec.decode(table, at.start * n_outputs, seed, known)
-        if self.blanks_missing:
+        if self.may_be_missing:
             self._check_kept(completed, at.start, effective)
         return completed, effective
 
@@ -265,7 +267,7 @@ class KnownRows:
             return torch.ones(len(table), dtype=torch.bool)
         completed = self.constrained.codec.decode(table, known=known)
         satisfied = self.constrained.allowed(completed, blanks_unknown=False)
-        certain = hard_rules.certain_blanks(completed) if open_cells else {}
+        certain = hard_rules.required_missing(completed) if open_cells else {}
         for name, is_open in open_cells.items():
             has_to_be = certain.get(name, np.zeros(len(completed), dtype=bool))
             satisfied = satisfied & ~(is_open & completed[name].isna().to_numpy() & ~has_to_be)

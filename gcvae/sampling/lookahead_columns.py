@@ -13,7 +13,7 @@ from gcvae.model.decoders import GenerativeModel
 from gcvae.model.level_functions import LevelFunction
 from gcvae.sampling.dependent_regions import RegionsByRow
 from gcvae.sampling.lookahead import Dependency, LookaheadRegion
-from gcvae.sampling.solved_regions import SolvedRegion
+from gcvae.sampling.solved_regions import ProposalRegion
 
 
 def lookahead_regions(
@@ -46,7 +46,9 @@ def lookahead_regions(
                 dependency = Dependency(function, pairs, at, earlier, possible)
                 found[j] = replace(of_column, dependencies=(*of_column.dependencies, dependency))
     return {
-        j: replace(rules, plain=region) if isinstance(rules := regions[j], RegionsByRow) else region
+        j: replace(rules, default_region=region)
+        if isinstance(rules := regions[j], RegionsByRow)
+        else region
         for j, region in found.items()
     }
 
@@ -54,8 +56,8 @@ def lookahead_regions(
 def _without_rules(region: object) -> Region | None:
     """Returns a column's region in the rows in which no rule restricts it; None if any cell is
     possible there."""
-    plain = region.plain if isinstance(region, RegionsByRow) else region
-    return plain if isinstance(plain, Region) else None
+    default_region = region.default_region if isinstance(region, RegionsByRow) else region
+    return default_region if isinstance(default_region, Region) else None
 
 
 def _possible_codes(region: object) -> Tensor | None:
@@ -64,12 +66,12 @@ def _possible_codes(region: object) -> Tensor | None:
 
     Shape: (n, K), or (1, K) for all rows alike; None if any cell is possible.
     """
-    plain = _without_rules(region)
-    found = None if plain is None else ~torch.isneginf(plain.log_share)
+    default_region = _without_rules(region)
+    found = None if default_region is None else ~torch.isneginf(default_region.log_share)
     for solved in reversed(region.regions if isinstance(region, RegionsByRow) else ()):
-        fixed = solved.fixed_codes() if isinstance(solved, SolvedRegion) else None
+        fixed = solved.fixed_codes() if isinstance(solved, ProposalRegion) else None
         if fixed is not None:
-            is_fixed = torch.from_numpy(solved.is_informative)[:, None]
+            is_fixed = torch.from_numpy(solved.is_restricted)[:, None]
             found = torch.where(is_fixed, fixed, torch.tensor(True) if found is None else found)
     return found
 

@@ -79,7 +79,7 @@ def known_regions(
     rows: EncodedTable,
     order: Sequence[int] | None,
     *,
-    blanks_missing: bool,
+    may_be_missing: bool,
     open_blanks: Mapping[str, Mask] = MappingProxyType({}),
     impossible: Mapping[str, Mask] = MappingProxyType({}),
 ) -> list[AnyRegion | None]:
@@ -90,25 +90,25 @@ def known_regions(
         frame: Rows with cells of the columns' dtypes.
         rows: The same rows, encoded; cells that are not `observed` are unknown.
         order: Order in which the decoder generates the columns; None if the model has no order.
-        blanks_missing: Whether an unknown cell may be a missing value.
+        may_be_missing: Whether an unknown cell may be a missing value.
         open_blanks: By column, a mask of the unknown cells that may be missing values even if
-            `blanks_missing` is False. Shape: (n,) each.
+            `may_be_missing` is False. Shape: (n,) each.
         impossible: By column, a mask of excluded levels. Shape: (n, K) for K levels each.
     """
     reduced = codec.reduced(frame)
-    plain: list[Region | None] = []
+    known: list[Region | None] = []
     for j, column in enumerate(codec.columns):
         owner = codec.reduction.owners.get(column.name, column.name)
-        may_be_missing = np.full(len(frame), blanks_missing) | open_blanks.get(owner, False)
+        cells_may_be_missing = np.full(len(frame), may_be_missing) | open_blanks.get(owner, False)
         wrong = None if column.name in codec.reduction.owners else impossible.get(column.name)
         of_codes = None if wrong is None else _impossible_codes(column, wrong)
         cells = reduced[column.name]
-        plain.append(_known_region(column, cells, rows, j, may_be_missing, of_codes))
-    regions: list[AnyRegion | None] = [*plain]
+        known.append(_known_region(column, cells, rows, j, cells_may_be_missing, of_codes))
+    regions: list[AnyRegion | None] = [*known]
     if len(codec.reduction) and order is not None:
-        of_rules = regions_of_rows(codec, frame, order, blanks_missing=blanks_missing)
+        of_rules = regions_of_rows(codec, frame, order, may_be_missing=may_be_missing)
         for j, region in of_rules.items():
-            regions[j] = replace(region, plain=plain[j])
+            regions[j] = replace(region, default_region=known[j])
     return regions
 
 
@@ -132,13 +132,13 @@ def _known_region(
     series: pd.Series[Any],
     rows: EncodedTable,
     j: int,
-    may_be_missing: Mask,
+    cells_may_be_missing: Mask,
     impossible: Tensor | None,
 ) -> Region | None:
     """Returns the region of column j, with known and unknown cells, in each row; None if it
     excludes nothing. `impossible` is a mask of excluded codes. Shape: (n, number of codes)."""
     known = rows.observed[:, j]
-    bars_missing = ~known & torch.from_numpy(~may_be_missing) & codec.has_missing
+    bars_missing = ~known & torch.from_numpy(~cells_may_be_missing) & codec.has_missing
     if not bool(known.any()) and not bool(bars_missing.any()) and impossible is None:
         return None
     codes = rows.codes[:, j].long()

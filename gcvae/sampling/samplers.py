@@ -28,7 +28,7 @@ from gcvae.numerics.generators import generator_for
 from gcvae.sampling.conditioning import ConditionedModel
 from gcvae.sampling.conditions import Condition, read_condition
 from gcvae.sampling.constrained import ConstrainedModel, joined
-from gcvae.sampling.dependent_regions import exact_columns
+from gcvae.sampling.dependent_regions import unrounded_columns
 from gcvae.sampling.known_cells import KnownRows
 
 SAMPLE_BLOCK_ROWS = 4096
@@ -207,8 +207,10 @@ class ConditionSampler:
         codes, values = self.conditioned.draw(n, generator)
         rows = EncodedTable(codes, values, torch.ones_like(codes, dtype=torch.bool))
         regions = [r if isinstance(r, Region) else None for r in self.condition.regions]
-        rows = codec.with_positions(rows, generator, regions, exact_columns(self.condition.regions))
-        return self.condition.placed(rows, codec, generator)
+        rows = codec.with_positions(
+            rows, generator, regions, unrounded_columns(self.condition.regions)
+        )
+        return self.condition.with_drawn_levels(rows, codec, generator)
 
 
 @dataclass(frozen=True)

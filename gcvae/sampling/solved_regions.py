@@ -35,7 +35,7 @@ from gcvae.sampling.target_intervals import (
     blanks_region,
     indices_of_rows,
     lies_in,
-    region_of_wholes,
+    region_of_intervals,
     rows_of,
     rows_of_particles,
 )
@@ -82,9 +82,9 @@ class ParentConstraint:
         return len(self.known)
 
     @property
-    def is_informative(self) -> Mask:
+    def is_restricted(self) -> Mask:
         """Mask of the rows in which the column is restricted. Shape: (n,), or (1,) for all."""
-        return np.logical_and(self.target.is_informative, ~self._is_open_cyclic())
+        return np.logical_and(self.target.is_restricted, ~self._is_open_cyclic())
 
     def _is_open_cyclic(self) -> Mask:
         """Returns a mask of the rows without a restriction, because the rule is cyclic (times of
@@ -163,7 +163,7 @@ def _of_rows(mask: Mask, at: npt.NDArray[np.int64]) -> Mask:
 
 
 @dataclass(frozen=True)
-class SolvedRegion:
+class ProposalRegion:
     """Proposes an unknown column among the solutions of a rule, which random draws hardly satisfy.
 
     Attributes:
@@ -171,9 +171,10 @@ class SolvedRegion:
         parent: Name of the unknown column of the table.
         constraint: Restriction of the column: intervals that are the same for all weighted draws of
             a row, or a rule that also has other unknown columns.
-        part: Name of the model's column that is proposed; a column of the table may have several.
+        model_column: Name of the model's column that is proposed; a column of the table may have
+            several.
         is_open: True for rows in which the column is proposed. Shape: (n,), or (1,) for all rows.
-        may_be_blank: Whether the cell may be a missing value.
+        may_be_missing: Whether the cell may be a missing value.
         others: Further restrictions of the column, each with a mask like `is_open`. The column is
             proposed among the values that satisfy all restrictions, if there are any.
         beyond: Known cells of columns with cells beyond the training table's range, which the codec
@@ -183,9 +184,9 @@ class SolvedRegion:
     codec: TableCodec
     parent: str
     constraint: ParentConstraint | TargetIntervals
-    part: str
+    model_column: str
     is_open: Mask
-    may_be_blank: bool = True
+    may_be_missing: bool = True
     others: tuple[tuple[ParentConstraint | TargetIntervals, Mask], ...] = ()
     beyond: pd.DataFrame | None = None
 
@@ -196,11 +197,11 @@ class SolvedRegion:
         return False
 
     @property
-    def is_informative(self) -> Mask:
+    def is_restricted(self) -> Mask:
         """Mask of the rows in which the column is proposed. Shape: (n,), or (1,) for all."""
-        return self.is_open & self.constraint.is_informative
+        return self.is_open & self.constraint.is_restricted
 
-    def take(self, rows: Tensor | None) -> SolvedRegion:
+    def take(self, rows: Tensor | None) -> ProposalRegion:
         """Returns the region for the rows with the given indices; None stands for all rows."""
         if rows is None:
             return self
@@ -216,7 +217,7 @@ class SolvedRegion:
         target = self.constraint
         if isinstance(target, ParentConstraint) or self.parent in self.codec.reduction.rewritten:
             return None
-        region = region_of_wholes(self.codec.column_codec(self.part), target)
+        region = region_of_intervals(self.codec.column_codec(self.model_column), target)
         return ~torch.isneginf(region.log_share)
 
     def draw(
@@ -232,28 +233,28 @@ class SolvedRegion:
         is_open = np.broadcast_to(self.is_open, len(noise))
         solved = self.constraint.of_particles(codes, values)
         for other, mask in self.others if (solved.low < solved.high).any() else ():
-            among = np.broadcast_to(mask & other.is_informative, len(noise))
+            among = np.broadcast_to(mask & other.is_restricted, len(noise))
             if among.any():
                 solved = solved.within(other.of_particles(codes, values), among)
-        low, high, own = solved.low, solved.high, codec.column_codec(self.part)
+        low, high, own = solved.low, solved.high, codec.column_codec(self.model_column)
         if parent in codec.reduction.rewritten:
             split = codec.reduction.rewritten[parent]
             beyond = rows_of_particles(self.beyond, len(noise))
-            earlier = codec.earlier(split, self.part, codes, values, beyond)
-            low, high = split.part_intervals(self.part, earlier, low, high)
+            earlier = codec.earlier(split, self.model_column, codes, values, beyond)
+            low, high = split.part_intervals(self.model_column, earlier, low, high)
         everywhere = np.ones(len(noise), dtype=bool)
-        region = region_of_wholes(own, TargetIntervals(low, high, everywhere, ~everywhere))
+        region = region_of_intervals(own, TargetIntervals(low, high, everywhere, ~everywhere))
         near = region.draw_by_size(column, (noise / _PROPOSED).clamp(max=_LARGEST_NOISE))
         blank = column.draw_within(blanks_region(own, alone=True), noise)
         is_asked = torch.from_numpy(is_open & solved.is_known)
-        can_leave = is_asked & (blank.log_prob > _LEAST_LOG_MASS) & self.may_be_blank
+        can_leave = is_asked & (blank.log_prob > _LEAST_LOG_MASS) & self.may_be_missing
         least = torch.where(can_leave, blank.log_prob - _NEGLIGIBLE_NATS, _LEAST_LOG_MASS)
         can_solve = is_asked & (near.log_prob > least.clamp(min=_LEAST_LOG_MASS))
         share = torch.where(can_solve, _PROPOSED, 0.0).double()
         left = torch.where(can_leave, torch.where(can_solve, _LEFT_BLANK, 0.5), 0.0).double()
         is_near, is_left = noise < share, (noise >= share) & (noise < share + left)
         rest = (noise - share - left) / (1.0 - share - left)
-        everything = None if self.may_be_blank else blanks_region(own, alone=False)
+        everything = None if self.may_be_missing else blanks_region(own, alone=False)
         free = column.draw_within(everything, rest.clamp(1.0 - _LARGEST_NOISE, _LARGEST_NOISE))
         drawn_codes = torch.where(is_near, near.codes, torch.where(is_left, 0, free.codes))
         drawn_values = torch.where(is_near, near.values, torch.where(is_left, 0.0, free.values))

@@ -55,23 +55,23 @@ class TargetIntervals:
 
     @classmethod
     def of_cells(
-        cls, grid: Grid | LevelGrid, series: pd.Series[Any], *, blanks_missing: bool
+        cls, grid: Grid | LevelGrid, series: pd.Series[Any], *, may_be_missing: bool
     ) -> TargetIntervals:
         """Returns known cells as intervals of one value; missing cells are unknown.
 
         Args:
             grid: Conversion of the column's cells to multiples of its resolution.
             series: Cells of the column's dtype.
-            blanks_missing: Whether an unknown cell may be a missing value.
+            may_be_missing: Whether an unknown cell may be a missing value.
         """
         is_known = series.notna().to_numpy()
-        places = np.zeros(len(series), dtype=np.int64)
-        places[is_known] = grid.indices(series[is_known])
-        missing = ~is_known & blanks_missing
-        return cls(places[:, None], places[:, None], is_known, missing)
+        indices = np.zeros(len(series), dtype=np.int64)
+        indices[is_known] = grid.indices(series[is_known])
+        missing = ~is_known & may_be_missing
+        return cls(indices[:, None], indices[:, None], is_known, missing)
 
     @property
-    def is_informative(self) -> Mask:
+    def is_restricted(self) -> Mask:
         """Mask of the rows in which the column is restricted. Shape: (n,), or (1,) for all."""
         return self.is_known
 
@@ -104,7 +104,7 @@ class TargetIntervals:
         return self.take(np.zeros(len(codes), dtype=np.int64)) if len(self.low) == 1 else self
 
 
-def region_of_wholes(codec: ColumnCodec, target: TargetIntervals) -> Region:
+def region_of_intervals(codec: ColumnCodec, target: TargetIntervals) -> Region:
     """Returns the region (set of possible cells) of the multiples of a column's resolution that lie
     within intervals; in rows without a restriction, all cells are possible.
 

@@ -100,7 +100,7 @@ def completed_tails(
     model, codec = constrained.model, constrained.codec
     if not model.is_autoregressive:
         return None
-    regions = known_regions(codec, typed, rows, model.order, blanks_missing=True)
+    regions = known_regions(codec, typed, rows, model.order, may_be_missing=True)
     plain = EncodedTable(rows.codes, rows.values, rows.observed)
     generators = RowGenerators.of_noise(noise.of("completed"))
     drawn = complete_rows(model, regions, plain, _COMPLETIONS, generators)

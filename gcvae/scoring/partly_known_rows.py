@@ -42,7 +42,7 @@ def partly_known(
     if not len(codec.reduction):
         return rows
     order = constrained.model.order or ()
-    loose = regions_of_rows(codec, known, order, blanks_missing=True, are_scored=per_unit)
+    loose = regions_of_rows(codec, known, order, may_be_missing=True, are_scored=per_unit)
     are_determined = _of_parts(codec, known.notna() & typed.reset_index(drop=True).isna())
     return replace(rows, dependent=loose, determined=are_determined)
 
@@ -102,7 +102,7 @@ def blank_cells(codec: TableCodec, typed: pd.DataFrame, rows: EncodedTable) -> M
         are_known |= rows.determined.numpy().any(axis=1)
     for region in rows.dependent.values():
         for known in dependent_parts(region):
-            are_known |= known.is_informative
+            are_known |= known.is_restricted
     written = typed[_written_columns(codec)].isna().to_numpy() & are_known[:, None]
     return np.concatenate([are_blank, written], axis=1)
 

@@ -42,7 +42,7 @@ from gcvae.scoring.partly_known_rows import blank_cells, partly_known, with_dete
 from gcvae.scoring.score_measures import measured
 from gcvae.scoring.score_options import ScoreOptions
 from gcvae.scoring.score_stream import CONTRIBUTION
-from gcvae.scoring.served_scores import FLAG, FULL, IS_RARE, RARE_PERCENTILE, require_plain
+from gcvae.scoring.scoring_setting import FLAG, FULL, IS_RARE, RARE_PERCENTILE, require_plain
 
 SCORE_BLOCK_ROWS = 64
 """Number of rows of a block of scores."""
@@ -177,7 +177,7 @@ class RowScorer:
             found.append(self._anomalies(part, tails, lines)[ANOMALY].to_numpy())
         return np.concatenate(found)
 
-    def given(
+    def log_likelihoods_given(
         self,
         typed: pd.DataFrame,
         context: Tensor | None,

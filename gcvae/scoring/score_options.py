@@ -14,7 +14,7 @@ from typing import Any
 from gcvae.errors import Problem, SettingError
 from gcvae.files.shards import SHARD_UNIT_ROWS
 from gcvae.schema.suggestions import unknown_name
-from gcvae.scoring.served_scores import FLAG, FULL, RARE_NOTE
+from gcvae.scoring.scoring_setting import FLAG, FULL, RARE_NOTE
 
 MEASURES = {
     "density": "density of continuous columns per original unit (per day for dates)",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from gcvae.errors import SettingError
 from gcvae.files.shards import WHOLE, FileShard
 from gcvae.numerics.exact_sum import ExactSum
-from gcvae.scoring.served_scores import FLAG, IS_RARE
+from gcvae.scoring.scoring_setting import FLAG, IS_RARE
 
 if TYPE_CHECKING:
     import pandas as pd

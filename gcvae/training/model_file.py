@@ -26,7 +26,7 @@ from gcvae.model.level_functions import LevelFunction
 from gcvae.model.priors import GaussianMixturePrior
 from gcvae.sampling.hard_rules import HardRules
 from gcvae.schema.columns import TableSchema
-from gcvae.scoring.served_scores import FULL, checked_scoring
+from gcvae.scoring.scoring_setting import FULL, checked_scoring
 from gcvae.training.assembly import build_model, column_shapes, context_shapes
 from gcvae.training.settings import SettledConfig, configure
 

@@ -9,7 +9,7 @@ import typer
 
 from gcvae.dependence.notes import KINDS
 from gcvae.numerics.seeds import MAX_SEED
-from gcvae.scoring.served_scores import SCORINGS
+from gcvae.scoring.scoring_setting import SCORINGS
 from gcvae_cli.errors import WrongUsageError
 from gcvae_cli.files.json_texts import read_json
 from gcvae_cli.inputs import existing_file

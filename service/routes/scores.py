@@ -16,7 +16,7 @@ from gcvae.errors import Problem, SettingError
 from gcvae.numerics.seeds import MAX_SEED
 from gcvae.scoring.score_options import ScoreOptions
 from gcvae.scoring.score_stream import MEDIA_TYPES
-from gcvae.scoring.served_scores import require_plain, require_scores
+from gcvae.scoring.scoring_setting import require_plain, require_scores
 from gcvae.training.costs import Work
 from service.bodies import ResultBody, RowsBody, Seed, Whole
 from service.errors import RequestError, TableLimitError

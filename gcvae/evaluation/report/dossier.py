@@ -122,8 +122,8 @@ def _verdict_of(privacy: Mapping[str, Any], attacks: Sequence[Mapping[str, Any]]
     if not attacks or privacy["epsilon"] is None:
         return "not_measured"
     verdict = worst(attack["verdict"] for attack in attacks)
-    visible = min(attack["area_that_would_have_been_seen"] for attack in attacks)
-    return "not_measured" if verdict == "green" and visible > MOST_VISIBLE else verdict
+    detectable_auc = min(attack["area_that_would_have_been_seen"] for attack in attacks)
+    return "not_measured" if verdict == "green" and detectable_auc > MOST_VISIBLE else verdict
 
 
 def _methods(privacy: Mapping[str, Any]) -> dict[str, str]:

@@ -85,7 +85,7 @@ class Finding:
         return min(len(self.members), len(self.unseen))
 
     @property
-    def visible(self) -> float:
+    def detectable_auc(self) -> float:
         """Smallest AUC that the attack would have detected with power 0.8."""
         return visible_area(self.n, self._level)
 
@@ -123,7 +123,7 @@ class Finding:
             "p": self.p,
             "p_holm": self.p_holm,
             "rows_of_each_class": self.n,
-            "area_that_would_have_been_seen": self.visible,
+            "area_that_would_have_been_seen": self.detectable_auc,
             "counts": self.counts,
             "verdict": self.verdict,
             **({} if self.are_scores else {name: float(rate) for name, rate in rates.items()}),

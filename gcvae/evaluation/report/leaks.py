@@ -29,9 +29,9 @@ class Leaks:
     n_members: int
 
     @property
-    def seen_from(self) -> float:
+    def detectable_auc(self) -> float:
         """Smallest AUC that each attack on all rows (not only on isolated ones) would detect."""
-        return max(f.visible for f in self.findings if f.name in ("distance", "likelihood"))
+        return max(f.detectable_auc for f in self.findings if f.name in ("distance", "likelihood"))
 
     @property
     def of_model(self) -> Verdict:
@@ -46,24 +46,24 @@ class Leaks:
 
     def _verdict(self, findings: Sequence[Finding]) -> Verdict:
         verdict = worst(["green", *(f.verdict for f in findings)])
-        is_blind = verdict == "green" and self.seen_from > MOST_VISIBLE
+        is_blind = verdict == "green" and self.detectable_auc > MOST_VISIBLE
         return "not_measured" if is_blind else verdict
 
     def in_words(self) -> tuple[str, str]:
         """Returns (findings, advice) as sentences."""
-        n_rows, seen_from = self.findings[0].n, percent(self.seen_from)
+        n_rows, detectable = self.findings[0].n, percent(self.detectable_auc)
         if self.of_model == "not_measured":
             return (
                 f"Too few rows to judge: with {n_rows} unseen rows only a very large leak would"
                 " have been detected, one that identifies the training row in"
-                f" {seen_from} of all pairs of a training row and an unseen row"
+                f" {detectable} of all pairs of a training row and an unseen row"
                 " (guessing: 50 %). None was found, which is no evidence of safety.",
                 MORE_UNSEEN,
             )
         if self.of_model == "green":
             return (
                 "No leak found. The attacks would have detected a leak that identifies the training"
-                f" row in {seen_from} or more of all pairs of a training row and an"
+                f" row in {detectable} or more of all pairs of a training row and an"
                 " unseen row (guessing: 50 %).",
                 NEVER_SAFE,
             )
@@ -90,12 +90,12 @@ class Leaks:
         elif self.of_rows == "not_measured":
             said.append(
                 f"The synthetic rows alone could not be judged: with {n_rows} unseen rows a leak"
-                f" below {seen_from} of the pairs would most likely not have been detected."
+                f" below {detectable} of the pairs would most likely not have been detected."
             )
         else:
             said.append(
-                f"No attack on the synthetic rows alone found a leak; a leak in {seen_from} or more"
-                " of the pairs would have been detected."
+                f"No attack on the synthetic rows alone found a leak; a leak in {detectable} or"
+                " more of the pairs would have been detected."
             )
         return " ".join(said), self._advice()
 

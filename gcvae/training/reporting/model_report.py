@@ -15,7 +15,7 @@ from gcvae.evaluation.report.rows import ReportRows
 from gcvae.evaluation.report.utility import utility_part
 from gcvae.files.table_reader import Rows
 from gcvae.progress import Report, report_to_nobody
-from gcvae.scoring.served_scores import FULL
+from gcvae.scoring.scoring_setting import FULL
 from gcvae.training.held_back import MOST_REPORT_ROWS
 from gcvae.training.reporting.model_scores import DRAWS, model_scores
 from gcvae.training.reporting.report_rows import Model, rows_of_report

@@ -20,7 +20,7 @@ def test_every_rule_of_the_orders_is_found() -> None:
         "country determines currency",
     }
     assert any(set(f.rule.columns) == {"paid", "method"} for f in rules)
-    assert "price" in {split.written.name for split in splits}
+    assert "price" in {split.original.name for split in splits}
 
 
 def test_the_rules_of_the_countable_table_are_found() -> None:
@@ -28,7 +28,7 @@ def test_the_rules_of_the_countable_table_are_found() -> None:
     found = {str(finding.rule) for finding in rules}
     assert "total == deposit + fee" in found
     assert "city determines land" in found
-    assert "deposit" in {split.written.name for split in splits}
+    assert "deposit" in {split.original.name for split in splits}
 
 
 @pytest.mark.parametrize("seed", [100, 101])  # not those of the benchmark
