@@ -11,7 +11,7 @@ from catalog.database.tables import ConnectionRow
 from catalog.errors import ConflictError, NotFoundError
 from catalog.records import Connection
 from catalog.registered import RegisteredRecords
-from catalog.rows import written
+from catalog.rows import write_row
 
 
 class Connections(RegisteredRecords[ConnectionRow, Connection]):
@@ -46,7 +46,7 @@ class Connections(RegisteredRecords[ConnectionRow, Connection]):
         with self._database.writing() as session:
             self._require_room(session)
             try:
-                return written(session, row, Connection)
+                return write_row(session, row, Connection)
             except IntegrityError:
                 raise ConflictError(f"there is a connection {name!r} already") from None
 

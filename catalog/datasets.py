@@ -9,13 +9,13 @@ from sqlalchemy.orm import Session
 
 from catalog.database.tables import DatasetRow, ModelRow
 from catalog.errors import ConflictError, SchemaChangedError
-from catalog.idempotency import forget_answer, note_made
+from catalog.idempotency import forget_answer, record_created_id
 from catalog.models import delete_model
 from catalog.object_keys import dataset_prefix
 from catalog.orphans import add_orphans, drop_reservation
 from catalog.pages import ListedRecords
 from catalog.records import DataKind, Dataset, Document, ModelStatus
-from catalog.rows import written
+from catalog.rows import write_row
 
 
 class Datasets(ListedRecords[DatasetRow, Dataset]):
@@ -72,8 +72,8 @@ class Datasets(ListedRecords[DatasetRow, Dataset]):
         )
         with self._database.writing() as session:
             drop_reservation(session, dataset_prefix(dataset_id))
-            note_made(session, dataset_id)
-            return written(session, row, Dataset)
+            record_created_id(session, dataset_id)
+            return write_row(session, row, Dataset)
 
     def replace_schema(
         self,
@@ -106,14 +106,14 @@ class Datasets(ListedRecords[DatasetRow, Dataset]):
             row.schema, row.given_schema, row.warnings = schema, given_schema, [*warnings]
             row.tables = None if tables is None else [*tables]
             forget_answer(session, before.id, self._workspace)
-            return written(session, row, Dataset)
+            return write_row(session, row, Dataset)
 
     def rename(self, dataset_id: str, name: str) -> Dataset:
         """Renames a dataset and returns it."""
         with self._database.writing() as session:
             row = self._find(session, dataset_id, lock=True)
             row.name = name
-            return written(session, row, Dataset)
+            return write_row(session, row, Dataset)
 
     def count_models(self, dataset_id: str) -> int:
         """Returns the number of models that were trained on a dataset."""

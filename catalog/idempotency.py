@@ -27,15 +27,15 @@ KEEP_SECONDS = 10.0
 """Interval in seconds at which a request in progress renews its idempotency key."""
 
 _ANSWERING_SECONDS = 3 * KEEP_SECONDS
-_MADE = "made"
+_CREATED = "made"
 """Name of the only member of `IdempotencyRow.response`, the id of the created record, as long as
 the response itself is not stored."""
 
-_note: ContextVar[Callable[[Session, str], None] | None] = ContextVar("note", default=None)
+_recorder: ContextVar[Callable[[Session, str], None] | None] = ContextVar("recorder", default=None)
 
 
 @dataclass(frozen=True)
-class Made:
+class CreatedRecord:
     """A record that was created by a request whose response has not been stored.
 
     Attributes:
@@ -45,56 +45,56 @@ class Made:
     id: str
 
 
-def note_made(session: Session, made_id: str) -> None:
+def record_created_id(session: Session, created_id: str) -> None:
     """Stores the id of a new record with the idempotency key of the request, or the run of the
-    schedule, for which it is created (`noting`), in the transaction that creates the record.
+    schedule, for which it is created (`recording_ids`), in the transaction that creates the record.
 
     Raises:
         IdempotencyBusyError, LeaseLostError: Another process took over the key or the run, so that
             the transaction must fail.
     """
-    if (note := _note.get()) is not None:
-        note(session, made_id)
+    if (record := _recorder.get()) is not None:
+        record(session, created_id)
 
 
 @contextmanager
-def noting(note: Callable[[Session, str], None]) -> Iterator[None]:
-    """Context manager: `note(session, id)` is called for each record that its block creates."""
-    token = _note.set(note)
+def recording_ids(record: Callable[[Session, str], None]) -> Iterator[None]:
+    """Context manager: `record(session, id)` is called for each record that its block creates."""
+    token = _recorder.set(record)
     try:
         yield
     finally:
-        _note.reset(token)
+        _recorder.reset(token)
 
 
-def _note_answer(workspace: str, key: str, session: Session, made_id: str) -> None:
-    note = update(IdempotencyRow).where(_unanswered(workspace, key))
-    note = note.values(response={_MADE: made_id})
-    if session.scalar(note.returning(IdempotencyRow.key)) is None:
+def _record_for_key(workspace: str, key: str, session: Session, created_id: str) -> None:
+    change = update(IdempotencyRow).where(_unanswered(workspace, key))
+    change = change.values(response={_CREATED: created_id})
+    if session.scalar(change.returning(IdempotencyRow.key)) is None:
         raise IdempotencyBusyError(key)
 
 
-def forget_answer(session: Session, made_id: str, workspace: str) -> None:
+def forget_answer(session: Session, created_id: str, workspace: str) -> None:
     """Deletes the stored response of the request that created a record, because the record changed.
 
     The idempotency key is kept. If the request is repeated, it is not executed again, and its
     response is made from the record.
     """
     row = IdempotencyRow
-    answered = row.response["body"]["id"].as_string() == made_id
+    answered = row.response["body"]["id"].as_string() == created_id
     forgetting = update(row).where(row.workspace == workspace, answered)
-    session.execute(forgetting.values(response={_MADE: made_id}))
+    session.execute(forgetting.values(response={_CREATED: created_id}))
 
 
 class Idempotency(WorkspaceRecords):
     """Reads and writes the idempotency keys of one workspace."""
 
-    def begin(self, key: str, request_sha256: str) -> Document | Made | None:
+    def begin(self, key: str, request_sha256: str) -> Document | CreatedRecord | None:
         """Registers a request by its idempotency key.
 
         Returns:
             None if the request is new and should be executed; otherwise its stored response, or
-            (`Made`) the id of the record that it created if no response is stored.
+            (`CreatedRecord`) the id of the record that it created if no response is stored.
 
         Raises:
             IdempotencyMismatchError: The key was used for a different request.
@@ -105,7 +105,7 @@ class Idempotency(WorkspaceRecords):
         except IntegrityError as error:  # on PostgreSQL, if another request begins simultaneously
             raise IdempotencyBusyError(key) from error
 
-    def _begin(self, key: str, request_sha256: str) -> Document | Made | None:
+    def _begin(self, key: str, request_sha256: str) -> Document | CreatedRecord | None:
         with self._database.writing() as session:
             # A process that died during its request never releases its key, so keys expire.
             expired = IdempotencyRow.created_at < database_clock(-_ANSWERING_SECONDS)
@@ -123,12 +123,14 @@ class Idempotency(WorkspaceRecords):
                 raise IdempotencyMismatchError(key)
             if row.response is None:
                 raise IdempotencyBusyError(key)
-            return Made(row.response[_MADE]) if _MADE in row.response else row.response
+            return (
+                CreatedRecord(row.response[_CREATED]) if _CREATED in row.response else row.response
+            )
 
     @contextmanager
     def answering(self, key: str) -> Iterator[None]:
         """Context manager: stores the ids of records that its block creates with the key."""
-        with noting(partial(_note_answer, self._workspace, key)):
+        with recording_ids(partial(_record_for_key, self._workspace, key)):
             yield
 
     def keep(self, key: str) -> None:

@@ -29,14 +29,14 @@ class JobSpec:
         is_of_model: Whether the result belongs to its model: a new result replaces the earlier one,
             retention does not delete it, and deleting the model deletes it without waiting for the
             job.
-        tells_scores: Whether the result contains scores of rows; a model can be configured not to
-            return scores.
+        contains_scores: Whether the result contains scores of rows; a model can be configured not
+            to return scores.
         is_report: Whether webhooks receive a `report.ready` event when the job succeeds.
     """
 
     internal: ClassVar[tuple[str, ...]] = ()
     is_of_model: ClassVar[bool] = False
-    tells_scores: ClassVar[bool] = False
+    contains_scores: ClassVar[bool] = False
     is_report: ClassVar[bool] = False
 
     def to_json(self) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class TrainSpec(JobSpec):
         return {name: value for name, value in self.training.items() if name not in others}
 
     @property
-    def holds_back(self) -> bool:
+    def has_holdout(self) -> bool:
         """Whether training sets a share of the rows aside as the holdout of a report."""
         return bool(self.training.get("report_share"))
 
@@ -175,7 +175,7 @@ class ScoreSpec(TableSpec):
         tolerance: Target standard error of a score, in nats; None for the default.
     """
 
-    tells_scores = True
+    contains_scores = True
 
     seed: int
     format: str

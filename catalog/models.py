@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from catalog.database.tables import JobRow, ModelRow, ResultRow
 from catalog.errors import ConflictError, LooserScoringError
-from catalog.idempotency import note_made
+from catalog.idempotency import record_created_id
 from catalog.job_kinds import KINDS_OF_MODEL
 from catalog.jobs.finishing import close_job, make_ready
 from catalog.object_keys import model_prefix, result_prefix
@@ -22,7 +22,7 @@ from catalog.records import (
     Scoring,
     Trained,
 )
-from catalog.rows import find_row, written
+from catalog.rows import find_row, write_row
 
 
 class Models(ListedRecords[ModelRow, Model]):
@@ -60,8 +60,8 @@ class Models(ListedRecords[ModelRow, Model]):
         make_ready(row, trained)
         with self._database.writing() as session:
             drop_reservation(session, model_prefix(model_id))
-            note_made(session, model_id)
-            return written(session, row, Model)
+            record_created_id(session, model_id)
+            return write_row(session, row, Model)
 
     def change(
         self, model_id: str, *, scoring: Scoring | None = None, name: str | None = None
@@ -82,7 +82,7 @@ class Models(ListedRecords[ModelRow, Model]):
                 raise LooserScoringError(model_id, row.scoring, scoring)
             row.scoring = row.scoring if scoring is None else scoring
             row.name = row.name if name is None else name
-            return written(session, row, Model)
+            return write_row(session, row, Model)
 
     def delete(self, model_id: str) -> tuple[str, ...]:
         """Deletes a model and its results, and returns the store prefixes of their bytes.

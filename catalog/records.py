@@ -274,7 +274,7 @@ class Worker:
 
 
 @dataclass(frozen=True)
-class Deed:
+class AuditedAction:
     """An action, or an attempt at one, to be written to the audit log.
 
     Attributes:
@@ -300,7 +300,7 @@ class Deed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditEntry(Deed):
+class AuditEntry(AuditedAction):
     """An entry of the audit log: an action, and its position in the log.
 
     Attributes:
@@ -358,7 +358,7 @@ class Dataset:
 
 
 @dataclass(frozen=True)
-class Promise:
+class PrivacyCost:
     """Maximum privacy cost of a training with differential privacy.
 
     Attributes:
@@ -374,7 +374,7 @@ class Promise:
 
 
 @dataclass(frozen=True)
-class Spending(Promise):
+class Spending(PrivacyCost):
     """Privacy cost that a training has spent on a table or has reserved.
 
     Attributes:

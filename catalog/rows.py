@@ -47,7 +47,7 @@ def copy_row(record_type: type[RecordT], row: Any) -> RecordT:
     return record_type(**{name: getattr(row, name) for name in names})
 
 
-def written(session: Session, row: Any, record_type: type[RecordT]) -> RecordT:
+def write_row(session: Session, row: Any, record_type: type[RecordT]) -> RecordT:
     """Writes a new or changed row within the caller's transaction and returns a frozen copy."""
     session.add(row)
     session.flush()

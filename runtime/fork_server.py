@@ -34,7 +34,7 @@ from typing import NoReturn
 from runtime.errors import ParentGoneError
 from runtime.folders import make_folder
 from runtime.parentage import die_with_parent, watch_parent
-from runtime.priority import step_back
+from runtime.priority import lower_priority
 from runtime.processes import EXIT_CODE, READY
 
 
@@ -56,7 +56,7 @@ def main() -> int:
     parser.add_argument("--parent", type=int, required=True, help="pid; end when it does")
     parser.add_argument("--socket", type=int, required=True, help="descriptor of the socket")
     arguments = parser.parse_args()
-    step_back()
+    lower_priority()
     if sys.platform == "linux":  # on other systems torch's dependencies cannot be forked
         with _watching(arguments.parent), _folder_of_imports():
             import_module(arguments.imports)

@@ -10,18 +10,18 @@ _NICENESS = 5
 _AUTOGROUP = Path("/proc/self/autogroup")
 
 
-def step_back() -> None:
+def lower_priority() -> None:
     """Lowers the scheduling priority of this process and its future children.
 
     Linux may schedule by session first (autogroups). The process therefore starts a new session,
     and the niceness is set for the session and the process.
     """
     os.nice(_NICENESS)
-    step_back_as_before()
+    lower_session_priority()
 
 
-def step_back_as_before() -> None:
-    """Lowers the scheduling priority of this process, whose parent has called `step_back`.
+def lower_session_priority() -> None:
+    """Lowers the scheduling priority of this process, whose parent has called `lower_priority`.
 
     The niceness is inherited, but Linux may schedule by session first, so a new session is started.
     """

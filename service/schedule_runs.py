@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from catalog.errors import LeaseLostError
 from catalog.jobs.jobs import RequestContext, in_request
-from catalog.records import Deed, Failed, Job, JobStatus, Run, Schedule, Scoring
+from catalog.records import AuditedAction, Failed, Job, JobStatus, Run, Schedule, Scoring
 from catalog.schedules.runs import Step
 from gcvae.errors import Problem, SchemaError
 from gcvae.numerics.seeds import fresh_seed
@@ -129,7 +129,7 @@ class ScheduleRunner:
         body = SourceBody.model_validate(schedule.work["source"])
         workspace = self._resources.catalog.workspace(schedule.workspace)
         try:
-            with self._runs.making(run, "dataset_id"):
+            with self._runs.recording_id(run, "dataset_id"):
                 dataset = await import_table(self._resources, workspace, body)
         except SchemaError as error:
             if schedule.columns is None:
@@ -154,7 +154,7 @@ class ScheduleRunner:
         if "source" in schedule.work:
             found = column_types(dataset)
             if schedule.columns is None:
-                self._runs.learn(run, found)
+                self._runs.store_columns(run, found)
             elif different := differences(schedule.columns, found):
                 message = "the source has changed: " + "; ".join(map(str, different))
                 raise _FailedRunError("schema-changed", message, different)
@@ -164,7 +164,7 @@ class ScheduleRunner:
             training=TrainingBody.model_validate(schedule.work["training"]),
             scoring=Scoring(schedule.work["scoring"]),
         )
-        with self._runs.making(run, "training_job_id"):
+        with self._runs.recording_id(run, "training_job_id"):
             model = enqueue_model(self._resources, workspace, body)
         self._done(schedule, run, "POST /v1/models", f"/v1/jobs/{model.job_id}")
 
@@ -179,7 +179,7 @@ class ScheduleRunner:
         model = workspace.models.get(str(job.model_id))
         spec = sample_spec(model, body, fresh_seed() if body.seed is None else body.seed)
         check_rows(spec.rows or expected_rows(model, spec), self._resources, "/sample/rows")
-        with self._runs.making(run, "sample_job_id"):
+        with self._runs.recording_id(run, "sample_job_id"):
             made = enqueue_sample(self._resources, workspace, model, spec, body.priority)
         action = "POST /v1/models/{model_id}/samples"
         self._done(schedule, run, action, f"/v1/jobs/{made.job_id}")
@@ -217,7 +217,7 @@ class ScheduleRunner:
             made: URL path of the created resource; None if there is none.
         """
         self._resources.catalog.audit.append(
-            Deed(
+            AuditedAction(
                 workspace=schedule.workspace,
                 actor=schedule.id,
                 action=action,

@@ -21,7 +21,7 @@ import httpx
 from sqlalchemy.exc import SQLAlchemyError
 
 from catalog.records import Delivery
-from catalog.webhooks.outbox import Outbox, Taken
+from catalog.webhooks.outbox import DueDelivery, Outbox
 from service.errors import OutsideError
 from service.outside import Outside
 
@@ -64,20 +64,20 @@ class Deliverer:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _take(self) -> None:
-        taken = await asyncio.to_thread(
+        due = await asyncio.to_thread(
             self._outbox.take, self._attempt_seconds + _LOOK_SECONDS, _AT_ONCE, dict(self._open)
         )
-        for found in taken:
+        for found in due:
             self._open[found.delivery.webhook_id] += 1
             attempt = asyncio.create_task(self._attempt(found))
             self._attempts.add(attempt)
             attempt.add_done_callback(self._attempts.discard)
 
-    async def _attempt(self, taken: Taken) -> None:
+    async def _attempt(self, due: DueDelivery) -> None:
         """Attempts a delivery and records the result; without a recorded result it is repeated."""
-        delivery = taken.delivery
+        delivery = due.delivery
         try:
-            status, error = await self._send(taken)
+            status, error = await self._send(due)
             if error is None and status is not None:
                 await asyncio.to_thread(self._outbox.delivered, delivery.id, status)
             else:
@@ -89,14 +89,14 @@ class Deliverer:
         finally:
             self._open[delivery.webhook_id] -= 1
 
-    async def _send(self, taken: Taken) -> tuple[int | None, str | None]:
+    async def _send(self, due: DueDelivery) -> tuple[int | None, str | None]:
         """Sends an event. Returns (status of the response, None if there is none; error message,
         None if the event was accepted)."""
-        body = event_body(taken.delivery)
-        headers = signed_headers(taken.delivery.id, int(time.time()), body, taken.secret)
+        body = event_body(due.delivery)
+        headers = signed_headers(due.delivery.id, int(time.time()), body, due.secret)
         try:
             async with asyncio.timeout(self._attempt_seconds):  # also if single bytes arrive slowly
-                status = await self._outside.post(taken.url, body, headers)
+                status = await self._outside.post(due.url, body, headers)
         except OutsideError as error:
             return None, str(error)[:_MOST_ERROR]
         except (TimeoutError, httpx.TimeoutException):

@@ -20,7 +20,7 @@ from catalog.database.engine import serialize
 from catalog.database.tables import AuditRow
 from catalog.ids import new_id
 from catalog.pages import ListedRecords
-from catalog.records import AuditEntry, Deed
+from catalog.records import AuditedAction, AuditEntry
 from catalog.rows import Records, copy_row
 
 _CHAIN_LOCK = 7_203_120  # any number, the same in every process
@@ -38,7 +38,7 @@ ANYONE = "anyone"
 class Audit(Records):
     """Reads and extends the audit log of all workspaces."""
 
-    def append(self, deed: Deed) -> AuditEntry:
+    def append(self, action: AuditedAction) -> AuditEntry:
         """Appends an entry for an action to the audit log and returns it. Its digest depends on all
         earlier entries, so that later changes are detected."""
         with self._database.writing() as session:
@@ -48,7 +48,7 @@ class Audit(Records):
                 number=1 if last is None else last.number + 1,
                 id=new_id("aud"),
                 at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-                **asdict(deed),
+                **asdict(action),
                 digest="",
             )
             digest = _digest(_NO_DIGEST if last is None else last.digest, entry)

@@ -24,7 +24,7 @@ from catalog.database.tables import KeyRow
 from catalog.errors import BadKeyError, ConflictError, NotFoundError
 from catalog.ids import new_id
 from catalog.records import Key, Scope
-from catalog.rows import Records, copy_row, written
+from catalog.rows import Records, copy_row, write_row
 
 KEY_FORM = re.compile(r"gcv_([0-9a-z]{26})_([A-Za-z0-9_-]{32,64})")
 _SECRET_BYTES = 32
@@ -65,7 +65,7 @@ class Keys(Records):
                 row = _new_row(key_id, secret, workspace, name, scopes, expires_at)
             elif not _fits(row.secret_hash, secret):
                 raise ConflictError(f"another key {key_id} exists")
-            return written(session, row, Key), _written(key_id, secret)
+            return write_row(session, row, Key), _key_text(key_id, secret)
 
     def rotate(self, key_id: str) -> tuple[Key, str]:
         """Replaces an API key by one with the same name, workspace and scopes, and revokes it.
@@ -85,7 +85,7 @@ class Keys(Records):
             scopes = [Scope(scope) for scope in old.scopes]
             row = _new_row(new_key_id, secret, old.workspace, old.name, scopes, old.expires_at)
             _revoke(session, key_id)
-            return written(session, row, Key), _written(new_key_id, secret)
+            return write_row(session, row, Key), _key_text(new_key_id, secret)
 
     def revoke(self, key_id: str) -> Key:
         """Revokes an API key and returns its record. A key that is already revoked is not changed.
@@ -166,7 +166,7 @@ def _parts(text: str) -> tuple[str, str]:
     return f"key_{found[1]}", found[2]
 
 
-def _written(key_id: str, secret: str) -> str:
+def _key_text(key_id: str, secret: str) -> str:
     return f"gcv_{key_id.removeprefix('key_')}_{secret}"
 
 

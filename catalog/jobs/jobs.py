@@ -16,7 +16,7 @@ from catalog.database.counts import Counted, count
 from catalog.database.engine import Database
 from catalog.database.tables import DatasetRow, JobRow, ModelRow
 from catalog.errors import ConflictError, ModelNotReadyError, NotFoundError
-from catalog.idempotency import note_made
+from catalog.idempotency import record_created_id
 from catalog.ids import new_id
 from catalog.job_kinds import JobKind, TrainSpec
 from catalog.jobs.finishing import close_job, close_where_shards_are
@@ -34,7 +34,7 @@ from catalog.records import (
     ModelStatus,
     Scoring,
 )
-from catalog.rows import copy_row, find_row, written
+from catalog.rows import copy_row, find_row, write_row
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ class Jobs(ListedRecords[JobRow, Job]):
             if privacy is not None:  # this locks the dataset, with others of the same table
                 reserve(session, dataset_id, job, privacy)
             count(session, Counted.CREATED, kind=job.kind)
-            note_made(session, job.id)
-            return written(session, model, Model), written(session, job, Job)
+            record_created_id(session, job.id)
+            return write_row(session, model, Model), write_row(session, job, Job)
 
     def enqueue(
         self,
@@ -162,8 +162,8 @@ class Jobs(ListedRecords[JobRow, Job]):
             row.result_id = new_id(kind.id_prefix)
             add_shards(session, row, shards)
             count(session, Counted.CREATED, kind=kind)
-            note_made(session, row.id)
-            return written(session, row, Job)
+            record_created_id(session, row.id)
+            return write_row(session, row, Job)
 
     def find_by_result(self, result_id: str) -> Job:
         """Returns the job whose result has, or will have, this id."""
@@ -203,7 +203,7 @@ class Jobs(ListedRecords[JobRow, Job]):
                 if row.open_shards:
                     stop_shards(session, row)
                     close_where_shards_are(session, row)
-            return written(session, row, Job)
+            return write_row(session, row, Job)
 
     def retry(self, job_id: str, privacy: PrivacyRequest | None = None) -> Job:
         """Queues a failed or cancelled job again and returns it; the caller notifies workers.
@@ -229,7 +229,7 @@ class Jobs(ListedRecords[JobRow, Job]):
             context = _context.get()
             queue_again(row, context.request_id, context.traceparent, self._resend_seconds)
             reset_shards(session, row)
-            return written(session, row, Job)
+            return write_row(session, row, Job)
 
     def _new_row(self, job_id: str, kind: JobKind, spec: Document) -> JobRow:
         context = _context.get()

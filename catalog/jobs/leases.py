@@ -24,10 +24,10 @@ from catalog.errors import LeaseLostError
 from catalog.job_kinds import Queue
 from catalog.jobs.fair_share import next_job, note_claim
 from catalog.jobs.finishing import close_job
-from catalog.jobs.privacy_ledger import Admits, begin_spending
-from catalog.jobs.shards import begin, lock_parent, redraw_shards, report_progress
+from catalog.jobs.privacy_ledger import CheckCaps, begin_spending
+from catalog.jobs.shards import begin, lock_parent, report_progress, requeue_lost_shards
 from catalog.orphans import add_orphans
-from catalog.records import Cancelled, Claim, Document, Failed, Job, JobStatus, Outcome, Promise
+from catalog.records import Cancelled, Claim, Document, Failed, Job, JobStatus, Outcome, PrivacyCost
 from catalog.rows import Records, copy_row
 
 _CLAIM_LOCK = 7_203_119  # any number, the same in every process
@@ -185,20 +185,22 @@ class Leases(Records):
             row.checkpoint_key, row.checkpoint_sha256 = key, sha256
             row.attempts_since_checkpoint = 0
 
-    def begin_counting(self, claim: Claim, promise: Promise, admits: Admits) -> None:
+    def record_privacy_spending(
+        self, claim: Claim, cost: PrivacyCost, check_caps: CheckCaps
+    ) -> None:
         """Records in the privacy ledger that a private training is about to query its table.
 
         Args:
             claim: Claim of the attempt.
-            promise: Maximum privacy cost of the training.
-            admits: Function that raises an exception if the cost exceeds a cap.
+            cost: Maximum privacy cost of the training.
+            check_caps: Function that raises an exception if the cost exceeds a cap.
 
         Raises:
             BudgetError: An earlier attempt has already queried the table, and another query would
                 exceed a privacy cap.
         """
         with self._database.writing() as session:
-            begin_spending(session, _find_owned(session, claim), promise, admits)
+            begin_spending(session, _find_owned(session, claim), cost, check_caps)
 
     def finish(self, claim: Claim, outcome: Outcome, progress: Document | None = None) -> None:
         """Writes the outcome of a job, and of its model or result, in one transaction.
@@ -212,7 +214,7 @@ class Leases(Records):
                 row.progress = progress
             close_job(session, row, outcome)
 
-    def redraw(self, claim: Claim, numbers: Collection[int]) -> None:
+    def requeue_lost_shards(self, claim: Claim, numbers: Collection[int]) -> None:
         """Queues shards whose results were lost again. Their job waits, and the claim on it ends.
 
         Args:
@@ -220,7 +222,7 @@ class Leases(Records):
             numbers: Indices of the lost shards.
         """
         with self._database.writing() as session:
-            redraw_shards(session, _find_owned(session, claim), numbers)
+            requeue_lost_shards(session, _find_owned(session, claim), numbers)
 
     def release(
         self, claim: Claim, error: Failed, *, is_counted: bool = True, smaller_batch: bool = False

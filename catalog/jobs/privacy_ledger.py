@@ -18,10 +18,10 @@ from sqlalchemy.orm import Session
 from catalog.database.clock import database_clock
 from catalog.database.tables import DatasetRow, JobRow, SpendingRow, UnboundedRow
 from catalog.ids import new_id
-from catalog.records import Dataset, Document, Promise, Spending
-from catalog.rows import WorkspaceRecords, copy_row, find_row, written
+from catalog.records import Dataset, Document, PrivacyCost, Spending
+from catalog.rows import WorkspaceRecords, copy_row, find_row, write_row
 
-Admits = Callable[[Sequence[Document], Document | None, int], None]
+CheckCaps = Callable[[Sequence[Document], Document | None, int], None]
 """Function that raises an exception if a training would exceed a cap.
 
 Its arguments are (1) the caps, (2) the sums of `nano_rho` and `threshold_delta` over all trainings
@@ -35,15 +35,15 @@ class PrivacyRequest:
     """Privacy cost that a new training asks for.
 
     Attributes:
-        promise: Maximum cost; None for a training without a privacy guarantee.
+        cost: Maximum cost; None for a training without a privacy guarantee.
         caps: Limits on the joint cost that the service sets for every table, in addition to those
             in the records of a table's datasets.
-        admits: Function that raises an exception if the training would exceed a cap.
+        check_caps: Function that raises an exception if the training would exceed a cap.
     """
 
-    promise: Promise | None
+    cost: PrivacyCost | None
     caps: tuple[Document, ...]
-    admits: Admits
+    check_caps: CheckCaps
 
 
 class PrivacyLedgers(WorkspaceRecords):
@@ -87,20 +87,20 @@ class PrivacyLedgers(WorkspaceRecords):
         with self._database.writing() as session:
             row = _locked(session, self._workspace, dataset_id)
             row.privacy_cap = cap
-            return written(session, row, Dataset)
+            return write_row(session, row, Dataset)
 
 
 def reserve(session: Session, dataset_id: str, job: JobRow, asked: PrivacyRequest) -> None:
     """Reserves the privacy cost of a training job after checking all caps of its table.
 
     Raises:
-        BudgetError: A cap would be exceeded (raised by `asked.admits`).
+        BudgetError: A cap would be exceeded (raised by `asked.check_caps`).
     """
     dataset = _locked(session, job.workspace, dataset_id)
     caps = [*_caps_of(session, dataset), *asked.caps]
-    _require(session, dataset, caps, asked.promise, asked.admits)
-    if asked.promise is not None:
-        session.add(_spending(dataset, job, asked.promise, caps))
+    _require(session, dataset, caps, asked.cost, asked.check_caps)
+    if asked.cost is not None:
+        session.add(_spending(dataset, job, asked.cost, caps))
 
 
 def release(session: Session, job_id: str) -> None:
@@ -122,14 +122,14 @@ def note_unbounded(session: Session, job: JobRow) -> None:
     )
 
 
-def begin_spending(session: Session, job: JobRow, promise: Promise, admits: Admits) -> None:
+def begin_spending(session: Session, job: JobRow, cost: PrivacyCost, check_caps: CheckCaps) -> None:
     """Records that a training is about to query its table: the reserved privacy cost is now spent.
 
     If an earlier attempt has queried the table and its results were lost, the same cost is spent
     again.
 
     Raises:
-        BudgetError: A cap would be exceeded (raised by `admits`).
+        BudgetError: A cap would be exceeded (raised by `check_caps`).
     """
     own = select(SpendingRow).where(SpendingRow.job_id == job.id).order_by(SpendingRow.id)
     rows = session.scalars(own).all()
@@ -139,8 +139,8 @@ def begin_spending(session: Session, job: JobRow, promise: Promise, admits: Admi
             return
     dataset = _locked(session, job.workspace, str(job.dataset_id))
     caps = _caps_of(session, dataset) + [cap for row in rows[:1] for cap in row.caps]
-    _require(session, dataset, caps, promise, admits)
-    spending = _spending(dataset, job, promise, caps)
+    _require(session, dataset, caps, cost, check_caps)
+    spending = _spending(dataset, job, cost, caps)
     spending.begun_at = database_clock()
     session.add(spending)
 
@@ -149,19 +149,19 @@ def _require(
     session: Session,
     dataset: DatasetRow,
     caps: Sequence[Document],
-    promise: Promise | None,
-    admits: Admits,
+    cost: PrivacyCost | None,
+    check_caps: CheckCaps,
 ) -> None:
     if not caps:
         return
     rows = _rows(session, dataset.workspace, [dataset.sha256])
     spent = sum(row.nano_rho for row in rows)
-    if promise is None:
-        admits(caps, None, spent)
+    if cost is None:
+        check_caps(caps, None, spent)
         return
-    thresholds = sum(row.threshold_delta for row in rows) + promise.threshold_delta
-    total = {"nano_rho": spent + promise.nano_rho, "threshold_delta": thresholds}
-    admits(caps, total, spent)
+    thresholds = sum(row.threshold_delta for row in rows) + cost.threshold_delta
+    total = {"nano_rho": spent + cost.nano_rho, "threshold_delta": thresholds}
+    check_caps(caps, total, spent)
 
 
 def _caps_of(session: Session, dataset: DatasetRow) -> list[Document]:
@@ -179,7 +179,7 @@ def _caps(
 
 
 def _spending(
-    dataset: DatasetRow, job: JobRow, promise: Promise, caps: Sequence[Document]
+    dataset: DatasetRow, job: JobRow, cost: PrivacyCost, caps: Sequence[Document]
 ) -> SpendingRow:
     return SpendingRow(
         id=new_id("prv"),
@@ -187,7 +187,7 @@ def _spending(
         sha256=dataset.sha256,
         model_id=str(job.model_id),
         job_id=job.id,
-        **asdict(promise),
+        **asdict(cost),
         caps=[*caps],
     )
 

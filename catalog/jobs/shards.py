@@ -143,7 +143,7 @@ def reset_shards(session: Session, job: JobRow) -> None:
         queue_again(row, job.request_id, job.traceparent)
 
 
-def redraw_shards(session: Session, job: JobRow, numbers: Collection[int]) -> None:
+def requeue_lost_shards(session: Session, job: JobRow, numbers: Collection[int]) -> None:
     """Queues shards whose results are missing in the store again; their job waits for them.
 
     Args:

@@ -12,7 +12,7 @@ from catalog.errors import ConflictError, NotFoundError
 from catalog.pages import Page, read_page
 from catalog.records import Document, Run, RunStatus, Schedule
 from catalog.registered import RegisteredRecords
-from catalog.rows import copy_row, written
+from catalog.rows import copy_row, write_row
 from catalog.schedules.runs import active_run, add_run, now
 from catalog.schedules.times import Times, checked_times
 
@@ -113,6 +113,6 @@ def _changed(session: Session, row: ScheduleRow, name: str, times: Times, paused
         row.next_at = None if paused else times.after(now(session))
     row.name, row.cron, row.time_zone, row.paused = name, times.cron, times.time_zone, paused
     try:
-        return written(session, row, Schedule)
+        return write_row(session, row, Schedule)
     except IntegrityError:
         raise ConflictError(f"there is a schedule {name!r} already") from None

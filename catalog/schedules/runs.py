@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from catalog.database.clock import database_clock
 from catalog.database.tables import JobRow, RunRow, ScheduleRow
 from catalog.errors import LeaseLostError
-from catalog.idempotency import noting
+from catalog.idempotency import recording_ids
 from catalog.ids import new_id
 from catalog.records import ACTIVE, Document, Failed, Run, RunStatus, Schedule
 from catalog.rows import Records, copy_row
@@ -82,14 +82,14 @@ class Runs(Records):
             return [step for step in steps if step is not None]
 
     @contextmanager
-    def making(self, run: Run, column: str) -> Iterator[None]:
+    def recording_id(self, run: Run, column: str) -> Iterator[None]:
         """Context manager: stores the id of the record that its block creates in a column of the
         run, in the same transaction.
 
         Raises:
             LeaseLostError: Another process does the step; the record is not created.
         """
-        with noting(partial(_note_run, run, column)):
+        with recording_ids(partial(_record_in_run, run, column)):
             yield
 
     def keep(self, run: Run, seconds: float) -> None:
@@ -107,7 +107,7 @@ class Runs(Records):
         """Records that a step is done; the next is due at once, or after the job it queued."""
         self._change(run, error=None, next_step_at=database_clock())
 
-    def learn(self, run: Run, columns: Document) -> None:
+    def store_columns(self, run: Run, columns: Document) -> None:
         """Stores the types of the source's columns, as read by the first run of a schedule."""
         with self._database.writing() as session:
             _held(session, run)
@@ -223,8 +223,8 @@ def _is_held(run: Run) -> Any:
     )
 
 
-def _note_run(run: Run, column: str, session: Session, made_id: str) -> None:
+def _record_in_run(run: Run, column: str, session: Session, created_id: str) -> None:
     is_open = getattr(RunRow, column).is_(None)
-    note = update(RunRow).where(_is_held(run), is_open).values({column: made_id})
-    if session.scalar(note.returning(RunRow.id)) is None:
+    change = update(RunRow).where(_is_held(run), is_open).values({column: created_id})
+    if session.scalar(change.returning(RunRow.id)) is None:
         raise LeaseLostError(run.id, run.attempt)

@@ -27,7 +27,7 @@ _IS_DUE = DeliveryRow.next_attempt_at <= database_clock()
 
 
 @dataclass(frozen=True)
-class Taken:
+class DueDelivery:
     """A delivery to attempt, with the URL and secret of its webhook."""
 
     delivery: Delivery
@@ -38,7 +38,9 @@ class Taken:
 class Outbox(Records):
     """Assigns due deliveries to processes and records their results."""
 
-    def take(self, seconds: float, at_once: int, open_attempts: Mapping[str, int]) -> list[Taken]:
+    def take(
+        self, seconds: float, at_once: int, open_attempts: Mapping[str, int]
+    ) -> list[DueDelivery]:
         """Returns the oldest due deliveries of each webhook, whose attempts begin now.
 
         Args:
@@ -61,7 +63,7 @@ class Outbox(Records):
                     session.flush()
                     session.refresh(row)
                     assert webhook is not None
-                    found.append(Taken(copy_row(Delivery, row), webhook.url, webhook.secret))
+                    found.append(DueDelivery(copy_row(Delivery, row), webhook.url, webhook.secret))
             return found
 
     def delivered(self, delivery_id: str, status_code: int) -> None:

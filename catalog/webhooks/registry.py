@@ -14,7 +14,7 @@ from catalog.errors import ConflictError, NotFoundError
 from catalog.pages import Page, read_page
 from catalog.records import Delivery, EventType, Webhook
 from catalog.registered import RegisteredRecords
-from catalog.rows import written
+from catalog.rows import write_row
 from catalog.webhooks.events import delivery_row
 
 _SECRET_BYTES = 32
@@ -45,7 +45,7 @@ class Webhooks(RegisteredRecords[WebhookRow, Webhook]):
                 events=sorted({event.value for event in events}),
                 created_at=database_clock(),
             )
-            return written(session, row, Webhook), secret
+            return write_row(session, row, Webhook), secret
 
     def deliveries(self, webhook_id: str, *, limit: int, cursor: str | None) -> Page[Delivery]:
         """Returns a page of a webhook's deliveries, the newest first.
@@ -68,7 +68,7 @@ class Webhooks(RegisteredRecords[WebhookRow, Webhook]):
         with self._database.writing() as session:
             webhook = self._find(session, webhook_id)
             row = delivery_row(webhook, EventType.PING, webhook_id, {})
-            return written(session, row, Delivery)
+            return write_row(session, row, Delivery)
 
     def retry(self, webhook_id: str, delivery_id: str) -> Delivery:
         """Queues a delivery again, whatever its result, and returns it.
@@ -85,4 +85,4 @@ class Webhooks(RegisteredRecords[WebhookRow, Webhook]):
             if row is None:
                 raise NotFoundError("delivery", delivery_id)
             row.attempts, row.delivered_at, row.next_attempt_at = 0, None, database_clock()
-            return written(session, row, Delivery)
+            return write_row(session, row, Delivery)

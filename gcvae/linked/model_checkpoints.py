@@ -60,7 +60,7 @@ class ModelCheckpoints:
         self._save(self._finished)
         return found
 
-    def counting(self) -> None:
+    def before_private_queries(self) -> None:
         """Does nothing: databases are not trained with differential privacy."""
 
     def load(self) -> bytes | None:

@@ -14,7 +14,7 @@ class CheckpointStore(Protocol):
 
     interval_seconds: float
 
-    def counting(self) -> None:
+    def before_private_queries(self) -> None:
         """Called before the run queries its table under differential privacy, but not if the run
         resumes with stored private rows. An exception that this method raises ends the run."""
 

@@ -65,8 +65,10 @@ def private_rows(
     key = hashlib.sha256(json.dumps(run, sort_keys=True, default=str).encode()).hexdigest()
     store = PrivateCheckpoints(checkpoints, key)
     if store.rows is None:
-        begins = checkpoints.counting
-        store.keep(private_table(table, schema, budget, seed, progress.private, begins))
+        before_queries = checkpoints.before_private_queries
+        store.store_rows(
+            private_table(table, schema, budget, seed, progress.private, before_queries)
+        )
     assert store.rows is not None
     return store.rows, store
 
@@ -101,7 +103,7 @@ class PrivateCheckpoints:
         if (data := store.load()) is not None:
             self._read(data)
 
-    def keep(self, rows: PrivateTable) -> None:
+    def store_rows(self, rows: PrivateTable) -> None:
         """Stores the private rows; call it before they are used."""
         self.rows = rows
         cells = {str(name): rows.cells[name].tolist() for name in rows.cells}
@@ -115,8 +117,8 @@ class PrivateCheckpoints:
         self._head = json.dumps(document).encode()
         self.save(b"")
 
-    def counting(self) -> None:
-        self._store.counting()
+    def before_private_queries(self) -> None:
+        self._store.before_private_queries()
 
     def load(self) -> bytes | None:
         return self._checkpoint or None

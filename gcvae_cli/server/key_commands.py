@@ -102,9 +102,9 @@ def revoke(key_id: KeyId, data_dir: DataDir = None, as_json: Json = False) -> No
 def _note(catalog: Catalog, action: str, key: Key) -> None:
     """Appends an entry about an action on a key to the audit log."""
     from catalog.access.audit import OPERATOR
-    from catalog.records import Deed
+    from catalog.records import AuditedAction
 
-    catalog.audit.append(Deed(key.workspace, OPERATOR, action, key.id))
+    catalog.audit.append(AuditedAction(key.workspace, OPERATOR, action, key.id))
 
 
 def _scopes(text: str) -> list[Scope]:

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from catalog.access.audit import Audit
-from catalog.records import Deed
+from catalog.records import AuditedAction
 from service.access import SAFE_METHODS
 from service.http.observations import UNMATCHED, route_of
 from service.http.problems import request_id
@@ -55,20 +55,20 @@ class AuditTrail:
             if (
                 "actor" in scope["state"] and route_of(scope) != UNMATCHED
             ):  # authenticated, to an existing route
-                await self._write(_deed(Request(scope), status, made))
+                await self._write(_audited_action(Request(scope), status, made))
 
-    async def _write(self, deed: Deed) -> None:
+    async def _write(self, action: AuditedAction) -> None:
         """Appends a line to the audit log after the lines of earlier responses. If the database
         does not respond, the line is written to the service's log instead."""
 
         async def append() -> None:
             async with self._order:
-                await run_in_threadpool(self._audit.append, deed)
+                await run_in_threadpool(self._audit.append, action)
 
         try:
             await asyncio.shield(append())
         except SQLAlchemyError:
-            _log.exception("a line of the audit log is lost", extra={"deed": str(deed)})
+            _log.exception("a line of the audit log is lost", extra={"deed": str(action)})
 
 
 def note_connection(request: Request, connection: str) -> None:
@@ -76,8 +76,8 @@ def note_connection(request: Request, connection: str) -> None:
     request.state.subject = f"{request.scope['path']}?connection={quote(connection)}"
 
 
-def _deed(request: Request, status: int, made: str | None) -> Deed:
-    return Deed(
+def _audited_action(request: Request, status: int, made: str | None) -> AuditedAction:
+    return AuditedAction(
         workspace=request.state.workspace,
         actor=request.state.actor,
         action=f"{request.method} {route_of(request.scope)}",

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
-from catalog.idempotency import KEEP_SECONDS, Idempotency, Made
+from catalog.idempotency import KEEP_SECONDS, CreatedRecord, Idempotency
 from catalog.workspace import Workspace
 from service.bodies import ModelBody, ResultBody
 
@@ -86,7 +86,7 @@ async def once(
         return _response(answer_of(await make()))
     keys = workspace.idempotency
     before = await run_in_threadpool(keys.begin, key, fingerprint)
-    if isinstance(before, Made):
+    if isinstance(before, CreatedRecord):
         return _response(answer_of(await run_in_threadpool(find, before.id)), replayed=True)
     if before is not None:
         return _response(Answer(**before), replayed=True)

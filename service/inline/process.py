@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from models_store import open_store
 from runtime.logs import log_context, set_up_logs
-from runtime.priority import step_back_as_before
+from runtime.priority import lower_session_priority
 from runtime.processes import ForkServer, answer_all
 from service.errors import ProcessDiedError
 from service.inline.single_flight_cache import SingleFlightCache
@@ -176,7 +176,7 @@ def serve(pipe: Connection, settings: ServiceSettings) -> None:
     A call is (work, ids for log lines), or None to check that the process has started.
     """
     start_isolated(settings)
-    step_back_as_before()  # low scheduling priority, like the process that it was forked from
+    lower_session_priority()  # low scheduling priority, like the process that it was forked from
     store = open_store(settings.store(), settings.store_access_key, settings.store_secret_key)
     tally = Tally()
     n_threads = settings.inline_torch_threads

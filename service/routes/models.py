@@ -300,7 +300,7 @@ def _refuse_of_database(asked_of: Dataset | Model, training: Document, scoring: 
         return
     options = {
         "/training/differential_privacy": TrainSpec(training).is_private,
-        "/training/report_share": TrainSpec(training).holds_back,
+        "/training/report_share": TrainSpec(training).has_holdout,
         "/scoring": scoring is not Scoring.FULL,
     }
     for place in (place for place, is_used in options.items() if is_used):

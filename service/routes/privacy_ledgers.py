@@ -8,11 +8,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from catalog.jobs.privacy_ledger import PrivacyRequest
-from catalog.records import Dataset, Document, Promise, Spending
+from catalog.records import Dataset, Document, PrivacyCost, Spending
 from gcvae.training.differential_privacy.composition import (
     RHO_UNIT,
     joint_epsilon,
-    promised,
+    privacy_cost,
     require_within,
     strictest,
 )
@@ -74,9 +74,9 @@ def privacy_request(resources: Resources, training: Document) -> PrivacyRequest:
     Args:
         training: Training options, as `checked_training` returns them.
     """
-    promise = promised(training.get("differential_privacy") or {})
-    made = None if promise is None else Promise(**promise)
-    return PrivacyRequest(made, _caps_of_service(resources), require_within)
+    cost = privacy_cost(training.get("differential_privacy") or {})
+    asked = None if cost is None else PrivacyCost(**cost)
+    return PrivacyRequest(asked, _caps_of_service(resources), require_within)
 
 
 def privacy_bodies(workspace: Workspace, datasets: list[Dataset]) -> dict[str, PrivacyBody]:

@@ -214,7 +214,7 @@ def require_permitted(model: Model, result: Result) -> None:
     Raises:
         ScoringError: The result contains scores made before the scoring was restricted.
     """
-    if not result.kind.spec.tells_scores or model.scoring == Scoring.FULL:
+    if not result.kind.spec.contains_scores or model.scoring == Scoring.FULL:
         return
     if model.scoring == Scoring.OFF or "log_likelihood" in result.summary:
         message = (

@@ -8,15 +8,15 @@ import pytest
 from sqlalchemy import text
 
 from catalog import Catalog
-from catalog.records import Deed
+from catalog.records import AuditedAction
 
 
-def _deed(i: int, workspace: str = "acme") -> Deed:
-    return Deed(workspace, "key_1", "POST /v1/models", f"/v1/models/{i}", status=202)
+def _audited_action(i: int, workspace: str = "acme") -> AuditedAction:
+    return AuditedAction(workspace, "key_1", "POST /v1/models", f"/v1/models/{i}", status=202)
 
 
 def test_entries_are_numbered_in_one_chain_and_listed_by_workspace(catalog: Catalog) -> None:
-    written = [catalog.audit.append(_deed(i, "ab"[i % 2])) for i in range(5)]
+    written = [catalog.audit.append(_audited_action(i, "ab"[i % 2])) for i in range(5)]
     assert [entry.number for entry in written] == [1, 2, 3, 4, 5]
     assert len({entry.digest for entry in written}) == 5
     assert list(catalog.audit.entries()) == written
@@ -42,7 +42,7 @@ def test_a_changed_a_missing_and_a_moved_entry_break_the_chain(
     catalog: Catalog, statement: str, number: int
 ) -> None:
     for i in range(5):
-        catalog.audit.append(_deed(i))
+        catalog.audit.append(_audited_action(i))
     with catalog.database.engine.begin() as connection:
         connection.execute(text(statement))
     broken = catalog.audit.first_break()
@@ -52,7 +52,9 @@ def test_a_changed_a_missing_and_a_moved_entry_break_the_chain(
 
 def test_those_who_write_at_once_make_one_chain(catalog: Catalog) -> None:
     threads = [
-        threading.Thread(target=lambda: [catalog.audit.append(_deed(i)) for i in range(5)])
+        threading.Thread(
+            target=lambda: [catalog.audit.append(_audited_action(i)) for i in range(5)]
+        )
         for _ in range(4)
     ]
     for thread in threads:

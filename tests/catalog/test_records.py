@@ -20,7 +20,7 @@ from catalog.errors import (
     ReservationLostError,
     SchemaChangedError,
 )
-from catalog.idempotency import Made
+from catalog.idempotency import CreatedRecord
 from catalog.ids import new_id
 from tests.wordings import refuses
 
@@ -131,7 +131,7 @@ def test_the_answer_to_an_upload_is_forgotten_when_the_schema_changes(
         catalog.workspace("default").idempotency.begin(key, "d")
         catalog.workspace("default").idempotency.complete(key, answer)
     catalog.workspace("default").datasets.replace_schema(dataset, {"columns": []}, {}, [])
-    assert catalog.workspace("default").idempotency.begin("mine", "d") == Made(dataset.id)
+    assert catalog.workspace("default").idempotency.begin("mine", "d") == CreatedRecord(dataset.id)
     assert catalog.workspace("default").idempotency.begin("other", "d") == answers["other"]
 
 
@@ -281,11 +281,11 @@ class TestIdempotency:
             key = f"key{number}"
             assert keys.begin(key, "hash") is None
             with keys.answering(key):
-                made_id = make()
+                created_id = make()
             keys.abandon(key)
             with catalog.database.writing() as session:
                 session.execute(update(IdempotencyRow).values(created_at=database_clock(-60)))
-            assert keys.begin(key, "hash") == Made(made_id)
+            assert keys.begin(key, "hash") == CreatedRecord(created_id)
             keys.complete(key, {"status": 201})
             assert keys.begin(key, "hash") == {"status": 201}
 
@@ -296,14 +296,14 @@ class TestIdempotency:
             with catalog.database.writing() as session:
                 session.execute(update(IdempotencyRow).values(created_at=database_clock(-60)))
             assert keys.begin("key", "hash") is None, "of another"
-            made_id = _add_dataset(catalog, "table").id
+            created_id = _add_dataset(catalog, "table").id
             with pytest.raises(IdempotencyBusyError):
                 _add_dataset(catalog, "table")
             catalog.retention.forget_answers_older_than(-1)
             with pytest.raises(IdempotencyBusyError):
                 _add_dataset(catalog, "table")
         assert [dataset.id for dataset in catalog.workspace("default").datasets.list().items] == [
-            made_id
+            created_id
         ]
 
     def test_old_keys_are_forgotten(self, catalog: Catalog) -> None:

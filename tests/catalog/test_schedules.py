@@ -140,10 +140,10 @@ def test_a_step_that_died_is_done_by_another_process_only(
     assert catalog.runs.take(60.0, 9) == [], "the lease is that of another process"
 
     asked: dict[str, Any] = {"dataset_id": dataset.id, "name": "m", "training": {"seed": 0}}
-    with pytest.raises(LeaseLostError), catalog.runs.making(slow.run, "training_job_id"):
+    with pytest.raises(LeaseLostError), catalog.runs.recording_id(slow.run, "training_job_id"):
         jobs.enqueue_training(**asked)
     assert jobs.list().items == [], "nothing was made"
-    with catalog.runs.making(second.run, "training_job_id"):
+    with catalog.runs.recording_id(second.run, "training_job_id"):
         model, job = jobs.enqueue_training(**asked)
     _expire(catalog)
     assert catalog.runs.take(60.0, 9) == [], "the run waits for the job, even if its process died"
@@ -153,7 +153,7 @@ def test_a_step_that_died_is_done_by_another_process_only(
     catalog.leases.finish(claim, trained(job))
     third = _take(catalog)
     assert (third.run.training_job_id, third.run.model_id) == (job.id, model.id)
-    with pytest.raises(LeaseLostError), catalog.runs.making(third.run, "training_job_id"):
+    with pytest.raises(LeaseLostError), catalog.runs.recording_id(third.run, "training_job_id"):
         jobs.enqueue_training(**asked)
     for lost in (catalog.runs.done, catalog.runs.begin_export):
         with pytest.raises(LeaseLostError):
@@ -222,7 +222,7 @@ def test_a_run_of_a_deleted_schedule_makes_nothing(catalog: Catalog, dataset: Da
     schedules.run_now(schedule.id)
     step = _take(catalog)
     schedules.delete(schedule.id)
-    with pytest.raises(LeaseLostError), catalog.runs.making(step.run, "training_job_id"):
+    with pytest.raises(LeaseLostError), catalog.runs.recording_id(step.run, "training_job_id"):
         jobs.enqueue_training(dataset_id=dataset.id, name="m", training={"seed": 0})
     assert jobs.list().items == []
 

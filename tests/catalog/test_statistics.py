@@ -137,7 +137,7 @@ def test_shards_count_their_lost_leases_and_their_parts_that_are_lost(
         catalog.leases.finish(claimed, made(claimed, rows))
     assert counted(catalog, Counted.LEASE_LOSSES, kind="sample") == 1
     assert counted(catalog, Counted.RETRIES, kind="sample", reason="lease_lost") == 1
-    catalog.leases.redraw(claim(catalog, job), [1])
+    catalog.leases.requeue_lost_shards(claim(catalog, job), [1])
     assert counted(catalog, Counted.RETRIES, kind="sample", reason="part_lost") == 1
     assert counted(catalog, Counted.LEASE_LOSSES, kind="sample") == 1
     assert counted(catalog, Counted.FINISHED, kind="sample") == 0

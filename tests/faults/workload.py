@@ -97,24 +97,30 @@ class Workload:
     def upload(self) -> None:
         """Upload the table."""
         headers = {"Content-Type": "text/csv"}
-        answer = self._insist("/v1/datasets?name=table", {"content": self._table}, headers)
+        answer = self._post_until_accepted(
+            "/v1/datasets?name=table", {"content": self._table}, headers
+        )
         self._dataset_id = self._dataset_id or str(answer["id"])
         self.paths.append(f"/v1/datasets/{answer['id']}")
 
     def _post_training(self, number: int) -> dict[str, Any]:
         body = {"dataset_id": self._dataset_id, "training": _TRAININGS[number]}
-        return self._insist("/v1/models", {"json": body}, {})
+        return self._post_until_accepted("/v1/models", {"json": body}, {})
 
     def _post_sample(self, number: int) -> dict[str, Any]:
         path = f"/v1/models/{self._model_id}/samples"
-        return self._insist(path, {"json": _SAMPLES[number]}, {})
+        return self._post_until_accepted(path, {"json": _SAMPLES[number]}, {})
 
     def _post_score(self, number: int) -> dict[str, Any]:
         query = "&".join(f"{name}={value}" for name, value in _SCORES[number].items())
         path = f"/v1/models/{self._model_id}/scores?{query}"
-        return self._insist(path, {"content": self._table}, {"Content-Type": "text/csv"})
+        return self._post_until_accepted(
+            path, {"content": self._table}, {"Content-Type": "text/csv"}
+        )
 
-    def _insist(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
+    def _post_until_accepted(
+        self, path: str, body: dict[str, Any], headers: dict[str, str]
+    ) -> dict[str, Any]:
         """Post until it is taken, under one Idempotency-Key, as a client does."""
         key = {"Idempotency-Key": uuid.uuid4().hex}
         deadline = time.monotonic() + _PATIENCE_SECONDS

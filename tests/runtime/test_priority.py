@@ -11,10 +11,10 @@ import pytest
 
 _TELL = """
 import os
-from runtime.priority import step_back
+from runtime.priority import lower_priority
 
-step_back()
-step_back()
+lower_priority()
+lower_priority()
 print(os.getpriority(os.PRIO_PROCESS, 0), os.getsid(0) == os.getpid())
 try:
     print(open("/proc/self/autogroup").read().split()[-1])

@@ -26,7 +26,7 @@ from gcvae.errors import CancelledError, GcvaeError, InputError
 from models_store import open_store_of
 from models_store.errors import CorruptedError, MissingObjectError, UnavailableError
 from runtime.logs import log_context, set_up_logs
-from runtime.priority import step_back_as_before
+from runtime.priority import lower_session_priority
 from worker.errors import DeletedTableError, GpuMemoryError
 from worker.settings import WorkerSettings, read_settings
 from worker.work.attempt import Attempt
@@ -52,7 +52,7 @@ def do_job(pipe: Connection, job_id: str, attempt: int, owner: str) -> None:
         owner: Name of the worker that owns the job's lease; if it lost the lease, nothing is done.
     """
     _show(f"gcvae-job {job_id} --attempt {attempt}")
-    step_back_as_before()
+    lower_session_priority()
     settings = read_settings()
     set_up_logs(settings.runtime)
     catalog = Catalog(settings.catalog.database_url)

@@ -127,7 +127,7 @@ class WorkerGroup:
         except (SQLAlchemyError, StoreError, OSError) as error:
             failed = True
             _log.warning("could not reconcile, will try again", error=str(error))
-        self._metrics.looked(failed=failed)
+        self._metrics.count_round(failed=failed)
 
 
 class SlotProcess:

@@ -44,7 +44,7 @@ class WorkerMetrics:
         )
         ProcessCollector(registry=self.registry)
 
-    def looked(self, *, failed: bool) -> None:
+    def count_round(self, *, failed: bool) -> None:
         """Counts one round of the worker's loop.
 
         Args:

@@ -145,9 +145,9 @@ class Supervisor:
         while not self._at_end:
             self._take(0.0)
         try:
-            return self._insist(lambda: self._conclude(child.exit_code))
+            return self._retry_until_available(lambda: self._conclude(child.exit_code))
         except LeaseLostError:
-            self._insist(self._leave_no_bytes)
+            self._retry_until_available(self._leave_no_bytes)
             return "lost"
 
     def _listen(self, child: Process) -> None:
@@ -206,7 +206,7 @@ class Supervisor:
             self._kill_at = time.monotonic() + self._settings.cancel_grace_seconds
             child.terminate()
 
-    def _insist(self, write: Callable[[], T]) -> T:
+    def _retry_until_available(self, write: Callable[[], T]) -> T:
         """Calls `write`, again and again while the database is unavailable, and returns its result.
 
         Without the database, no other worker can take the job.

@@ -9,8 +9,8 @@ from catalog import Catalog, Claim
 from catalog.errors import LeaseLostError
 from catalog.job_kinds import TrainSpec
 from catalog.object_keys import checkpoint_prefix
-from catalog.records import Promise
-from gcvae.training.differential_privacy.composition import promised, require_within
+from catalog.records import PrivacyCost
+from gcvae.training.differential_privacy.composition import privacy_cost, require_within
 from models_store import Store
 from models_store.errors import CorruptedError, MissingObjectError, UnavailableError
 from worker.settings import JobSettings
@@ -35,7 +35,7 @@ class JobCheckpoints:
         self.interval_seconds = min(settings.first_checkpoint_seconds, self._later_seconds)
         self._saved = 0
 
-    def counting(self) -> None:
+    def before_private_queries(self) -> None:
         """Records the privacy cost of the training, because it is about to query its table.
 
         Raises:
@@ -44,9 +44,11 @@ class JobCheckpoints:
                 exceed a privacy cap.
         """
         setting = TrainSpec.from_json(self._claim.job.spec).training["differential_privacy"]
-        promise = promised(setting)
-        assert promise is not None, "only private runs count"
-        self._catalog.leases.begin_counting(self._claim, Promise(**promise), require_within)
+        cost = privacy_cost(setting)
+        assert cost is not None, "only private runs query the table"
+        self._catalog.leases.record_privacy_spending(
+            self._claim, PrivacyCost(**cost), require_within
+        )
 
     def load(self) -> bytes | None:
         """Returns the newest checkpoint of all attempts; None if there is none, or it is lost."""

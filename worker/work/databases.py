@@ -20,7 +20,7 @@ from models_store.errors import MissingObjectError
 from worker.errors import DeletedTableError
 from worker.work.attempt import Attempt
 from worker.work.checkpoints import JobCheckpoints
-from worker.work.outputs import publish, publish_report, written
+from worker.work.outputs import publish, publish_report, write_file
 from worker.work.tables import stored_database
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def score_database(attempt: Attempt, spec: ScoreSpec) -> Produced:
     totals = ScoreTotals()
     blocks = (pd.DataFrame(block).astype({"anomaly": float}) for block in lines)
     chunks = stream_scores(blocks, spec.format, heading, totals)
-    file = written(attempt, f"scores.{spec.format}", chunks)
+    file = write_file(attempt, f"scores.{spec.format}", chunks)
     return publish(
         attempt,
         file,

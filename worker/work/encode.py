@@ -5,7 +5,7 @@ from __future__ import annotations
 from catalog import Produced
 from catalog.job_kinds import EncodeSpec
 from worker.work.attempt import Attempt
-from worker.work.outputs import fraction_of_table, publish, reporting, written
+from worker.work.outputs import fraction_of_table, publish, reporting, write_file
 from worker.work.shards import Shard
 from worker.work.tables import table_of
 
@@ -24,7 +24,7 @@ def encode(attempt: Attempt) -> Produced:
     chunks = stream_encodings(blocks, spec.format, heading, shard.of_file)
     return publish(
         attempt,
-        written(attempt, f"encodings.{spec.format}", chunks),
+        write_file(attempt, f"encodings.{spec.format}", chunks),
         media_type=MEDIA_TYPES[spec.format],
         rows=table.rows if among is None else len(among),
         summary={},

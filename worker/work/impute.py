@@ -6,7 +6,7 @@ from catalog import Produced
 from catalog.job_kinds import ImputeSpec
 from worker.work.attempt import Attempt
 from worker.work.databases import impute_database
-from worker.work.outputs import fraction_of_table, publish, reporting, written
+from worker.work.outputs import fraction_of_table, publish, reporting, write_file
 from worker.work.shards import Shard
 from worker.work.tables import table_of
 
@@ -28,7 +28,7 @@ def impute(attempt: Attempt) -> Produced:
     fraction_of = fraction_of_table(table, among, spec.draws)
     blocks = reporting(attempt, "imputing", completed, fraction_of)
     chunks = stream_completed(blocks, synthesizer.schema, spec.format, shard.of_file)
-    file = written(attempt, f"completed.{spec.format}", chunks)
+    file = write_file(attempt, f"completed.{spec.format}", chunks)
     return publish(
         attempt,
         file,

@@ -18,7 +18,7 @@ from models_store import Published
 from models_store.errors import CorruptedError, MissingObjectError, ShardsLostError
 from models_store.manifests import Manifest
 from worker.work.attempt import Attempt
-from worker.work.outputs import publish, written
+from worker.work.outputs import publish, write_file
 
 _log = structlog.get_logger(__name__)
 
@@ -56,7 +56,7 @@ def join_shards(
         return _list_shards(attempt, shards, summary, end)
     except ShardsLostError as error:
         _log.error("shards are lost and made again", shards=error.numbers)
-        attempt.catalog.leases.redraw(attempt.claim, error.numbers)
+        attempt.catalog.leases.requeue_lost_shards(attempt.claim, error.numbers)
         raise LeaseLostError(attempt.job.id, attempt.claim.attempt) from error
 
 
@@ -66,9 +66,9 @@ def _list_shards(
     """Publishes a manifest that lists the shards' files, and returns the joined result."""
     parts = [Published(shard.object_key, shard.size_bytes, shard.sha256) for shard in shards]
     if end:
-        parts.append(attempt.publish(written(attempt, "end", [end])))
+        parts.append(attempt.publish(write_file(attempt, "end", [end])))
     whole = Manifest.of_shards(attempt.store, parts)
-    published = attempt.publish(written(attempt, "manifest.json", [whole.to_bytes()]))
+    published = attempt.publish(write_file(attempt, "manifest.json", [whole.to_bytes()]))
     return Produced(
         object_key=published.key,
         sha256=whole.sha256,
@@ -86,7 +86,7 @@ def _join_row_groups(attempt: Attempt, shards: Sequence[Produced], summary: Docu
 
     files = [attempt.folder / f"shard-{number}" for number in range(len(shards))]
     _fetch(attempt, shards, files)
-    file = written(attempt, "rows.parquet", join_parquet(_each_once(files)))
+    file = write_file(attempt, "rows.parquet", join_parquet(_each_once(files)))
     rows = sum(shard.rows for shard in shards)
     return publish(attempt, file, media_type=shards[0].media_type, rows=rows, summary=summary)
 

@@ -66,7 +66,7 @@ def fraction_of_table(
     return lambda done: table.fraction * done / (table.rows * lines_per_row)
 
 
-def written(attempt: Attempt, name: str, chunks: Iterable[bytes]) -> Path:
+def write_file(attempt: Attempt, name: str, chunks: Iterable[bytes]) -> Path:
     """Writes a file in the attempt's folder and returns its path."""
     file = attempt.folder / name
     with file.open("wb") as target:
@@ -103,5 +103,5 @@ def publish_report(
 ) -> Produced:
     """Stores a report as the job's result, a JSON file; parameters and errors as for `publish`."""
     content = json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
-    file = written(attempt, "report.json", [content])
+    file = write_file(attempt, "report.json", [content])
     return publish(attempt, file, media_type="application/json", rows=rows, summary=summary)

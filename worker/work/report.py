@@ -55,7 +55,7 @@ def report(attempt: Attempt) -> Produced:
 
 def next_report(trained: TrainSpec, dataset: Dataset) -> Document | None:
     """Returns the report job to queue after a training; None if training set no rows aside."""
-    if not trained.holds_back:
+    if not trained.has_holdout:
         return None
     spec = ReportSpec(dataset.id, trained.training["seed"])
     estimate = cost(Work.REPORT, dataset.rows, dataset.columns).to_json()

@@ -8,7 +8,7 @@ from catalog import Produced
 from catalog.job_kinds import SampleSpec
 from worker.work.attempt import Attempt
 from worker.work.databases import sample_database
-from worker.work.outputs import fraction_of_rows, publish, reporting, written
+from worker.work.outputs import fraction_of_rows, publish, reporting, write_file
 from worker.work.shards import Shard
 
 
@@ -49,7 +49,7 @@ def sample(attempt: Attempt) -> Produced:
             *(blocks, synthesizer.schema, spec.format, shard.of_file),
             escape_formulas=spec.escape_formulas,
         )
-        file = written(attempt, f"rows.{spec.format}", chunks)
+        file = write_file(attempt, f"rows.{spec.format}", chunks)
     return publish(
         attempt,
         file,

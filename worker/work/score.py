@@ -11,7 +11,7 @@ from gcvae.files.shards import WHOLE
 from worker.work.attempt import Attempt
 from worker.work.databases import score_database
 from worker.work.joining import Summary, join_shards
-from worker.work.outputs import fraction_of_table, publish, reporting, written
+from worker.work.outputs import fraction_of_table, publish, reporting, write_file
 from worker.work.shards import Shard
 from worker.work.tables import table_of
 
@@ -38,7 +38,7 @@ def score(attempt: Attempt) -> Produced:
     of_file = WHOLE if among is None else replace(shard.of_file, is_last=False)
     blocks = reporting(attempt, "scoring", blocks, fraction_of_table(table, among))
     chunks = stream_scores(blocks, spec.format, heading, totals, of_file)
-    file = written(attempt, f"scores.{spec.format}", chunks)
+    file = write_file(attempt, f"scores.{spec.format}", chunks)
     return publish(
         attempt,
         file,

@@ -18,11 +18,11 @@ class Shard(Generic[SpecT]):
 
     Attributes:
         spec: Specification of the job.
-        place: Index and row numbers of the shard; None if the job has no shards.
+        position: Index and row numbers of the shard; None if the job has no shards.
     """
 
     spec: SpecT
-    place: ShardSpec | None
+    position: ShardSpec | None
 
     @classmethod
     def of(cls, attempt: Attempt, spec_type: type[SpecT]) -> Shard[SpecT]:
@@ -40,17 +40,17 @@ class Shard(Generic[SpecT]):
     @property
     def is_first(self) -> bool:
         """Whether this part of the rows contains the first row of the job."""
-        return self.place is None or self.place.number == 0
+        return self.position is None or self.position.number == 0
 
     @property
     def of_file(self) -> FileShard:
         """Position of this shard's result in the job's file: whether it is the first or the last
         part."""
-        if self.place is None:
+        if self.position is None:
             return WHOLE
-        return FileShard(self.is_first, self.place.number == self.place.shards - 1)
+        return FileShard(self.is_first, self.position.number == self.position.shards - 1)
 
     @property
     def rows(self) -> range | None:
         """Range of row numbers in the job's table; None for all rows."""
-        return None if self.place is None else self.place.rows
+        return None if self.position is None else self.position.rows

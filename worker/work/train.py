@@ -100,7 +100,7 @@ def _schema(dataset: Dataset, spec: TrainSpec) -> Document:
     """Returns the schema for training; under differential privacy only what the user specified."""
     if spec.is_private:
         return dataset.given_schema
-    return (schema_without_values if spec.holds_back else schema_as_said)(dataset)
+    return (schema_without_values if spec.has_holdout else schema_as_said)(dataset)
 
 
 def _batch_size(dataset: Dataset, spec: TrainSpec) -> int:

@@ -19,7 +19,7 @@ from gcvae.training.differential_privacy.budget import Budget
 RHO_UNIT = 10**9
 
 
-def promised(setting: Mapping[str, Any]) -> dict[str, Any] | None:
+def privacy_cost(setting: Mapping[str, Any]) -> dict[str, Any] | None:
     """Returns the maximum privacy cost of a training, or None for an empty setting.
 
     Args:
@@ -29,7 +29,7 @@ def promised(setting: Mapping[str, Any]) -> dict[str, Any] | None:
         A dict with `epsilon`, `delta`, `nano_rho` (rho in billionths) and `threshold_delta` (the
         part of delta that the discovery of levels costs).
 
-    >>> promised({"epsilon": 3, "delta": 1e-6})["nano_rho"]
+    >>> privacy_cost({"epsilon": 3, "delta": 1e-6})["nano_rho"]
     185069683
 
     Raises:

@@ -242,7 +242,7 @@ def test_parts_that_the_store_lost_are_made_again(catalog: Catalog, job: Job) ->
     for _ in _ROWS:
         _finish(catalog, _claimed(catalog))
     joining = _claimed(catalog)
-    catalog.leases.redraw(joining, [1])
+    catalog.leases.requeue_lost_shards(joining, [1])
     with pytest.raises(LeaseLostError):
         catalog.leases.finish(joining, _produced(joining))
     assert _statuses(catalog, job) == ["succeeded", "queued", "succeeded"]

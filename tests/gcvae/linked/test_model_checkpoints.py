@@ -24,7 +24,7 @@ class Kept:
         self.interval_seconds, self.data, self.most = 0.0, data, most
         self.reports: list[bool] = []
 
-    def counting(self) -> None:
+    def before_private_queries(self) -> None:
         raise AssertionError("no table is private")
 
     def load(self) -> bytes | None:

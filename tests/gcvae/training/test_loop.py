@@ -77,7 +77,7 @@ class Memory:
         self.n_saved, self.stop_after = 0, stop_after
         self.heard: list[bool] = []
 
-    def counting(self) -> None:
+    def before_private_queries(self) -> None:
         """No run that asks its table."""
 
     def load(self) -> bytes | None:

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from catalog.access.audit import Audit
 from catalog.database.engine import Database
 from catalog.database.migrate import upgrade
-from catalog.records import AuditEntry, Deed
+from catalog.records import AuditedAction, AuditEntry
 from service.access import SAFE_METHODS
 from service.http.audit_trail import AuditTrail
 from tests.running_service import Running
@@ -27,11 +27,11 @@ class _SlowAtFirst(Audit):
 
     is_first = True
 
-    def append(self, deed: Deed) -> AuditEntry:
+    def append(self, action: AuditedAction) -> AuditEntry:
         is_first, self.is_first = self.is_first, False
         if is_first:
             time.sleep(0.3)
-        return super().append(deed)
+        return super().append(action)
 
 
 def _let_in(app: ASGIApp) -> ASGIApp:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from catalog.job_kinds import Queue
-from catalog.records import Failed, Promise
+from catalog.records import Failed, PrivacyCost
 from gcvae.errors import BudgetError
-from gcvae.training.differential_privacy.composition import promised, require_within
+from gcvae.training.differential_privacy.composition import privacy_cost, require_within
 from tests.running_service import Running, assert_problem, work
 from tests.wordings import refuses, same_wording
 
@@ -27,7 +27,7 @@ DECLARED: dict[str, Any] = {
 }
 QUICK = {"preset": "fast", "device": "cpu", "max_steps": 10, "annealing": 0.0}
 PROMISE = {"epsilon": 2.0, "delta": 1e-6}
-RHO = promised(PROMISE)["nano_rho"] / 1e9  # type: ignore[index]
+RHO = privacy_cost(PROMISE)["nano_rho"] / 1e9  # type: ignore[index]
 COUNTER = iter(range(1_000))
 
 
@@ -165,19 +165,20 @@ def test_a_training_that_counted_and_failed_has_spent_and_another_try_spends_aga
 ) -> None:
     model = asked(service, dataset).json()
     leases, catalog = service.catalog.leases, service.catalog
-    promise = Promise(**promised(PROMISE))  # type: ignore[arg-type]
+    cost = PrivacyCost(**privacy_cost(PROMISE))  # type: ignore[arg-type]
     claim = next(
         claim
         for claim in iter(lambda: leases.claim_next([Queue.TRAIN], "w", 60.0), None)
         if claim.job_id == model["job_id"]
     )
-    leases.begin_counting(claim, promise, require_within)
+    leases.record_privacy_spending(claim, cost, require_within)
     assert ledger(service, dataset)["rho_spent"] == pytest.approx(RHO)
-    leases.begin_counting(claim, promise, require_within)  # it lost what it had made of the counts
+    # It lost what it had made of the counts.
+    leases.record_privacy_spending(claim, cost, require_within)
     assert ledger(service, dataset)["rho_spent"] == pytest.approx(2 * RHO)
     cap(service, dataset, 2.9)
     with refuses(BudgetError):
-        leases.begin_counting(claim, promise, require_within)
+        leases.record_privacy_spending(claim, cost, require_within)
     leases.finish(claim, Failed("trouble", "it failed"))
     assert ledger(service, dataset)["rho_spent"] == pytest.approx(2 * RHO)
     again = service.http.post(f"/v1/jobs/{model['job_id']}/retry")

@@ -156,9 +156,9 @@ def test_a_due_schedule_reads_trains_samples_and_writes(
     assert event["data"]["status"] == "succeeded"
     assert event["data"]["model_id"] == run["model_id"]
     assert event["data"]["differences"] == []
-    deeds = service.catalog.workspace("default").audit.list().items
+    entries = service.catalog.workspace("default").audit.list().items
     actor = path.rpartition("/")[2]
-    assert [deed.action for deed in deeds if deed.actor == actor][::-1] == [
+    assert [entry.action for entry in entries if entry.actor == actor][::-1] == [
         "POST /v1/datasets",
         "POST /v1/models",
         "POST /v1/models/{model_id}/samples",

@@ -10,7 +10,7 @@ from gcvae.errors import BudgetError
 from gcvae.training.differential_privacy.composition import (
     RHO_UNIT,
     joint_epsilon,
-    promised,
+    privacy_cost,
     require_within,
 )
 from gcvae.training.differential_privacy.ledger import Ledger
@@ -28,13 +28,13 @@ DISCOVERING = {"discover": ["city"]}
 
 
 def rho_of(epsilon: float, **more: Any) -> dict[str, Any]:
-    found = promised({"epsilon": epsilon, "delta": 1e-6, **more})
+    found = privacy_cost({"epsilon": epsilon, "delta": 1e-6, **more})
     assert found is not None
     return found
 
 
 def test_a_promise_is_the_whole_budget_of_its_ledger() -> None:
-    assert promised({}) is None
+    assert privacy_cost({}) is None
     for more in ({}, DISCOVERING):
         found = rho_of(3.0, **more)
         ledger = Ledger(3.0, 1e-6, found["threshold_delta"])

@@ -169,7 +169,7 @@ class KeptBytes:
         self.continued: list[bool] = []
         self.n_counted = 0
 
-    def counting(self) -> None:
+    def before_private_queries(self) -> None:
         self.n_counted += 1
 
     def load(self) -> bytes | None:
@@ -184,8 +184,8 @@ class KeptBytes:
 
 def test_a_run_whose_budget_is_refused_counts_nothing() -> None:
     class Refusing(KeptBytes):
-        def counting(self) -> None:
-            super().counting()
+        def before_private_queries(self) -> None:
+            super().before_private_queries()
             raise BudgetError("the cap is reached")
 
     frame, document = declared_frame()[FEW], of_few(declared_document())
