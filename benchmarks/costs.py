@@ -22,7 +22,7 @@ import torch
 from benchmarks.quality.tables import NoTableError, data_folder, load_table
 from gcvae import Synthesizer
 from gcvae.scoring.score_options import ScoreOptions
-from gcvae.training.costs import Work, cost, passes_of
+from gcvae.training.costs import Computation, cost, passes_of
 from gcvae.training.settings import configure, settle
 
 _TABLES = ("auto", "shoppers", "magic", "flights", "adult")
@@ -68,10 +68,10 @@ def _measure(name: str, table: pd.DataFrame, preset: str) -> None:
     model.report(table)
     times.append(time.process_time())
     costs = {
-        "fit": cost(Work.TRAIN, rows, columns, passes_of(settled, rows)),
-        "sample": cost(Work.SAMPLE, _SAMPLED, columns),
-        "score": cost(Work.SCORE, _SCORED, columns, ScoreOptions().typical_draws),
-        "report": cost(Work.REPORT, rows, columns),
+        "fit": cost(Computation.TRAIN, rows, columns, passes_of(settled, rows)),
+        "sample": cost(Computation.SAMPLE, _SAMPLED, columns),
+        "score": cost(Computation.SCORE, _SCORED, columns, ScoreOptions().typical_draws),
+        "report": cost(Computation.REPORT, rows, columns),
     }
     found = [
         f"{work} {end - start:.1f} s, estimate {costs[work].seconds:.1f} s"

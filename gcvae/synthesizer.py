@@ -137,7 +137,7 @@ class Synthesizer:
             "progress": progress,
         }
 
-    def _take(self, parts: ModelParts) -> Synthesizer:
+    def _set_parts(self, parts: ModelParts) -> Synthesizer:
         """Stores the parts of a trained or loaded model in this synthesizer, and returns it."""
         self.schema, self.codec, self.model = parts.schema, parts.codec, parts.model.eval()
         self.config, self.preset, self.context = parts.config, parts.preset, parts.context
@@ -266,7 +266,7 @@ class Synthesizer:
                 parts = fit_prepared(prepared, preset, config, told, seed=seed, device=place)
             told.end()
         record = parts.training_record | {"frame": str(kind_of(table))}
-        return self._take(replace(parts, training_record=record))
+        return self._set_parts(replace(parts, training_record=record))
 
     def sample(
         self,
@@ -745,4 +745,4 @@ class Synthesizer:
         with artifact_errors("the file's manifest is none that this library writes"):
             check_version(manifest)
             parts = ModelParts.of_parts(tensors, manifest)
-            return cls(preset=parts.preset)._take(parts)
+            return cls(preset=parts.preset)._set_parts(parts)

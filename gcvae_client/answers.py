@@ -12,7 +12,7 @@ import httpx
 
 from gcvae_client.connection import whole_file
 from gcvae_client.frames import Formats, Frame, read_frame, require_frames
-from gcvae_client.service import Place
+from gcvae_client.service import FilePath
 
 _TABLES = (".csv", ".parquet", ".json", ".jsonl")
 Fill = Callable[[BinaryIO], None]
@@ -32,7 +32,7 @@ class WantedTable:
     """
 
     format: str
-    to: Place | None
+    to: FilePath | None
     is_frame: bool
     like: Frame | None
 
@@ -66,7 +66,7 @@ def seeded(frame: Frame, seed: str | int | None) -> Frame:
 
 
 def wanted_table(
-    format: str | None, to: Place | None, like: Frame | None, of_frame: str
+    format: str | None, to: FilePath | None, like: Frame | None, of_frame: str
 ) -> WantedTable:
     """Returns the form in which a call returns its table: a file if `to` is given, bytes if only
     `format` is given, otherwise a data frame.
@@ -95,7 +95,7 @@ def copy(response: httpx.Response, file: BinaryIO) -> None:
     file.writelines(response.iter_bytes())
 
 
-def format_by_ending(to: Place, endings: Sequence[str]) -> str:
+def format_by_ending(to: FilePath, endings: Sequence[str]) -> str:
     """Returns the format of a file: its extension without the dot, in lower case, such as `csv`.
 
     Args:

@@ -34,9 +34,9 @@ from gcvae_client.frames import (
     table_format,
 )
 from gcvae_client.objects import Dataset, Model
-from gcvae_client.resources import Resource, any_path_of, id_of, path_of, place_of
+from gcvae_client.resources import Resource, any_path_of, id_of, path_of, path_of_id
 from gcvae_client.schedules import Schedules
-from gcvae_client.service import Place, document_of
+from gcvae_client.service import FilePath, document_of
 
 _MAPS = (".json", ".png", ".svg")
 _REPORTS = (".json", ".html")
@@ -274,7 +274,7 @@ class Client(Schedules):
         return self._json("PATCH", path_of("model", model), json={"scoring": scoring})
 
     def download_model(
-        self, model: Resource, path: Place, *, minimal: bool = False, scoring: str | None = None
+        self, model: Resource, path: FilePath, *, minimal: bool = False, scoring: str | None = None
     ) -> Path:
         """Saves a trained model as a file and returns its path.
 
@@ -309,7 +309,7 @@ class Client(Schedules):
         parents: int | None = None,
         table: str | None = None,
         format: str | None = None,
-        to: Place | None = None,
+        to: FilePath | None = None,
         on_progress: Callable[[Document], None] | None = None,
     ) -> Frame | dict[str, Frame] | bytes | Path:
         """Generates synthetic rows and returns them as a data frame, as bytes, or as a file.
@@ -384,7 +384,7 @@ class Client(Schedules):
         score_missingness: bool = False,
         encoding: str | None = None,
         format: str | None = None,
-        to: Place | None = None,
+        to: FilePath | None = None,
         on_progress: Callable[[Document], None] | None = None,
     ) -> Frame | bytes | Path:
         """Scores rows by their log-likelihood under a model, in nats.
@@ -443,7 +443,7 @@ class Client(Schedules):
         keep_missing: Sequence[str] | None = None,
         encoding: str | None = None,
         format: str | None = None,
-        to: Place | None = None,
+        to: FilePath | None = None,
         on_progress: Callable[[Document], None] | None = None,
     ) -> Frame | dict[str, Frame] | bytes | Path:
         """Returns rows with missing cells imputed, as a data frame, as bytes, or as a file.
@@ -498,7 +498,7 @@ class Client(Schedules):
         seed: int = 0,
         order: str | None = None,
         format: str | None = None,
-        to: Place | None = None,
+        to: FilePath | None = None,
     ) -> Document | bytes | Path:
         """Returns a map of the pairwise dependence between columns, as JSON or as a picture.
 
@@ -533,7 +533,7 @@ class Client(Schedules):
         *,
         encoding: str | None = None,
         format: str | None = None,
-        to: Place | None = None,
+        to: FilePath | None = None,
         on_progress: Callable[[Document], None] | None = None,
     ) -> Frame | bytes | Path:
         """Returns the mean and standard deviation of each row's posterior in the latent space.
@@ -562,7 +562,7 @@ class Client(Schedules):
         *,
         steps: int = 15,
         format: str | None = None,
-        to: Place | None = None,
+        to: FilePath | None = None,
     ) -> Document | bytes | Path:
         """Returns each column's distribution on a grid of latent vectors, as JSON or as a picture,
         for a model with a two-dimensional latent space.
@@ -584,7 +584,7 @@ class Client(Schedules):
         model: Resource,
         *,
         format: str | None = None,
-        to: Place | None = None,
+        to: FilePath | None = None,
         on_progress: Callable[[Document], None] | None = None,
     ) -> Document | bytes | Path:
         """Returns the quality report of a model: fidelity, utility, likelihood and privacy.
@@ -652,7 +652,7 @@ class Client(Schedules):
         purpose: str,
         *,
         retention: str | None = None,
-        to: Place | None = None,
+        to: FilePath | None = None,
     ) -> bytes | Path:
         """Returns the quality report of a model as an HTML page for a data protection impact
         assessment, with purpose, retention, protections and SHA-256 digests.
@@ -681,7 +681,7 @@ class Client(Schedules):
         params = {"cascade": "true" if cascade else None}
         self._connection.request(Call("DELETE", any_path_of(resource), params=params))
 
-    def _drawn(self, call: Call, format: str, to: Place | None) -> Document | bytes | Path:
+    def _drawn(self, call: Call, format: str, to: FilePath | None) -> Document | bytes | Path:
         if to is not None:
             return self._download(call, to)
         answer = self._connection.request(call)
@@ -705,7 +705,7 @@ class Client(Schedules):
                 return wanted.take(lambda file: copy(response, file), formats, seed)
             result = json.loads(response.read())
         self.wait(result, on_progress)
-        call = Call("GET", f"{place_of(result['id'])}/content")
+        call = Call("GET", f"{path_of_id(result['id'])}/content")
         seed = result["request"].get("seed")
         return wanted.take(lambda file: self._connection.download(call, file), formats, seed)
 
@@ -715,7 +715,7 @@ class Client(Schedules):
         return cache(lambda: date_formats(self.model(model_id)["schema"]))
 
 
-def _format_of(format: str | None, to: Place | None, endings: Sequence[str]) -> str:
+def _format_of(format: str | None, to: FilePath | None, endings: Sequence[str]) -> str:
     if format is not None:
         return format
     return "json" if to is None else format_by_ending(to, endings)

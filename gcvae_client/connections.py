@@ -8,7 +8,7 @@ from typing import Any
 from gcvae_client.bodies import present
 from gcvae_client.errors import Document
 from gcvae_client.objects import Dataset
-from gcvae_client.resources import Resource, id_of, path_of, place_of
+from gcvae_client.resources import Resource, id_of, path_of, path_of_id
 from gcvae_client.webhooks import Webhooks
 
 
@@ -117,4 +117,4 @@ class Connections(Webhooks):
         self.wait(result, on_progress)
         target = id_of(connection, "connection")
         body = present(connection=target, table=table, key=key, if_exists=if_exists)
-        return self._json("POST", f"{place_of(result['id'])}/export", json=body)
+        return self._json("POST", f"{path_of_id(result['id'])}/export", json=body)

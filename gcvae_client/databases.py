@@ -25,7 +25,7 @@ from gcvae_client.frames import (
     table_bytes,
     table_format,
 )
-from gcvae_client.service import Place
+from gcvae_client.service import FilePath
 
 ENDINGS = (".csv.gz", ".tsv.gz", ".txt.gz", ".csv", ".tsv", ".txt", ".parquet")
 """Extensions of files that are tables."""
@@ -93,7 +93,7 @@ class WantedDatabase(WantedTable):
 
 
 def wanted_database(
-    format: str | None, to: Place | None, table: str | None, like: Any = None
+    format: str | None, to: FilePath | None, table: str | None, like: Any = None
 ) -> WantedTable:
     """Returns the form in which a call returns a synthetic database or one of its tables: a file if
     `to` is given, bytes if only `format` is given, otherwise data frames.

@@ -67,7 +67,7 @@ class Entity(dict[str, Any], ABC):
         """Returns the main properties as short texts, by name."""
 
 
-class Own:
+class ClientMethod:
     """Descriptor that gives datasets, models and jobs a method of their client: `model.sample(9)`
     calls `client.sample(model, 9)`.
 
@@ -86,18 +86,18 @@ class Own:
 class Dataset(Entity):
     """Uploaded table or database: a JSON object with methods of `Client`."""
 
-    train = Own("train")
-    profile = Own("profile")
-    first_rows = Own("first_rows")
-    rename = Own("rename")
-    rules = Own("rules")
-    privacy = Own("privacy")
-    cap_privacy = Own("cap_privacy")
-    models = Own("models")
-    replace_schema = Own("replace_schema")
-    patch_schema = Own("patch_schema")
-    refresh = Own("dataset")
-    delete = Own("delete")
+    train = ClientMethod("train")
+    profile = ClientMethod("profile")
+    first_rows = ClientMethod("first_rows")
+    rename = ClientMethod("rename")
+    rules = ClientMethod("rules")
+    privacy = ClientMethod("privacy")
+    cap_privacy = ClientMethod("cap_privacy")
+    models = ClientMethod("models")
+    replace_schema = ClientMethod("replace_schema")
+    patch_schema = ClientMethod("patch_schema")
+    refresh = ClientMethod("dataset")
+    delete = ClientMethod("delete")
 
     def _facts(self) -> dict[str, str]:
         warnings = len(self.get("warnings", ()))
@@ -112,23 +112,23 @@ class Model(Entity):
     """Model that is in training, ready, failed or cancelled: a JSON object with methods of
     `Client`."""
 
-    sample = Own("sample")
-    export_sample = Own("export_sample")
-    score = Own("score")
-    impute = Own("impute")
-    encode = Own("encode")
-    dependencies = Own("dependencies")
-    manifold = Own("manifold")
-    report = Own("report")
-    make_report = Own("make_report")
-    dossier = Own("dossier")
-    download = Own("download_model")
-    restrict_scoring = Own("restrict_scoring")
-    rename = Own("rename")
-    job = Own("job")
-    cancel = Own("cancel")
-    refresh = Own("model")
-    delete = Own("delete")
+    sample = ClientMethod("sample")
+    export_sample = ClientMethod("export_sample")
+    score = ClientMethod("score")
+    impute = ClientMethod("impute")
+    encode = ClientMethod("encode")
+    dependencies = ClientMethod("dependencies")
+    manifold = ClientMethod("manifold")
+    report = ClientMethod("report")
+    make_report = ClientMethod("make_report")
+    dossier = ClientMethod("dossier")
+    download = ClientMethod("download_model")
+    restrict_scoring = ClientMethod("restrict_scoring")
+    rename = ClientMethod("rename")
+    job = ClientMethod("job")
+    cancel = ClientMethod("cancel")
+    refresh = ClientMethod("model")
+    delete = ClientMethod("delete")
 
     def wait(
         self,
@@ -172,11 +172,11 @@ class Model(Entity):
 class Job(Entity):
     """Job of the service, such as a training: a JSON object with methods of `Client`."""
 
-    wait = Own("wait")
-    events = Own("events")
-    cancel = Own("cancel")
-    retry = Own("retry")
-    refresh = Own("job")
+    wait = ClientMethod("wait")
+    events = ClientMethod("events")
+    cancel = ClientMethod("cancel")
+    retry = ClientMethod("retry")
+    refresh = ClientMethod("job")
 
     def _facts(self) -> dict[str, str]:
         facts = {"kind": str(self["kind"]), "status": str(self["status"])}

@@ -57,10 +57,10 @@ def any_path_of(resource: Resource) -> str:
     found = _own_id(resource, "dataset, model, connection, webhook, schedule or result")
     if kind_of(found) in (None, "job"):
         raise ValueError(f"{found!r} is not the id of a {', '.join(_COLLECTIONS.values())}")
-    return place_of(found)
+    return path_of_id(found)
 
 
-def place_of(resource_id: str) -> str:
+def path_of_id(resource_id: str) -> str:
     """Returns the URL path of the resource with this id, which may be of any kind but `job`."""
     return f"/v1/{_COLLECTIONS[resource_id.split('_')[0]]}/{resource_id}"
 

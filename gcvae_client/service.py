@@ -27,7 +27,7 @@ from gcvae_client.objects import Job, bind
 from gcvae_client.progress_bar import bar
 from gcvae_client.resources import Resource, any_path_of, job_id_of
 
-Place = str | os.PathLike[str]
+FilePath = str | os.PathLike[str]
 _FINAL = ("succeeded", "failed", "cancelled")
 _PAGE_ITEMS = 200
 _PAUSE_SECONDS = 1.0
@@ -113,10 +113,10 @@ class Service:
         ends_at = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         job_id = job_id_of(job)
         if job_id is None:
-            made = self._made(job)
-            if made["job_id"] is None:
-                return made
-            job_id = str(made["job_id"])
+            found = self._model_or_result(job)
+            if found["job_id"] is None:
+                return found
+            job_id = str(found["job_id"])
         shown = on_progress is None if progress is None else progress
         with bar(shown, always=bool(progress)) as show:
             for latest in self._polled(job_id, ends_at):
@@ -193,18 +193,18 @@ class Service:
                 return
             query["cursor"] = page["next_cursor"]
 
-    def _download(self, call: Call, to: Place) -> Path:
+    def _download(self, call: Call, to: FilePath) -> Path:
         with whole_file(to) as file:
             self._connection.download(call, file)
         return Path(to)
 
     def _job_id(self, job: Resource) -> str:
         found = job_id_of(job)
-        if found is None and (found := self._made(job)["job_id"]) is None:
+        if found is None and (found := self._model_or_result(job)["job_id"]) is None:
             raise ValueError("the model was imported and has no training job")
         return str(found)
 
-    def _made(self, resource: Resource) -> Document:
+    def _model_or_result(self, resource: Resource) -> Document:
         """Returns a model or result as JSON, whose member `job_id` is the id of its job."""
         return self._json("GET", any_path_of(resource))
 

@@ -370,7 +370,7 @@ def _converted(cells: pd.Series[Any], column: sa.Column[Any], n_before: int) -> 
     found: list[Any] = []
     for row, (cell, is_there) in enumerate(zip(cells, cells.notna(), strict=True)):
         try:
-            found.append(_taken(cell, column.type) if is_there else None)
+            found.append(_sql_value(cell, column.type) if is_there else None)
         except (ValueError, ArithmeticError, LookupError) as error:
             kind = next(word for of, word in _WORDS.items() if isinstance(column.type, of))
             message = f"{str(cell)!r} cannot be written to a column of type {column.type}"
@@ -379,7 +379,7 @@ def _converted(cells: pd.Series[Any], column: sa.Column[Any], n_before: int) -> 
     return pd.Series(found, cells.index, dtype=object)
 
 
-def _taken(cell: Any, kind: sa.types.TypeEngine[Any]) -> Any:
+def _sql_value(cell: Any, kind: sa.types.TypeEngine[Any]) -> Any:
     """Converts a cell that is not missing to a value of an SQL type.
 
     Raises:
@@ -650,11 +650,11 @@ def _write(url: str | sa.URL, tables: Mapping[str, pd.DataFrame], metadata: sa.M
                     connection.execute(table.insert(), first[start : start + _BATCH_ROWS])
                 later += [(table, deferred, rows)] if deferred else []
             for table, deferred, rows in later:
-                _refer(connection, table, deferred, rows)
+                _set_deferred_keys(connection, table, deferred, rows)
             for kind, statement in ddl:
                 if kind != "table":
                     connection.exec_driver_sql(statement)
-            _count_on(connection, target, metadata)
+            _advance_sequences(connection, target, metadata)
     finally:
         engine.dispose()
 
@@ -722,7 +722,7 @@ def _deferred(table: sa.Table, target: sa.MetaData) -> set[str]:
     }
 
 
-def _refer(
+def _set_deferred_keys(
     connection: sa.Connection, table: sa.Table, deferred: set[str], rows: list[dict[str, Any]]
 ) -> None:
     """Sets the foreign key columns `deferred`, which are NULL in the inserted rows."""
@@ -777,7 +777,9 @@ def _value(value: Any, column: sa.Column[Any]) -> Any:
     return value
 
 
-def _count_on(connection: sa.Connection, target: sa.MetaData, metadata: sa.MetaData) -> None:
+def _advance_sequences(
+    connection: sa.Connection, target: sa.MetaData, metadata: sa.MetaData
+) -> None:
     """Advances PostgreSQL's sequences beyond the inserted keys, and restores GENERATED ALWAYS."""
     if connection.dialect.name != "postgresql":
         return

@@ -113,13 +113,13 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         background.append(asyncio.create_task(_warm(resources)))
     if resources.settings.outside_hosts:
         seconds = resources.settings.outside_timeout_seconds
-        deliverer = Deliverer(resources.catalog.outbox, resources.outside, seconds)
+        deliverer = Deliverer(resources.catalog.outbox, resources.allowed_hosts, seconds)
         background.append(asyncio.create_task(deliverer.run()))
     yield
     for task in background:
         task.cancel()
     if resources.settings.outside_hosts:
-        await resources.outside.close()
+        await resources.allowed_hosts.close()
     if resources.sign_on is not None:
         await resources.sign_on.close()
     # In a thread, so that the event loop can still log requests that are cut off meanwhile.

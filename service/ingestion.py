@@ -247,12 +247,12 @@ def _check_read(read: ReadSoFar, settings: ServiceSettings) -> None:
     check_cell(read.cell_characters, settings, line=read.line)
 
 
-def check_cell(characters: int, settings: ServiceSettings, **place: Any) -> None:
+def check_cell(characters: int, settings: ServiceSettings, **location: Any) -> None:
     """Checks that the longest cell of a table is not too long.
 
     Args:
         characters: Length of the longest cell.
-        **place: Location of the cell for errors: `line=` and a number, or `column=` and a name.
+        **location: Location of the cell for errors: `line=` and a number, or `column=` and a name.
 
     Raises:
         TableLimitError: The cell is too long.
@@ -261,7 +261,7 @@ def check_cell(characters: int, settings: ServiceSettings, **place: Any) -> None
     if characters > limit:
         expected = f"at most {limit} in a cell"
         problem = Problem(
-            f"a cell has at least {characters} characters", **place, expected=expected
+            f"a cell has at least {characters} characters", **location, expected=expected
         )
         raise TableLimitError(str(problem), limit, "max_cell_characters", problem)
 

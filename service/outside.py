@@ -32,7 +32,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-class Outside:
+class AllowedHosts:
     """Checks URLs and sends requests to allowed hosts.
 
     Args:
@@ -51,7 +51,7 @@ class Outside:
         self._timeout_seconds = timeout_seconds
 
     @classmethod
-    def of(cls, settings: ServiceSettings) -> Outside:
+    def of(cls, settings: ServiceSettings) -> AllowedHosts:
         """Returns the instance for the hosts and networks in the service's settings."""
         return cls(
             settings.outside_hosts, settings.outside_networks, settings.outside_timeout_seconds

@@ -13,12 +13,12 @@ from catalog.dispatch.celery import CeleryDispatcher, make_celery
 from catalog.settings import CatalogSettings
 from models_store import Store, open_store
 from runtime.traces import Traces, make_traces
-from service.connections.safe import Safe
+from service.connections.passwords import PasswordEncryption
 from service.inline.pool import InlinePool
 from service.inline.single_flight_cache import SingleFlightCache
 from service.job_reads import JobReads
 from service.metrics import Metrics
-from service.outside import Outside
+from service.outside import AllowedHosts
 from service.pool import WorkPool
 from service.settings import ServiceSettings
 
@@ -37,10 +37,10 @@ class Resources:
         tables: Threads that read uploaded tables.
         inline: Child processes that run models, for requests answered without a job.
         profiles: Cached JSON profiles of datasets, by (dataset id, hash of the schema).
-        outside: Sends requests to hosts that the operator has allowed.
+        allowed_hosts: Sends requests to hosts that the operator has allowed.
         sign_on: Signs persons in at the identity provider; None if none is configured.
         connections: Threads that read and write tables of connections.
-        safe: Encrypts the passwords of connections.
+        password_encryption: Encrypts the passwords of connections.
         closing: Set when the service shuts down, so that event streams end.
     """
 
@@ -54,10 +54,10 @@ class Resources:
     traces: Traces
     job_reads: JobReads
     profiles: SingleFlightCache[tuple[str, str], bytes]
-    outside: Outside
+    allowed_hosts: AllowedHosts
     sign_on: SignOn | None
     connections: WorkPool
-    safe: Safe
+    password_encryption: PasswordEncryption
     closing: threading.Event = field(default_factory=threading.Event)
 
     def close(self) -> None:
@@ -97,12 +97,12 @@ def make_resources(settings: ServiceSettings) -> Resources:
         traces=make_traces(settings, "api"),
         job_reads=JobReads(catalog.all_jobs.get_many),
         profiles=SingleFlightCache(64),
-        outside=Outside.of(settings),
+        allowed_hosts=AllowedHosts.of(settings),
         sign_on=_make_sign_on(settings),
         connections=WorkPool(
             "connections", settings.connection_workers, settings.table_waiting, "table_waiting"
         ),
-        safe=Safe(settings),
+        password_encryption=PasswordEncryption(settings),
     )
 
 

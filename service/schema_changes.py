@@ -105,17 +105,17 @@ def _pointed_at_patch(problem: Problem, names: list[str], patch: Document) -> Pr
     if steps[0] == "columns" and len(steps) > 1:
         steps[1] = names[int(steps[1])]
         steps = steps[:2] if steps[2:] == ["name"] else steps
-    place, found = "", cast(Any, patch)
+    pointer, found = "", cast(Any, patch)
     for number, step in enumerate(steps):
         if not isinstance(found, Mapping):  # a patch replaces lists as a whole
-            place += json_pointer(*steps[number:])
+            pointer += json_pointer(*steps[number:])
             break
         if step not in found:
             stated = "/".join(map(str, steps[number:]))
             message = f"{problem.message} ({stated} was set before; null resets it)"
-            return replace(problem, message=message, pointer=place or None)
-        place, found = place + json_pointer(step), found[step]
-    return replace(problem, pointer=place)
+            return replace(problem, message=message, pointer=pointer or None)
+        pointer, found = pointer + json_pointer(step), found[step]
+    return replace(problem, pointer=pointer)
 
 
 def changes(before: Document, after: Document) -> SchemaChangesBody:
@@ -197,17 +197,20 @@ def _check_columns(columns: Any) -> None:
         raise RequestError(Problem(message, "/columns", expected=expected))
     problems = []
     for name, column in columns.items():
-        place = json_pointer("columns", name)
+        pointer = json_pointer("columns", name)
         if column is not None and not isinstance(column, Mapping):
             expected = 'an object such as {"drop": true}, or null'
             problems.append(
                 Problem(
-                    "the value of a column is not an object", place, column=name, expected=expected
+                    "the value of a column is not an object",
+                    pointer,
+                    column=name,
+                    expected=expected,
                 )
             )
         elif column is not None and "name" in column:
             message = "the key names the column; columns cannot be renamed"
-            problems.append(Problem(message, f"{place}/name", column=name, expected="no name"))
+            problems.append(Problem(message, f"{pointer}/name", column=name, expected="no name"))
     if problems:
         raise RequestError(*problems)
 

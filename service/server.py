@@ -112,7 +112,7 @@ class Server(uvicorn.Server):
         on_ready: Callable[[str], None] | None = None,
     ) -> None:
         super().__init__(config)
-        logging.getLogger("uvicorn.error").addFilter(_is_unlogged)
+        logging.getLogger("uvicorn.error").addFilter(_keep_record)
         self._resources = resources
         self._on_ready = on_ready
 
@@ -149,7 +149,7 @@ class ProcessServer(Server):
         FORK_SERVER.close()  # it may still be importing torch
 
 
-def _is_unlogged(record: logging.LogRecord) -> bool:
+def _keep_record(record: logging.LogRecord) -> bool:
     """Log filter that returns False, to drop a record, if it is about a cut-off response, which
     `service/http/observations.py` logs."""
     return not (record.exc_info and isinstance(record.exc_info[1], CutOffError))

@@ -39,7 +39,7 @@ from joserfc.jws import JWSRegistry
 from catalog.records import Person
 from service.errors import OutsideError, ProviderError, SignOnError
 from service.http.sessions import SIGN_ON_SECONDS
-from service.outside import Outside
+from service.outside import AllowedHosts
 from service.settings import ServiceSettings, variable
 
 _PROVIDER_SECONDS = 3600.0
@@ -85,14 +85,14 @@ class SignOn:
         self._issuer = settings.oidc_issuer
         self._seconds = settings.outside_timeout_seconds
         hosts = [str(urlsplit(self._issuer).hostname), *settings.outside_hosts]
-        self._outside = Outside(hosts, settings.outside_networks, self._seconds)
+        self._allowed_hosts = AllowedHosts(hosts, settings.outside_networks, self._seconds)
         key = hashlib.sha256(f"cookie of a sign-on {settings.oidc_client_secret}".encode()).digest()
         self._cookie_key = OctKey.import_key(key)
         self._known: _Provider | None = None
 
     async def close(self) -> None:
         """Closes all connections to the provider."""
-        await self._outside.close()
+        await self._allowed_hosts.close()
 
     async def begin(self, return_to: str) -> tuple[str, str]:
         """Begins a sign-on. Returns (URL of the provider for the browser, encrypted cookie).
@@ -309,7 +309,9 @@ class SignOn:
     ) -> dict[str, Any]:
         """Sends a request to the provider and returns the JSON object in the response."""
         plain = {"Accept": "application/json", "Accept-Encoding": "identity"}
-        status, content = await self._outside.fetch(method, url, plain | (headers or {}), body)
+        status, content = await self._allowed_hosts.fetch(
+            method, url, plain | (headers or {}), body
+        )
         try:
             document = json.loads(content)
         except (ValueError, RecursionError):

@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from catalog.records import Delivery
 from catalog.webhooks.outbox import DueDelivery, Outbox
 from service.errors import OutsideError
-from service.outside import Outside
+from service.outside import AllowedHosts
 
 _AT_ONCE = 4
 _STEPS = 4
@@ -42,9 +42,9 @@ class Deliverer:
         timeout_seconds: Time limit of each step of a request.
     """
 
-    def __init__(self, outbox: Outbox, outside: Outside, timeout_seconds: float) -> None:
+    def __init__(self, outbox: Outbox, allowed_hosts: AllowedHosts, timeout_seconds: float) -> None:
         self._outbox = outbox
-        self._outside = outside
+        self._allowed_hosts = allowed_hosts
         self._attempt_seconds = _STEPS * timeout_seconds
         self._open: Counter[str] = Counter()
         self._attempts: set[asyncio.Task[None]] = set()
@@ -96,7 +96,7 @@ class Deliverer:
         headers = signed_headers(due.delivery.id, int(time.time()), body, due.secret)
         try:
             async with asyncio.timeout(self._attempt_seconds):  # also if single bytes arrive slowly
-                status = await self._outside.post(due.url, body, headers)
+                status = await self._allowed_hosts.post(due.url, body, headers)
         except OutsideError as error:
             return None, str(error)[:_MOST_ERROR]
         except (TimeoutError, httpx.TimeoutException):

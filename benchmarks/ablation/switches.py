@@ -245,8 +245,8 @@ _ALL = (
         ),
         has_conditions=True,
     ),
-    _end("end by patience", "held_until", _without_patience),
-    _end("start of the patience", "held_until", _waiting_from_the_start),
+    _end("end by patience", "planned_annealing_start", _without_patience),
+    _end("start of the patience", "planned_annealing_start", _waiting_from_the_start),
     _end("annealing", "annealing_steps", always(1)),
     _end("gap", "_objective", lambda original, schedule, look: look.bound_held_out),
 )

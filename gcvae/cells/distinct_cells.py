@@ -215,7 +215,7 @@ class Cells:
         line, position = self._line_or_position(row)
         return Problem(message, line=line, row=position, column=self.name, **place)
 
-    def place(self, row: int) -> str:
+    def row_location(self, row: int) -> str:
         """Returns the location of a row for messages, such as "line 7" in a text file and "row 5"
         in other tables."""
         line, position = self._line_or_position(row)

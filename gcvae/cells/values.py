@@ -227,7 +227,7 @@ def _parse_column(
         return _without_markers(series, column)
     if column.has_times and pd.api.types.is_datetime64_dtype(series.dtype):
         return _without_markers(plain_series(series).astype(TIMES), column)
-    series = counted(series, column)
+    series = durations_as_numbers(series, column)
     cells = cells_of(series, lines, column.datetime_format, column.number_format)
     if cells.source == "datetime" and column.has_times and column.zone is None:
         _refuse_zone(plain_cells(plain_series(series)), cells, problems)
@@ -254,7 +254,7 @@ def _without_markers(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
     return series.mask(series.isin(markers[~np.isnat(markers)]))
 
 
-def counted(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
+def durations_as_numbers(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
     """Converts durations to numbers in the column's unit; returns other columns unchanged."""
     if column.duration_unit is None:
         return series

@@ -28,7 +28,7 @@ from gcvae.cells.values import (
     Values,
     are_missing,
     check_finite,
-    counted,
+    durations_as_numbers,
     is_nullable,
     is_parsed,
     parse_table,
@@ -244,7 +244,7 @@ class GrowingColumns:
                 return
             lines = self._source.lines
             if not isinstance(series, TextColumn):
-                series = counted(series, column)
+                series = durations_as_numbers(series, column)
             cells = cells_of(series, lines, column.datetime_format, column.number_format)
             del series
             read = read_column(cells, column, self._problems)

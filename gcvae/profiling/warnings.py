@@ -161,7 +161,9 @@ def _row_of_first(cells: Cells, chosen: Mask) -> int:
 def _first(cells: Cells, chosen: Mask) -> str:
     """Returns the first cell in the mask `chosen` of distinct cells: "line 7 holds 'unknown'"."""
     row = _row_of_first(cells, chosen)
-    return f"{cells.place(row)} holds {shortened(cells.texts[int(cells.codes[row])].as_py())}"
+    return (
+        f"{cells.row_location(row)} holds {shortened(cells.texts[int(cells.codes[row])].as_py())}"
+    )
 
 
 def _words_among_numbers(cells: Cells, found: InferredFormat | None) -> str | None:
@@ -343,8 +345,8 @@ def _copies_of_keys(cells: Cells) -> Iterator[str]:
     which = "one of its values occurs" if n == 1 else f"{n} of its values occur"
     yield (
         f"looks like a key, but {which} more than once, {'' if n == 1 else 'first '}"
-        f"{_shown(cells, code)} in {cells.place(int(rows[0]))} and"
-        f" {cells.place(int(rows[1]))}; synthetic rows have each value once"
+        f"{_shown(cells, code)} in {cells.row_location(int(rows[0]))} and"
+        f" {cells.row_location(int(rows[1]))}; synthetic rows have each value once"
     )
 
 
@@ -377,4 +379,4 @@ def _n_cells(cells: Cells, i: int) -> str:
 
 def _place(cells: Cells, i: int) -> str:
     """Returns the location, such as "line 7", of the first row with the distinct cell `i`."""
-    return cells.place(int(np.argmax(cells.codes == i)))
+    return cells.row_location(int(np.argmax(cells.codes == i)))

@@ -80,7 +80,7 @@ def complete_rows(
     if len(poor):
         n_particles *= _MORE
         own = _generator_of(generator, poor)
-        again = _taken(regions, poor), rows.take(poor), n_outputs, n_particles, own
+        again = _regions_of_rows(regions, poor), rows.take(poor), n_outputs, n_particles, own
         better = _completed(model, *again)
         for whole, part in zip(found.parts, better.parts, strict=True):
             whole[poor] = part
@@ -101,7 +101,7 @@ def _completed(
         found = [
             _completed(
                 model,
-                _taken(regions, at),
+                _regions_of_rows(regions, at),
                 rows.take(at),
                 n_outputs,
                 n_particles,
@@ -133,7 +133,7 @@ def _generator_of(generator: AnyGenerator, rows: Tensor) -> AnyGenerator:
     return generator.take(rows) if isinstance(generator, RowGenerators) else generator
 
 
-def _taken(regions: Regions, at: Tensor) -> Regions:
+def _regions_of_rows(regions: Regions, at: Tensor) -> Regions:
     """Returns the regions for the rows with indices `at`."""
     return [None if region is None else region.take(at) for region in regions]
 

@@ -171,7 +171,7 @@ def stream_scores(
     """
     if format not in MEDIA_TYPES:
         raise SettingError(f"there is no score format {format!r}, but {', '.join(MEDIA_TYPES)}")
-    passing = counted(blocks, totals)
+    passing = added_to_totals(blocks, totals)
     return _csv(passing, shard) if format == "csv" else _json(passing, heading, totals, shard)
 
 
@@ -182,7 +182,7 @@ def scores_end(format: str, totals: Totals) -> bytes:
     return f'\n], "totals": {json.dumps(totals.to_json(), allow_nan=False)}}}\n'.encode()
 
 
-def counted(blocks: Iterable[pd.DataFrame], totals: Totals) -> Iterator[pd.DataFrame]:
+def added_to_totals(blocks: Iterable[pd.DataFrame], totals: Totals) -> Iterator[pd.DataFrame]:
     """Yields the blocks, after adding each of them to the totals."""
     for block in blocks:
         totals.add(block)

@@ -2,14 +2,15 @@
 
     seconds = a + b · passes · rows · columns        memory = 450 MB + 700 bytes · rows · columns
 
-The constants a and b depend on the kind of computation (`Work`). A pass is one pass over all rows
-in training, and one draw of the latent vector of each row in scoring. `python -m benchmarks.costs`
-compares the estimates with measurements on one core, for 300 to 4,000 rows of Auto, Shoppers,
-Magic, flights and Adult, and the presets fast and default. Measured seconds were 0.6 to 2.5 times
-the estimate for a fit, 0.8 to 1.7 times for a report, 0.2 to 0.7 times for generated rows and 0.2
-to 1.7 times for scores. The memory of a fit was 0.9 to 1.4 times the estimate. A fit to all 32,561
-rows of Adult took half the estimated seconds, because training stopped early. Columns of many
-levels take longer, and the presets of the paper take about a third of the estimate.
+The constants a and b depend on the kind of computation (`Computation`). A pass is one pass over all
+rows in training, and one draw of the latent vector of each row in scoring. `python -m
+benchmarks.costs` compares the estimates with measurements on one core, for 300 to 4,000 rows of
+Auto, Shoppers, Magic, flights and Adult, and the presets fast and default. Measured seconds were
+0.6 to 2.5 times the estimate for a fit, 0.8 to 1.7 times for a report, 0.2 to 0.7 times for
+generated rows and 0.2 to 1.7 times for scores. The memory of a fit was 0.9 to 1.4 times the
+estimate. A fit to all 32,561 rows of Adult took half the estimated seconds, because training
+stopped early. Columns of many levels take longer, and the presets of the paper take about a third
+of the estimate.
 
 The module does not import torch, because the service imports it to estimate costs.
 """
@@ -40,7 +41,7 @@ class Cost:
         return {"seconds": round(self.seconds, 1), "memory_bytes": self.memory_bytes}
 
 
-class Work(Enum):
+class Computation(Enum):
     """Kinds of computation, each with its constants a (seconds) and b (seconds per cell and pass),
     and the maximum number of rows in memory."""
 
@@ -50,10 +51,10 @@ class Work(Enum):
     REPORT = 1.0, 1.3e-4, 20_000
 
 
-def cost(work: Work, rows: int, columns: int, passes: float = 1.0) -> Cost:
+def cost(computation: Computation, rows: int, columns: int, passes: float = 1.0) -> Cost:
     """Returns the estimated cost of a computation on `rows` rows of `columns` columns."""
-    base, by_cell, rows_in_memory = work.value
-    if work is Work.REPORT:
+    base, by_cell, rows_in_memory = computation.value
+    if computation is Computation.REPORT:
         rows = min(rows, rows_in_memory)  # of a larger table, a report reads a sample
     memory = 450_000_000 + 700 * min(rows, rows_in_memory) * columns
     return Cost(base + by_cell * passes * rows * columns, memory)

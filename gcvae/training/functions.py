@@ -76,11 +76,13 @@ def level_functions(
         for rule in kept_functions(codec.schema, config)
         if column_index.keys() >= set(rule.columns)
     ]
-    counted = (
-        _counted(codec, rows, [column_index[name] for name in (*rule.parents, rule.column)], rule)
+    fitted = (
+        _fit_dependency(
+            codec, rows, [column_index[name] for name in (*rule.parents, rule.column)], rule
+        )
         for rule in kept
     )
-    found = _informative(counted, codec)
+    found = _informative(fitted, codec)
     found += _implied(found, codec, rows)
     if keeps_rules(config):
         shapes = column_shapes(codec)
@@ -160,7 +162,9 @@ def _may_be_broken(rule: Rule) -> bool:
     return isinstance(rule.form, Condition) and rule.share != 1.0
 
 
-def _counted(codec: TableCodec, rows: EncodedRows, columns: list[int], rule: Rule) -> LevelFunction:
+def _fit_dependency(
+    codec: TableCodec, rows: EncodedRows, columns: list[int], rule: Rule
+) -> LevelFunction:
     """Fits a functional dependency to the rows in which none of its columns is missing."""
     has_missing = [codec.columns[j].has_missing for j in columns]
     codes = _codes(rows, columns)

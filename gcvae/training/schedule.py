@@ -77,7 +77,7 @@ class Schedule:
         `max_steps`."""
         if self.annealing_from is not None:
             return self.last_step - self.step
-        stop = max(self.held_until, self.step)
+        stop = max(self.planned_annealing_start, self.step)
         soonest = stop + self._annealing_steps_after(stop) - self.step
         return math.sqrt(soonest * (self.last_step - self.step))
 
@@ -86,10 +86,10 @@ class Schedule:
         """Whether the current phase of the run, constant rate or annealing, is complete."""
         if self.annealing_from is not None:
             return self.step >= self.last_step
-        return self.step >= self.held_until
+        return self.step >= self.planned_annealing_start
 
     @property
-    def held_until(self) -> int:
+    def planned_annealing_start(self) -> int:
         """Step at which the learning rate begins to fall if the held-out bound improves no more.
 
         It is `patience_steps` after the last improvement by more than `min_improvement`, or after

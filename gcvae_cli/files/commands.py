@@ -205,7 +205,7 @@ def score(
     """Score rows: the log-likelihood of each row in nats, with the contribution of each column."""
     from gcvae.files.parquet_files import write_parquet
     from gcvae.scoring.score_options import ScoreOptions
-    from gcvae.scoring.score_stream import counted, new_totals, stream_scores
+    from gcvae.scoring.score_stream import added_to_totals, new_totals, stream_scores
 
     table_format = _table_format(output, as_json)
     options = ScoreOptions(draws, seed, measure, score_missingness, tolerance)
@@ -214,7 +214,7 @@ def score(
     with progress_bar(f"scoring {table.name}") as bar, opened_output(output) as stream:
         blocks = _watched_reader(scorer.blocks(reader, options), reader, bar.move)
         if table_format == "parquet":
-            write_parquet(counted(blocks, totals), stream)
+            write_parquet(added_to_totals(blocks, totals), stream)
         else:
             _write(partial(stream_scores, blocks, heading={}, totals=totals), stream, table_format)
     if as_json:

@@ -21,7 +21,7 @@ from obstore.store import S3Store
 
 from gcvae.errors import InputError, Problem
 from gcvae_sources.errors import SourceError, TargetError
-from service.connections.places import BucketPlace, Opened, WebPlace
+from service.connections.destinations import BucketDestination, DecryptedConnection, WebDestination
 from service.errors import TooLargeError
 
 _VALID = timedelta(minutes=15)
@@ -36,13 +36,13 @@ class Files:
     """Client that reads and writes the files of a web server or bucket.
 
     Args:
-        place: The web server or bucket.
-        opened: The connection with its password.
+        destination: The web server or bucket.
+        connection: The connection with its password.
         timeout_seconds: Time limit of each step of a request.
     """
 
-    place: WebPlace | BucketPlace
-    opened: Opened
+    destination: WebDestination | BucketDestination
+    connection: DecryptedConnection
     timeout_seconds: float
 
     def read(self, key: str, path: Path, max_bytes: int) -> None:
@@ -103,15 +103,15 @@ class Files:
         headers: Mapping[str, str] | None = None,
         content: BinaryIO | None = None,
     ) -> Iterator[httpx.Response]:
-        place, password, auth = self.place, self.opened.password, None
+        destination, password, auth = self.destination, self.connection.password, None
         sent = httpx.Headers({"Accept-Encoding": "identity", "User-Agent": "gcvae"})
         sent.update(headers)
-        if isinstance(place, BucketPlace):
-            url = _presigned(place, password, method, place.key_of(key))
+        if isinstance(destination, BucketDestination):
+            url = _presigned(destination, password, method, destination.key_of(key))
         else:
-            url = place.url_of(key)
-            if place.user is not None:
-                auth = httpx.BasicAuth(place.user, password or "")
+            url = destination.url_of(key)
+            if destination.user is not None:
+                auth = httpx.BasicAuth(destination.user, password or "")
             elif password is not None:
                 sent["Authorization"] = f"Bearer {password}"
         with (
@@ -123,17 +123,19 @@ class Files:
             yield response
 
 
-def _presigned(place: BucketPlace, password: str | None, method: Method, key: str) -> str:
+def _presigned(
+    destination: BucketDestination, password: str | None, method: Method, key: str
+) -> str:
     """Returns the URL of an object, with a signature if the bucket is not public."""
-    if place.access_key is None or password is None:
-        return f"{place.endpoint}/{place.bucket}/{quote(key)}"
+    if destination.access_key is None or password is None:
+        return f"{destination.endpoint}/{destination.bucket}/{quote(key)}"
     store = S3Store(
-        place.bucket,
+        destination.bucket,
         config={
-            "access_key_id": place.access_key,
+            "access_key_id": destination.access_key,
             "secret_access_key": password,
-            "region": place.region,
-            "endpoint": place.endpoint,
+            "region": destination.region,
+            "endpoint": destination.endpoint,
         },
         client_options={"allow_http": True},
         virtual_hosted_style_request=False,

@@ -14,8 +14,14 @@ from gcvae.errors import Problem
 from gcvae.files.text_encodings import checked_encoding
 from gcvae_sources.files import ENDINGS
 from service.bodies import RequestBody
-from service.connections.places import BucketPlace, DatabasePlace, Opened, Place, place_of
-from service.connections.work import Wanted, examine, fetch, store
+from service.connections.destinations import (
+    BucketDestination,
+    DatabaseDestination,
+    DecryptedConnection,
+    Destination,
+    parse_destination,
+)
+from service.connections.work import TableLocation, examine, fetch, store
 from service.errors import OutsideError, RequestError
 from service.http.uploads import Upload, plain_name
 from service.ingestion import table_format
@@ -67,7 +73,7 @@ class TargetBody(RequestBody):
     )
 
 
-def opened(resources: Resources, connection: Connection) -> Opened:
+def decrypted(resources: Resources, connection: Connection) -> DecryptedConnection:
     """Returns a connection with its decrypted password.
 
     Raises:
@@ -76,11 +82,11 @@ def opened(resources: Resources, connection: Connection) -> Opened:
     sealed = connection.sealed_password
     password = None
     if sealed is not None:
-        password = resources.safe.open(sealed, connection.id, connection.url)
-    return Opened(connection.name, connection.url, password)
+        password = resources.password_encryption.decrypt(sealed, connection.id, connection.url)
+    return DecryptedConnection(connection.name, connection.url, password)
 
 
-def checked_place(resources: Resources, url: str, pointer: str) -> Place:
+def checked_destination(resources: Resources, url: str, pointer: str) -> Destination:
     """Parses and checks a connection's URL, without a DNS lookup. Returns the destination.
 
     Args:
@@ -90,7 +96,7 @@ def checked_place(resources: Resources, url: str, pointer: str) -> Place:
         RequestError: The URL is invalid, or its host or file is not allowed.
     """
     try:
-        return place_of(url, resources.outside, resources.settings)
+        return parse_destination(url, resources.allowed_hosts, resources.settings)
     except OutsideError as error:
         raise RequestError(Problem(str(error), pointer, expected=error.expected)) from None
 
@@ -102,8 +108,10 @@ def tables_of(resources: Resources, connection: Connection) -> list[str] | None:
         RequestError, SourceError: The connection cannot be used.
         TableLimitError: The host does not answer in time.
     """
-    checked_place(resources, connection.url, "/connection")
-    work = partial(examine, opened=opened(resources, connection), settings=resources.settings)
+    checked_destination(resources, connection.url, "/connection")
+    work = partial(
+        examine, connection=decrypted(resources, connection), settings=resources.settings
+    )
     with tempfile.TemporaryFile(prefix="gcvae-connection-") as file:
         return read_isolated(work, file, resources.settings, time_limit="outside_timeout_seconds")
 
@@ -117,7 +125,7 @@ def checked_source(resources: Resources, workspace: Workspace, body: SourceBody)
             the connection, such as `query` for a bucket.
     """
     connection = workspace.connections.get(body.connection)
-    _require_members(body, checked_place(resources, connection.url, "/connection"))
+    _require_members(body, checked_destination(resources, connection.url, "/connection"))
     return connection
 
 
@@ -134,8 +142,8 @@ def check_target(
         RequestError: The connection's URL is not allowed, or `body` or `format` does not fit the
             connection.
     """
-    place = checked_place(resources, connection.url, "/connection")
-    _require_target(body, place, format, is_archive=is_archive)
+    destination = checked_destination(resources, connection.url, "/connection")
+    _require_target(body, destination, format, is_archive=is_archive)
 
 
 def read_table(
@@ -149,13 +157,16 @@ def read_table(
         TableLimitError, TooLargeError: The table is too large, or reading it takes too long.
     """
     connection = checked_source(resources, workspace, body)
-    wanted = Wanted(body.table, body.query, body.key)
+    location = TableLocation(body.table, body.query, body.key)
     work = partial(
-        fetch, opened=opened(resources, connection), wanted=wanted, settings=resources.settings
+        fetch,
+        connection=decrypted(resources, connection),
+        location=location,
+        settings=resources.settings,
     )
     limit = "connection_seconds"
     notes = read_isolated(work, file, resources.settings, mode="r+b", time_limit=limit)
-    source = {name: value for name, value in vars(wanted).items() if value is not None}
+    source = {name: value for name, value in vars(location).items() if value is not None}
     key = None if body.key is None else plain_name(body.key, ENDINGS)
     return Upload(
         file,
@@ -184,17 +195,17 @@ def write_sample(
     check_target(resources, connection, body, format, is_archive=is_archive)
     work = partial(
         store,
-        opened=opened(resources, connection),
-        wanted=Wanted(table=body.table, key=body.key),
+        connection=decrypted(resources, connection),
+        location=TableLocation(table=body.table, key=body.key),
         if_exists=body.if_exists,
         settings=resources.settings,
     )
     read_isolated(work, file, resources.settings, time_limit="connection_seconds")
 
 
-def _require_members(body: SourceBody, place: Place) -> None:
+def _require_members(body: SourceBody, destination: Destination) -> None:
     """Raises RequestError if a member of the request does not fit the connection's destination."""
-    if isinstance(place, DatabasePlace):
+    if isinstance(destination, DatabaseDestination):
         if body.key is not None:
             raise _misfit("key is for files", "/key", "table or query, for a database")
         if (body.table is None) == (body.query is None):
@@ -205,9 +216,11 @@ def _require_members(body: SourceBody, place: Place) -> None:
     _require_key(body.key)
 
 
-def _require_target(body: TargetBody, place: Place, format: str, *, is_archive: bool) -> None:
+def _require_target(
+    body: TargetBody, destination: Destination, format: str, *, is_archive: bool
+) -> None:
     """Raises RequestError unless a sample can be written to a connection."""
-    if isinstance(place, DatabasePlace):
+    if isinstance(destination, DatabaseDestination):
         if body.key is not None:
             raise _misfit("key is for files", "/key", "table, for a database")
         if body.table is None and not is_archive:
@@ -215,7 +228,7 @@ def _require_target(body: TargetBody, place: Place, format: str, *, is_archive: 
         if format != "parquet":
             raise _misfit(f"the sample has the format {format}", "/connection", "parquet")
         return
-    if not isinstance(place, BucketPlace):
+    if not isinstance(destination, BucketDestination):
         raise _misfit("a web server cannot be written to", "/connection", "a database or a bucket")
     if body.table is not None:
         raise _misfit("table is for databases", "/table", "key, for files")

@@ -25,11 +25,18 @@ from gcvae_sources.errors import SourceError, TargetError
 from gcvae_sources.files import BATCH_ROWS, joined, readable_file
 from runtime.settings import forget_environment
 from service.connections.confinement import confine
+from service.connections.destinations import (
+    BucketDestination,
+    DatabaseDestination,
+    DecryptedConnection,
+    Destination,
+    WebDestination,
+    parse_destination,
+)
 from service.connections.files import Files
-from service.connections.places import BucketPlace, DatabasePlace, Opened, Place, WebPlace, place_of
 from service.errors import OutsideError, TooLargeError
 from service.ingestion import check_size, table_format
-from service.outside import Address, Outside
+from service.outside import Address, AllowedHosts
 from service.settings import ServiceSettings
 
 if TYPE_CHECKING:
@@ -40,7 +47,7 @@ _UNENCRYPTED = ("disable", "allow", "prefer")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TableLocation:
     """The table of a connection to read or write.
 
     A database needs `table` or `query`; files need `key`, and a workbook may also have `table`.
@@ -56,7 +63,12 @@ class Wanted:
     key: str | None = None
 
 
-def fetch(file: BinaryIO, opened: Opened, wanted: Wanted, settings: ServiceSettings) -> list[str]:
+def fetch(
+    file: BinaryIO,
+    connection: DecryptedConnection,
+    location: TableLocation,
+    settings: ServiceSettings,
+) -> list[str]:
     """Copies a table of a connection into `file`, in a format that uploads may have.
 
     Returns:
@@ -70,18 +82,24 @@ def fetch(file: BinaryIO, opened: Opened, wanted: Wanted, settings: ServiceSetti
 
     notes: list[str] = []
     folder = Path(tempfile.mkdtemp())
-    with _reached(opened, settings, SourceError) as (place, address, outside):
-        if isinstance(place, DatabasePlace):
-            url, arguments = _driven(place, opened, address, outside, settings)
+    with _confined_to_host(connection, settings, SourceError) as (destination, address, hosts):
+        if isinstance(destination, DatabaseDestination):
+            url, arguments = _driver_arguments(destination, connection, address, hosts, settings)
             rows = selected_rows(
-                url, wanted.table, wanted.query, BATCH_ROWS, notes.append, arguments, opened.name
+                url,
+                location.table,
+                location.query,
+                BATCH_ROWS,
+                notes.append,
+                arguments,
+                connection.name,
             )
             path = joined(folder, _within_limits(rows, settings))
         else:
-            key = str(wanted.key)
+            key = str(location.key)
             path = folder / Path(key).name
-            _files(place, opened, settings).read(key, path, settings.max_upload_bytes)
-    path = readable_file(path, None if wanted.key is None else wanted.table, folder)
+            _files(destination, connection, settings).read(key, path, settings.max_upload_bytes)
+    path = readable_file(path, None if location.key is None else location.table, folder)
     if path.stat().st_size > settings.max_upload_bytes:
         limit = settings.max_upload_bytes
         raise TooLargeError(f"the table has more than {limit} bytes", limit, "max_upload_bytes")
@@ -92,13 +110,17 @@ def fetch(file: BinaryIO, opened: Opened, wanted: Wanted, settings: ServiceSetti
 
 
 def store(
-    file: BinaryIO, opened: Opened, wanted: Wanted, if_exists: str, settings: ServiceSettings
+    file: BinaryIO,
+    connection: DecryptedConnection,
+    location: TableLocation,
+    if_exists: str,
+    settings: ServiceSettings,
 ) -> None:
     """Writes a Parquet file, or a ZIP file of Parquet files, into tables of a database; or any file
     into a bucket. Everything is written, or nothing.
 
     Args:
-        wanted: Where to write: the name of the table, the start of the names of a ZIP file's
+        location: Where to write: the name of the table, the start of the names of a ZIP file's
             tables, or the key of a file in the bucket.
         if_exists: `fail`, `append` or `replace`, for tables and files that exist.
 
@@ -107,20 +129,22 @@ def store(
     """
     from gcvae_sources.databases import insert_rows
 
-    with _reached(opened, settings, TargetError) as (place, address, outside):
-        if isinstance(place, DatabasePlace):
-            url, arguments = _driven(place, opened, address, outside, settings)
-            files = _parquet_files(file, wanted.table or "")
-            insert_rows(url, files, if_exists, arguments, opened.name)
-        elif isinstance(place, BucketPlace):
+    with _confined_to_host(connection, settings, TargetError) as (destination, address, hosts):
+        if isinstance(destination, DatabaseDestination):
+            url, arguments = _driver_arguments(destination, connection, address, hosts, settings)
+            files = _parquet_files(file, location.table or "")
+            insert_rows(url, files, if_exists, arguments, connection.name)
+        elif isinstance(destination, BucketDestination):
             n_bytes = file.seek(0, 2)
             file.seek(0)
             may_replace = if_exists == "replace"
-            target = _files(place, opened, settings)
-            target.write(str(wanted.key), file, n_bytes, may_replace=may_replace)
+            target = _files(destination, connection, settings)
+            target.write(str(location.key), file, n_bytes, may_replace=may_replace)
 
 
-def examine(file: BinaryIO, opened: Opened, settings: ServiceSettings) -> list[str] | None:
+def examine(
+    file: BinaryIO, connection: DecryptedConnection, settings: ServiceSettings
+) -> list[str] | None:
     """Tests a connection. Returns the names of a database's tables; None for other connections.
 
     `file` is not used.
@@ -130,58 +154,63 @@ def examine(file: BinaryIO, opened: Opened, settings: ServiceSettings) -> list[s
     """
     from gcvae_sources.databases import table_names
 
-    with _reached(opened, settings, SourceError) as (place, address, outside):
-        if isinstance(place, DatabasePlace):
-            return table_names(*_driven(place, opened, address, outside, settings), opened.name)
-        _files(place, opened, settings).examine()
+    with _confined_to_host(connection, settings, SourceError) as (destination, address, hosts):
+        if isinstance(destination, DatabaseDestination):
+            return table_names(
+                *_driver_arguments(destination, connection, address, hosts, settings),
+                connection.name,
+            )
+        _files(destination, connection, settings).examine()
         return None
 
 
 @contextmanager
-def _reached(
-    opened: Opened, settings: ServiceSettings, refusal: type[InputError]
-) -> Iterator[tuple[Place, Address | None, Outside]]:
+def _confined_to_host(
+    connection: DecryptedConnection, settings: ServiceSettings, refusal: type[InputError]
+) -> Iterator[tuple[Destination, Address | None, AllowedHosts]]:
     """Context manager that confines this process to the host of a connection.
 
     Errors in its block about the host are raised as the class `refusal`.
 
     Yields:
-        (destination, IP address of its host or None for a local file, checks of outside requests).
+        (destination, IP address of its host or None for a local file, allowed hosts).
     """
     forget_environment()
-    outside = Outside.of(settings)
+    hosts = AllowedHosts.of(settings)
     try:
-        place = place_of(opened.url, outside, settings)
+        destination = parse_destination(connection.url, hosts, settings)
         address = None
-        if place.host is not None:
-            address = outside.address_of(place.host, place.port)
-            outside.require_encrypted(place.scheme, address)
-            confine(place.host, address)
-        yield place, address, outside
+        if destination.host is not None:
+            address = hosts.address_of(destination.host, destination.port)
+            hosts.require_encrypted(destination.scheme, address)
+            confine(destination.host, address)
+        yield destination, address, hosts
     except OutsideError as error:
         raise refusal(Problem(str(error), "/connection", expected=error.expected)) from error
     except httpx.TimeoutException as error:
-        raise refusal(f"{opened.name}: the host did not answer in time") from error
+        raise refusal(f"{connection.name}: the host did not answer in time") from error
     except httpx.HTTPError as error:
-        raise refusal(f"{opened.name}: no connection: {type(error).__name__}") from error
+        raise refusal(f"{connection.name}: no connection: {type(error).__name__}") from error
 
 
-def _driven(
-    place: DatabasePlace,
-    opened: Opened,
+def _driver_arguments(
+    destination: DatabaseDestination,
+    connection: DecryptedConnection,
     address: Address | None,
-    outside: Outside,
+    hosts: AllowedHosts,
     settings: ServiceSettings,
 ) -> tuple[sa.URL, dict[str, Any]]:
     """Returns (URL with the password, keyword arguments of the driver) for a database. The
     arguments enforce encryption for public addresses."""
-    url = place.url if opened.password is None else place.url.set(password=opened.password)
+    url = destination.url
+    if connection.password is not None:
+        url = url.set(password=connection.password)
     if address is None:
         return url, {}
     seconds = max(_LEAST_CONNECT_SECONDS, ceil(settings.outside_timeout_seconds))
     arguments: dict[str, Any] = {"connect_timeout": seconds}
-    is_public = not outside.is_within_networks(address)
-    if place.scheme == "postgresql":
+    is_public = not hosts.is_within_networks(address)
+    if destination.scheme == "postgresql":
         arguments["hostaddr"] = str(address)
         if is_public and url.query.get("sslmode", "require") in _UNENCRYPTED:
             expected = "sslmode=require, verify-ca or verify-full for a public address"
@@ -195,9 +224,11 @@ def _driven(
     return url, arguments
 
 
-def _files(place: Place, opened: Opened, settings: ServiceSettings) -> Files:
-    assert isinstance(place, WebPlace | BucketPlace)
-    return Files(place, opened, settings.outside_timeout_seconds)
+def _files(
+    destination: Destination, connection: DecryptedConnection, settings: ServiceSettings
+) -> Files:
+    assert isinstance(destination, WebDestination | BucketDestination)
+    return Files(destination, connection, settings.outside_timeout_seconds)
 
 
 def _within_limits(tables: Iterable[pa.Table], settings: ServiceSettings) -> Iterator[pa.Table]:

@@ -51,7 +51,7 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-async def once(
+async def respond_once(
     workspace: Workspace,
     key: str | None,
     fingerprint: str,
@@ -99,7 +99,7 @@ async def once(
     return _response(answer)
 
 
-async def enqueued_once(
+async def enqueue_once(
     workspace: Workspace,
     key: str | None,
     fingerprint: str,
@@ -115,7 +115,7 @@ async def enqueued_once(
         find: Function that returns the response body for the id of an already queued job.
     """
     make = partial(run_in_threadpool, enqueue)
-    return await once(
+    return await respond_once(
         *(workspace, key, fingerprint, make, find), 202, lambda made: f"/v1/jobs/{made.job_id}"
     )
 

@@ -39,8 +39,8 @@ ListFormat = Annotated[str | None, Query(description="json or csv; default: by A
 def query_parameter(name: str, description: str) -> dict[str, Any]:
     """Returns the OpenAPI description of an optional query parameter that is a text."""
     text = {"type": "string"}
-    place = {"name": name, "in": "query", "required": False}
-    return {**place, "schema": text, "description": description}
+    parameter = {"name": name, "in": "query", "required": False}
+    return {**parameter, "schema": text, "description": description}
 
 
 def form_or_file(fields: Mapping[str, Any], media_types: Iterable[str]) -> dict[str, Any]:
@@ -57,25 +57,25 @@ def form_or_file(fields: Mapping[str, Any], media_types: Iterable[str]) -> dict[
 def picture_content(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the OpenAPI member `content` of a response that is JSON or a picture."""
     numbers = {"application/json": {"schema": schema}}
-    return numbers | {PICTURE_MEDIA_TYPES[form]: BYTES for form in ("png", "svg")}
+    return numbers | {PICTURE_MEDIA_TYPES[name]: BYTES for name in ("png", "svg")}
 
 
-def choose_form(form: str | None, accept: str | None, media_types: Mapping[str, str]) -> str:
+def choose_format(format: str | None, accept: str | None, media_types: Mapping[str, str]) -> str:
     """Returns the response format, a key of `media_types`; the first of equally acceptable ones.
 
     Args:
-        form: Query parameter `format`, which overrides `accept`; None if it is missing.
+        format: Query parameter `format`, which overrides `accept`; None if it is missing.
         accept: Accept header; None if it is missing.
 
     Raises:
-        RequestError: `form` is not a key of `media_types`.
+        RequestError: `format` is not a key of `media_types`.
         NotAcceptableError: `accept` allows none of the media types.
     """
-    if form is not None:
-        if form not in media_types:
+    if format is not None:
+        if format not in media_types:
             expected = f"one of {', '.join(media_types)}"
-            raise RequestError(Problem(f"format is {form!r}", "?format", expected=expected))
-        return form
+            raise RequestError(Problem(f"format is {format!r}", "?format", expected=expected))
+        return format
     qualities = _qualities(accept or "*/*")
     best = max(media_types, key=lambda name: _quality(media_types[name], qualities))
     if _quality(media_types[best], qualities) <= 0:

@@ -171,15 +171,15 @@ def answer_known(request: Request, error: Exception) -> Response:
 def answer_invalid(request: Request, error: Exception) -> Response:
     """Returns the response to a request whose body, path or query fails validation."""
     assert isinstance(error, RequestValidationError)
-    places = [_located(found) for found in error.errors()]
+    entries = [_located(found) for found in error.errors()]
     kind = KINDS[errors.RequestError]
-    first = next(iter(places), {"message": "the request is not valid"})
+    first = next(iter(entries), {"message": "the request is not valid"})
     members = ("pointer", "parameter", "message")
     if error.errors()[0]["type"] == EXPLAINED:
         detail = str(Problem(**first))
     else:
         detail = ": ".join(str(first[key]) for key in members if first.get(key))
-    return problem_response(request, kind, detail, errors=places)
+    return problem_response(request, kind, detail, errors=entries)
 
 
 def answer_http(request: Request, error: Exception) -> Response:
@@ -340,13 +340,13 @@ def _headers(error: Exception) -> dict[str, str]:
 def _located(found: Mapping[str, Any]) -> dict[str, Any]:
     """Converts a pydantic error to a message with a JSON pointer or the name of a parameter."""
     part, *path = found["loc"]
-    place: dict[str, Any] = {"message": str(found["msg"]).removeprefix("Value error, ")}
+    entry: dict[str, Any] = {"message": str(found["msg"]).removeprefix("Value error, ")}
     if part == "body":
-        place["pointer"] = json_pointer(*path)
+        entry["pointer"] = json_pointer(*path)
     elif part == "query":
-        place["pointer"] = f"?{'.'.join(str(step) for step in path)}"
+        entry["pointer"] = f"?{'.'.join(str(step) for step in path)}"
     else:
-        place["parameter"] = ".".join(str(step) for step in path)
+        entry["parameter"] = ".".join(str(step) for step in path)
     context = found.get("ctx") or {}
     right = {name: context.get(name) for name in ("expected", "suggestion")}
-    return place | {name: str(value) for name, value in right.items() if value is not None}
+    return entry | {name: str(value) for name, value in right.items() if value is not None}

@@ -95,21 +95,23 @@ def refuse_names(given: Iterable[str], known: Collection[str], kind: str, prefix
     """
     problems = []
     for name, n in Counter(given).items():
-        place = f"{prefix}{name}"
+        pointer = f"{prefix}{name}"
         if name not in known:
-            problem = unknown_name(f"unknown {kind}", name, known, pointer=place)
+            problem = unknown_name(f"unknown {kind}", name, known, pointer=pointer)
             problems.append(problem if known else replace(problem, expected=f"no {kind}s"))
         elif n > 1:
-            problems.append(Problem(f"the {kind} is given {n} times", place, expected="one value"))
+            problems.append(
+                Problem(f"the {kind} is given {n} times", pointer, expected="one value")
+            )
     if problems:
         raise RequestError(*problems)
 
 
-def checked_name(name: str | None, place: str, *, otherwise: str) -> str:
+def checked_name(name: str | None, pointer: str, *, otherwise: str) -> str:
     """Returns the name for a new resource: `name`, or `otherwise` if it is None or blank.
 
     Args:
-        place: Location of the name in the request, such as `/name` or `?name`, for errors.
+        pointer: Location of the name in the request, such as `/name` or `?name`, for errors.
 
     Raises:
         RequestError: The name is too long, or has unprintable characters.
@@ -118,5 +120,5 @@ def checked_name(name: str | None, place: str, *, otherwise: str) -> str:
         return otherwise
     if len(name) > _MAX_NAME or not name.isprintable():
         expected = f"at most {_MAX_NAME} printable characters"
-        raise RequestError(Problem("the name is not valid", place, expected=expected))
+        raise RequestError(Problem("the name is not valid", pointer, expected=expected))
     return name

@@ -19,7 +19,7 @@ SESSION_PATH = "/v1/session"
 SIGN_ON_PATH = "/v1/sign-on"
 SIGN_ON_SECONDS = 600
 """Seconds that a person may take to sign in at the identity provider."""
-MARK = "X-Gcvae-Page"
+PAGE_HEADER = "X-Gcvae-Page"
 """Header that the service's pages send with each request that may change data."""
 
 
@@ -69,9 +69,9 @@ def refuse_forged(request: Request) -> None:
     Raises:
         ForeignSiteError: The request may change data and lacks the header X-Gcvae-Page.
     """
-    if request.method not in SAFE_METHODS and MARK not in request.headers:
+    if request.method not in SAFE_METHODS and PAGE_HEADER not in request.headers:
         raise ForeignSiteError(
-            f"requests of a page that change something must have the header {MARK}: 1"
+            f"requests of a page that change something must have the header {PAGE_HEADER}: 1"
         )
 
 

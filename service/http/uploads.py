@@ -52,8 +52,8 @@ class Upload:
         file: Temporary file, which is deleted when it is closed.
         name: Name for the new resource; None if the request gives none.
         schema: JSON schema that the user has specified; None if there is none.
-        place: Prefix of `name`, `schema` and `encoding` in errors: `?` for query parameters, `/`
-            for fields of a form.
+        pointer_prefix: Prefix of `name`, `schema` and `encoding` in errors: `?` for query
+            parameters, `/` for fields of a form.
         is_json: Whether the file was created from the `rows` of a JSON body.
         encoding: Python's name of the text encoding; None for UTF-8.
         source: Connection and table, query or key that the file was read from; None for none.
@@ -63,7 +63,7 @@ class Upload:
     file: BinaryIO
     name: str | None
     schema: dict[str, Any] | None
-    place: str = "/"
+    pointer_prefix: str = "/"
     is_json: bool = False
     encoding: str | None = None
     source: dict[str, Any] | None = None
@@ -233,11 +233,11 @@ def plain_name(filename: str, endings: Sequence[str] = ()) -> str:
     return name
 
 
-def _read_schema(text: str | None, place: str = "/") -> dict[str, Any] | None:
+def _read_schema(text: str | None, prefix: str = "/") -> dict[str, Any] | None:
     """Parses the JSON schema in a form or query; None stays None."""
     if text is None:
         return None
-    pointer = f"{place}schema"
+    pointer = f"{prefix}schema"
     schema = read_json(text.encode("utf-8", "surrogatepass"), "the schema", pointer)
     if not isinstance(schema, dict):
         raise RequestError(

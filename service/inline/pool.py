@@ -47,7 +47,7 @@ log = logging.getLogger("service")
 
 
 @dataclass(frozen=True)
-class Opened:
+class StartedStream:
     """A streamed response whose first chunk is ready.
 
     Attributes:
@@ -87,7 +87,7 @@ class InlinePool:
             ProcessDiedError: The process was killed during this work.
             Exception: Any exception of `work`.
         """
-        self.occupy()
+        self.count_request()
         try:
             process = await self._assigned_process(self._wait_in_queue())
         except BaseException:
@@ -99,7 +99,7 @@ class InlinePool:
         result: ResultT = await asyncio.shield(task)
         return result
 
-    async def open(self, work: Callable[[InlineContext], Streamed]) -> Opened:
+    async def open(self, work: Callable[[InlineContext], Streamed]) -> StartedStream:
         """Starts a stream of chunks and waits for the first one; others are made when read.
 
         The stream counts as a request in the pool until its last chunk is read. After the time
@@ -111,14 +111,14 @@ class InlinePool:
             ProcessDiedError: The process was killed during this work.
             Exception: Any exception of `work` or of making the first chunk.
         """
-        self.occupy()
+        self.count_request()
         stream = _Stream(self, self._settings.inline_seconds)
         try:
             summary, first = await stream.begin(work)
         except BaseException:
             stream.end()
             raise
-        return Opened(summary, stream.chunks(first))
+        return StartedStream(summary, stream.chunks(first))
 
     async def warm(self) -> None:
         """Starts the first process before it is needed, because importing torch takes seconds."""
@@ -208,7 +208,7 @@ class InlinePool:
     def _free(self, _task: asyncio.Task[Any]) -> None:
         self.n_free += 1
 
-    def occupy(self) -> None:
+    def count_request(self) -> None:
         """Counts another request in the pool. The caller adds 1 to `n_free` when it has ended.
 
         Raises:
@@ -339,8 +339,8 @@ class _Stream:
         """Starts the stream. Returns (summary, first chunk or None if there are no chunks)."""
         opening = partial(open_stream, stream_id=self._id, work=work)
         self._process, task = await self._pool.begin(opening)
-        opened: tuple[dict[str, Any], bytes | None] = await asyncio.shield(task)
-        return opened
+        begun: tuple[dict[str, Any], bytes | None] = await asyncio.shield(task)
+        return begun
 
     async def chunks(self, chunk: bytes | None) -> AsyncIterator[bytes]:
         """Yields all chunks. `chunk` is the first one, from `begin`; None if there are none.

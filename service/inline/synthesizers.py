@@ -152,7 +152,7 @@ def require_table(model: Model, what: str) -> None:
     """
     require_ready(model)
     if model.kind is DataKind.DATABASE:
-        raise not_of_databases(
+        raise unsupported_for_databases(
             f"{what} are not available for models of databases yet; model {model.id} is one"
         )
 
@@ -163,19 +163,19 @@ _OFFERED = (
 )
 
 
-def not_of_databases(
-    message: str, place: str | None = None, *, expected: str = _OFFERED
+def unsupported_for_databases(
+    message: str, pointer: str | None = None, *, expected: str = _OFFERED
 ) -> NotOfferedError:
     """Returns the error for an operation that models of databases do not support.
 
     Args:
         message: Text of the error.
-        place: Location of the refused option in the request, such as `/rows` or `?table`; None if
+        pointer: Location of the refused option in the request, such as `/rows` or `?table`; None if
             there is no such option.
         expected: Description of what is supported instead.
     """
     offered = ("samples", "scores", "imputations", "report", "artifact")
-    return NotOfferedError(Problem(message, place, expected=expected), offered)
+    return NotOfferedError(Problem(message, pointer, expected=expected), offered)
 
 
 def schema_of(model: Model) -> TableSchema:

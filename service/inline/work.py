@@ -102,9 +102,9 @@ def check_conditions(context: InlineContext, model: Model, spec: SampleSpec) -> 
 
 
 def score_rows(
-    context: InlineContext, model: Model, frame: bytes, options: ScoreOptions, form: str
+    context: InlineContext, model: Model, frame: bytes, options: ScoreOptions, response_format: str
 ) -> Streamed:
-    """Computes the log-likelihoods of rows, and streams them in format `form` (json or csv).
+    """Computes the log-likelihoods of rows, and streams them as `response_format` (json or csv).
 
     Args:
         frame: Pickled data frame of the rows.
@@ -112,33 +112,40 @@ def score_rows(
     scorer = context.synthesizers.get(model).scorer
     blocks = context.tally.count_rows(JobKind.SCORE, scorer.blocks(pickle.loads(frame), options))
     heading = {"model_id": model.id} | scorer.heading(options)
-    return Streamed(stream_scores(blocks, form, heading, new_totals(scorer.scoring)))
+    return Streamed(stream_scores(blocks, response_format, heading, new_totals(scorer.scoring)))
 
 
 def complete_rows(
-    context: InlineContext, model: Model, frame: bytes, options: dict[str, Any], form: str
+    context: InlineContext,
+    model: Model,
+    frame: bytes,
+    options: dict[str, Any],
+    response_format: str,
 ) -> Streamed:
-    """Imputes missing cells of rows, and streams the completed rows in format `form`, such as csv.
+    """Imputes missing cells of rows, and streams the completed rows.
 
     Args:
         frame: Pickled data frame of the rows.
         options: Keyword arguments of `Synthesizer.impute_blocks`.
+        response_format: Format of the rows, such as csv.
     """
     synthesizer = context.synthesizers.get(model)
     blocks = synthesizer.impute_blocks(pickle.loads(frame), **options)
     counted = context.tally.count_rows(JobKind.IMPUTE, blocks)
-    return Streamed(stream_completed(counted, synthesizer.schema, form))
+    return Streamed(stream_completed(counted, synthesizer.schema, response_format))
 
 
-def encode_rows(context: InlineContext, model: Model, frame: bytes, form: str) -> Streamed:
-    """Streams the posterior of z (the latent vector) for rows in format `form`.
+def encode_rows(
+    context: InlineContext, model: Model, frame: bytes, response_format: str
+) -> Streamed:
+    """Streams the posterior of z (the latent vector) for rows in format `response_format`.
 
     Args:
         frame: Pickled data frame of the rows.
     """
     encoded = context.synthesizers.get(model).encode_blocks(pickle.loads(frame))
     blocks = context.tally.count_rows(JobKind.ENCODE, encoded)
-    return Streamed(stream_encodings(blocks, form, {"model_id": model.id}))
+    return Streamed(stream_encodings(blocks, response_format, {"model_id": model.id}))
 
 
 def export_model(context: InlineContext, model: Model, minimal: bool, scoring: str | None) -> bytes:
@@ -170,13 +177,18 @@ def examine_model(
 
 
 def draw_map(
-    context: InlineContext, model: Model, kind: str, form: str, seed: int, order: str | None
+    context: InlineContext,
+    model: Model,
+    kind: str,
+    response_format: str,
+    seed: int,
+    order: str | None,
 ) -> bytes:
     """Returns a dependency map (matrix of pairwise dependence) of a model; cached.
 
     Args:
         kind: Kind of map, such as "expected".
-        form: Response format: json, png or svg.
+        response_format: Response format: json, png or svg.
         order: Kind of the map whose order of columns is used; None for that of `kind`.
     """
 
@@ -187,14 +199,19 @@ def draw_map(
         )
 
     def drawn() -> bytes:
-        return _in_form(made(kind), form, None if order is None else made(order).order)
+        return _in_format(made(kind), response_format, None if order is None else made(order).order)
 
     published = (model.id, str(model.artifact_sha256))
-    return context.pictures.get((*published, kind, str(seed), form, str(order)), drawn)
+    return context.pictures.get((*published, kind, str(seed), response_format, str(order)), drawn)
 
 
-def draw_local_map(context: InlineContext, model: Model, body: NewMapBody, form: str) -> bytes:
-    """Returns the dependency map at one row or latent vector in format `form` (json, png or svg).
+def draw_local_map(
+    context: InlineContext, model: Model, body: NewMapBody, response_format: str
+) -> bytes:
+    """Returns the dependency map at one row or latent vector.
+
+    Args:
+        response_format: Response format: json, png or svg.
 
     Raises:
         RequestError: The body has both a row and a latent vector, or neither.
@@ -209,22 +226,26 @@ def draw_local_map(context: InlineContext, model: Model, body: NewMapBody, form:
         raise RequestError(problem)
     synthesizer = context.synthesizers.get(model)
     found = synthesizer.dependencies("local", seed=body.seed, row=body.row, z=body.z)
-    return _in_form(found, form)
+    return _in_format(found, response_format)
 
 
-def draw_manifold(context: InlineContext, model: Model, steps: int, form: str) -> bytes:
+def draw_manifold(context: InlineContext, model: Model, steps: int, response_format: str) -> bytes:
     """Returns the decoder's output on a grid of a two-dimensional latent space; cached.
 
     Args:
         steps: Number of grid points per dimension.
-        form: Response format: json, png or svg.
+        response_format: Response format: json, png or svg.
     """
 
     def drawn() -> bytes:
         manifold = context.synthesizers.get(model).manifold(steps)
-        return _json(manifold.to_json()) if form == "json" else manifold.picture(form)
+        return (
+            _json(manifold.to_json())
+            if response_format == "json"
+            else manifold.picture(response_format)
+        )
 
-    key = (model.id, str(model.artifact_sha256), "manifold", str(steps), form)
+    key = (model.id, str(model.artifact_sha256), "manifold", str(steps), response_format)
     return context.pictures.get(key, drawn)
 
 
@@ -238,14 +259,18 @@ def _sampler(context: InlineContext, model: Model, spec: SampleSpec) -> Sampler:
     )
 
 
-def _pointing(place: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yields the chunks; errors that occur meanwhile get a pointer to `place` in the request."""
-    with pointing(place):
+def _pointing(pointer: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yields the chunks; errors that occur meanwhile get the pointer `pointer`."""
+    with pointing(pointer):
         yield from chunks
 
 
-def _in_form(found: DependencyMap, form: str, order: list[int] | None = None) -> bytes:
-    return _json(found.to_json(order)) if form == "json" else found.picture(form, order)
+def _in_format(found: DependencyMap, response_format: str, order: list[int] | None = None) -> bytes:
+    return (
+        _json(found.to_json(order))
+        if response_format == "json"
+        else found.picture(response_format, order)
+    )
 
 
 def _json(document: dict[str, Any]) -> bytes:

@@ -15,7 +15,7 @@ from catalog.workspace import Workspace as OpenedWorkspace
 from gcvae.errors import Problem
 from service.access import Workspace
 from service.bodies import PageBody, RequestBody
-from service.connections.use import TargetBody, checked_place, tables_of, write_sample
+from service.connections.use import TargetBody, checked_destination, tables_of, write_sample
 from service.errors import RequestError
 from service.http.audit_trail import note_connection
 from service.http.downloads import stored_result
@@ -88,12 +88,12 @@ def create_connection(
     if body.name.startswith("con_"):
         expected = "a name that does not begin with con_"
         raise RequestError(Problem("the name looks like an id", "/name", expected=expected))
-    checked_place(resources, body.url, "/url")
+    checked_destination(resources, body.url, "/url")
     connections, sealed = workspace.connections, None
     connection_id = connections.new_id()
     if body.password is not None:
         password = body.password.get_secret_value()
-        sealed = resources.safe.seal(password, connection_id, body.url)
+        sealed = resources.password_encryption.encrypt(password, connection_id, body.url)
     made = connections.create(connection_id, body.name, body.url, sealed)
     response.headers["Location"] = f"/v1/connections/{made.id}"
     return _connection(made)

@@ -15,9 +15,9 @@ from service.database_samples import drawn_tables
 from service.databases import check_tables_of_model
 from service.errors import NotOfferedError
 from service.http.json_bodies import is_json
-from service.http.negotiation import choose_form
+from service.http.negotiation import choose_format
 from service.http.uploads import DATASET_TYPES, received
-from service.inline.synthesizers import not_of_databases, require_ready
+from service.inline.synthesizers import require_ready, unsupported_for_databases
 from service.routes.row_requests import Rows, RowsRequest, refuse_schema
 from service.table_process import read_isolated
 
@@ -50,11 +50,13 @@ async def enqueue_database(
         TableLimitError, TooLargeError: The tables exceed a limit on their size.
     """
     resources, settings = call.resources, call.resources.settings
-    form = choose_form(format, call.request.headers.get("Accept"), media_types)
+    response_format = choose_format(format, call.request.headers.get("Accept"), media_types)
     require_ready(model)
     if is_json(call.request.headers.get("Content-Type")):
         message = "the body is JSON; a database is sent as its tables"
-        raise not_of_databases(message, expected="a ZIP file of its tables, or several files")
+        raise unsupported_for_databases(
+            message, expected="a ZIP file of its tables, or several files"
+        )
     for name in query:
         if name not in offered:
             message = f"{name} is an option of the {kind.collection} of single tables"
@@ -70,5 +72,5 @@ async def enqueue_database(
             settings=settings,
         )
         await resources.tables.run(partial(read_isolated, check, upload.file, settings))
-        rows = Rows(call, model, form, media_types, upload, {})
+        rows = Rows(call, model, response_format, media_types, upload, {})
         return await rows.enqueue(kind, options, fingerprinted=options.values(), shards=())

@@ -39,7 +39,7 @@ from service.databases import (
 from service.errors import PreconditionError, RequestError
 from service.http.audit_trail import note_connection
 from service.http.etags import entity_tag, satisfies_if_match, tag_of, tagged, tagged_json
-from service.http.idempotency import IdempotencyKey, fingerprint, once
+from service.http.idempotency import IdempotencyKey, fingerprint, respond_once
 from service.http.json_bodies import JSON_TYPE, JsonRoute, is_json, validated
 from service.http.negotiation import form_or_file, query_parameter
 from service.http.pages import Cursor, Limit, Search, Sort, page_body
@@ -304,7 +304,7 @@ async def _made_once(
         return dataset_with_privacy(workspace, workspace.datasets.get(dataset_id))
 
     asked = workspace, key, fingerprint(request, *contents)
-    return await once(*asked, make, find, 201, lambda made: f"/v1/datasets/{made.id}")
+    return await respond_once(*asked, make, find, 201, lambda made: f"/v1/datasets/{made.id}")
 
 
 def add_dataset(resources: Resources, workspace: Workspace, upload: Upload, sha256: str) -> Dataset:
@@ -314,7 +314,7 @@ def add_dataset(resources: Resources, workspace: Workspace, upload: Upload, sha2
     their reservation expires. `sha256` is the checksum of the upload.
     """
     otherwise = "database" if table_format(upload.file) == "zip" else "table"
-    name = checked_name(upload.name, f"{upload.place}name", otherwise=otherwise)
+    name = checked_name(upload.name, f"{upload.pointer_prefix}name", otherwise=otherwise)
     require_storage(resources, workspace, upload.size_bytes())
     checked = _checked(resources, upload.file, upload.schema or {}, upload.encoding)
     dataset_id = workspace.datasets.new_id()

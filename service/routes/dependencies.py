@@ -21,7 +21,7 @@ from service.http.json_bodies import JsonRoute
 from service.http.negotiation import (
     PICTURE_MEDIA_TYPES,
     PictureFormat,
-    choose_form,
+    choose_format,
     picture_content,
 )
 from service.inline.synthesizers import require_table
@@ -74,10 +74,14 @@ async def map_dependencies(
     _check_kind(kind)
     if order is not None:
         _check_kind(order, "?order")
-    form, model = await _pictured_model(model_id, request, workspace, format, "dependency maps")
-    work = partial(draw_map, model=model, kind=kind, form=form, seed=seed, order=order)
+    response_format, model = await _pictured_model(
+        model_id, request, workspace, format, "dependency maps"
+    )
+    work = partial(
+        draw_map, model=model, kind=kind, response_format=response_format, seed=seed, order=order
+    )
     content = await resources.inline.run(work)
-    return tagged(request, content, PICTURE_MEDIA_TYPES[form], {"Vary": "Accept"})
+    return tagged(request, content, PICTURE_MEDIA_TYPES[response_format], {"Vary": "Accept"})
 
 
 @router.post(
@@ -97,9 +101,15 @@ async def map_at_row(
     """Compute the `local` dependency map, which describes the decoder's Gaussian copula at one row
     or one latent vector z. For a row, the map is averaged over the posterior of z, with missing
     cells integrated out."""
-    form, model = await _pictured_model(model_id, request, workspace, format, "dependency maps")
-    content = await resources.inline.run(partial(draw_local_map, model=model, body=body, form=form))
-    return Response(content, media_type=PICTURE_MEDIA_TYPES[form], headers={"Vary": "Accept"})
+    response_format, model = await _pictured_model(
+        model_id, request, workspace, format, "dependency maps"
+    )
+    content = await resources.inline.run(
+        partial(draw_local_map, model=model, body=body, response_format=response_format)
+    )
+    return Response(
+        content, media_type=PICTURE_MEDIA_TYPES[response_format], headers={"Vary": "Accept"}
+    )
 
 
 @router.get(
@@ -119,29 +129,31 @@ async def map_manifold(
     """Read the manifold: the decoder's output on a grid of quantiles of the prior, as JSON, PNG or
     SVG. Only for models with a two-dimensional latent space (setting `d_latent` 2); 422 for others.
     """
-    form, model = await _pictured_model(model_id, request, workspace, format, "manifolds")
-    content = await resources.inline.run(
-        partial(draw_manifold, model=model, steps=steps, form=form)
+    response_format, model = await _pictured_model(
+        model_id, request, workspace, format, "manifolds"
     )
-    return tagged(request, content, PICTURE_MEDIA_TYPES[form], {"Vary": "Accept"})
+    content = await resources.inline.run(
+        partial(draw_manifold, model=model, steps=steps, response_format=response_format)
+    )
+    return tagged(request, content, PICTURE_MEDIA_TYPES[response_format], {"Vary": "Accept"})
 
 
 async def _pictured_model(
     model_id: str, request: Request, workspace: Workspace, format: str | None, what: str
 ) -> tuple[str, Model]:
     """Returns (response format, model) for a request for a dependency map or manifold."""
-    form = choose_form(format, request.headers.get("Accept"), PICTURE_MEDIA_TYPES)
+    response_format = choose_format(format, request.headers.get("Accept"), PICTURE_MEDIA_TYPES)
     model = await run_in_threadpool(workspace.models.get, model_id)
     require_table(model, what)
-    return form, model
+    return response_format, model
 
 
-def _check_kind(kind: str, place: str = "?kind") -> None:
+def _check_kind(kind: str, pointer: str = "?kind") -> None:
     """Checks that this kind of dependency map exists and describes a model, not a single row."""
     if kind in MAPS_OF_MODEL:
         return
     if kind == "local":
         expected = "a POST request to this URL with the row"
-        raise RequestError(Problem("a local map needs a row", place, expected=expected))
-    message = f"{place[1:]} is {kind!r}"
-    raise RequestError(unknown_name(message, kind, MAPS_OF_MODEL, pointer=place))
+        raise RequestError(Problem("a local map needs a row", pointer, expected=expected))
+    message = f"{pointer[1:]} is {kind!r}"
+    raise RequestError(unknown_name(message, kind, MAPS_OF_MODEL, pointer=pointer))

@@ -36,7 +36,7 @@ async def encode_rows(
     async with received_rows(call, RowsBody, format, MEDIA_TYPES) as rows:
         found = await rows.checked()
         if found.frame is not None:
-            filename = f"{rows.model.name}-encodings.csv" if rows.form == "csv" else None
+            filename = f"{rows.model.name}-encodings.csv" if rows.response_format == "csv" else None
             return await rows.answer(partial(inline_work.encode_rows, frame=found.frame), filename)
 
         shards = cut_rows(found.rows, call.resources.settings.score_shard_rows)

@@ -17,7 +17,7 @@ from service.access import Workspace
 from service.bodies import ModelBody, model_body
 from service.errors import InvalidModelError
 from service.http.body_limits import MODEL_TYPES
-from service.http.idempotency import IdempotencyKey, fingerprint, once
+from service.http.idempotency import IdempotencyKey, fingerprint, respond_once
 from service.http.json_bodies import JsonRoute
 from service.http.negotiation import form_or_file, query_parameter
 from service.http.query_parameters import checked_name
@@ -57,7 +57,7 @@ async def import_model(
         request_sha256 = fingerprint(request, sha256, upload.name)
         make = partial(run_in_threadpool, keep)
         asked = workspace, key, request_sha256
-        return await once(*asked, make, find, 201, lambda made: f"/v1/models/{made.id}")
+        return await respond_once(*asked, make, find, 201, lambda made: f"/v1/models/{made.id}")
 
 
 def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Model:
@@ -70,7 +70,7 @@ def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Mod
         InvalidModelError: The file is not a model, or the model does not work.
         TableLimitError: The model's table has too many columns or levels.
     """
-    name = checked_name(upload.name, f"{upload.place}name", otherwise="model")
+    name = checked_name(upload.name, f"{upload.pointer_prefix}name", otherwise="model")
     _refuse_other_files(upload)
     require_storage(resources, workspace, upload.size_bytes())
     model_id = workspace.models.new_id()

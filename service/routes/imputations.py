@@ -79,9 +79,9 @@ async def impute_rows(
     if model.kind is DataKind.DATABASE:
         query = given(draws=draws, columns=columns, keep_missing=keep_missing)
         options = {"draws": 1, "seed": seed or 0}
-        form = format or "csv"
+        response_format = format or "csv"
         return await enqueue_database(
-            call, model, JobKind.IMPUTE, options, query, ("seed",), form, _OF_DATABASE
+            call, model, JobKind.IMPUTE, options, query, ("seed",), response_format, _OF_DATABASE
         )
     async with received_rows(call, NewImputationBody, format, MEDIA_TYPES) as rows:
         query = given(draws=draws, seed=seed) | _named(columns=columns, keep_missing=keep_missing)
@@ -92,7 +92,7 @@ async def impute_rows(
         check_size(n_rows, found.columns, settings)
         if found.frame is not None and n_rows <= settings.max_inline_score_rows:
             work = partial(complete_rows, frame=found.frame, options=options)
-            return await rows.answer(work, f"{rows.model.name}-completed.{rows.form}")
+            return await rows.answer(work, f"{rows.model.name}-completed.{rows.response_format}")
 
         shard_rows = max(1, settings.score_shard_rows // options["draws"])
         return await rows.enqueue(
@@ -103,7 +103,7 @@ async def impute_rows(
         )
 
 
-_OF_DATABASE = {form: MEDIA_TYPES[form] for form in ("csv", "parquet")}
+_OF_DATABASE = {name: MEDIA_TYPES[name] for name in ("csv", "parquet")}
 """Formats of the tables of a completed database."""
 
 result_routes(router, JobKind.IMPUTE, has_tables=True)
@@ -116,15 +116,15 @@ def _check_options(
     in_query: Collection[str],
 ) -> None:
     limit, draws = settings.max_imputation_draws, options["draws"]
-    place = "?draws" if "draws" in in_query else "/draws"
+    pointer = "?draws" if "draws" in in_query else "/draws"
     if draws > limit:
-        problem = Problem(f"draws is {draws}", place, expected=f"at most {limit}")
+        problem = Problem(f"draws is {draws}", pointer, expected=f"at most {limit}")
         raise TableLimitError(
             f"{draws} draws are requested", limit, "max_imputation_draws", problem
         )
     if draws > 1 and DRAW_COLUMN in schema:
         message = f"several draws add a column {DRAW_COLUMN!r}, which the table already has"
-        raise RequestError(Problem(message, place, expected="1"))
+        raise RequestError(Problem(message, pointer, expected="1"))
     try:
         filled_columns(schema, options.get("columns"), options.get("keep_missing"))
     except InputError as error:

@@ -16,7 +16,7 @@ from catalog.job_kinds import TrainSpec
 from catalog.pages import Order
 from catalog.records import DataKind, Dataset, Document, Model, ModelStatus, Scoring
 from gcvae.errors import SettingError
-from gcvae.training.costs import Cost, Work, cost, passes_of
+from gcvae.training.costs import Computation, Cost, cost, passes_of
 from gcvae.training.settings import configure, settle
 from service.access import Workspace
 from service.bodies import (
@@ -30,10 +30,10 @@ from service.bodies import (
 from service.http.body_limits import ARTIFACT_TYPE
 from service.http.downloads import Content, download, generated_file, stored_file
 from service.http.etags import tagged_json
-from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
+from service.http.idempotency import IdempotencyKey, enqueue_once, fingerprint
 from service.http.json_bodies import JsonRoute
 from service.http.pages import Cursor, Limit, Search, Sort, page_body
-from service.inline.synthesizers import not_of_databases, require_ready
+from service.inline.synthesizers import require_ready, unsupported_for_databases
 from service.inline.work import export_model
 from service.quotas import require_training_time
 from service.reservations import collect_garbage
@@ -62,7 +62,7 @@ async def train_model(
     request_sha256 = fingerprint(request, body.model_dump(mode="json"))
     enqueue = partial(enqueue_model, resources, workspace, body)
     find = partial(find_trained, workspace)
-    return await enqueued_once(workspace, key, request_sha256, enqueue, find)
+    return await enqueue_once(workspace, key, request_sha256, enqueue, find)
 
 
 @router.get("")
@@ -148,12 +148,12 @@ def _artifact(
         raise LooserScoringError(model.id, model.scoring, scoring)
     if minimal or {model.scoring, scoring} - {None, Scoring.FULL}:
         if model.kind is DataKind.DATABASE:
-            place, expected = (
+            pointer, expected = (
                 "?minimal" if minimal else "?scoring",
                 "the artifact without this option",
             )
-            raise not_of_databases(
-                "this option is not available for models of databases", place, expected=expected
+            raise unsupported_for_databases(
+                "this option is not available for models of databases", pointer, expected=expected
             )
         work = partial(export_model, model=model, minimal=minimal, scoring=scoring)
         return generated_file(from_thread.run(resources.inline.run, work))
@@ -257,7 +257,7 @@ def training_estimate(training: Document, dataset: Dataset) -> Document:
     for table in dataset.tables or (vars(dataset),):
         rows, columns = table["rows"], table["columns"]
         settled = settle(config, n_rows=max(rows, 1), n_columns=columns)
-        costs.append(cost(Work.TRAIN, rows, columns, passes_of(settled, rows)))
+        costs.append(cost(Computation.TRAIN, rows, columns, passes_of(settled, rows)))
     seconds = sum(each.seconds for each in costs)
     return Cost(seconds, max(each.memory_bytes for each in costs)).to_json()
 
@@ -270,7 +270,7 @@ def report_estimate(training: Document, dataset: Dataset) -> Document | None:
     """
     if not _report_share(training, dataset):
         return None
-    return cost(Work.REPORT, dataset.rows, dataset.columns).to_json()
+    return cost(Computation.REPORT, dataset.rows, dataset.columns).to_json()
 
 
 def _report_share(training: Document, dataset: Dataset) -> float | None:
@@ -303,9 +303,11 @@ def _refuse_of_database(asked_of: Dataset | Model, training: Document, scoring: 
         "/training/report_share": TrainSpec(training).has_holdout,
         "/scoring": scoring is not Scoring.FULL,
     }
-    for place in (place for place, is_used in options.items() if is_used):
-        what = place.rpartition("/")[2]
-        raise not_of_databases(f"{what} is not available for models of databases yet", place)
+    for pointer in (pointer for pointer, is_used in options.items() if is_used):
+        what = pointer.rpartition("/")[2]
+        raise unsupported_for_databases(
+            f"{what} is not available for models of databases yet", pointer
+        )
 
 
 def _known_schema(training: Document, dataset: Dataset) -> Document:

@@ -19,15 +19,15 @@ from catalog.records import DataKind, Dataset, Document, JobStatus, Model, Model
 from gcvae.errors import Problem, json_pointer
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.suggestions import unknown_name, unknown_names
-from gcvae.training.costs import Work
+from gcvae.training.costs import Computation
 from service.access import Workspace
 from service.bodies import PRIORITY, Priority, RequestBody, ResultBody, Seed
 from service.database_samples import drawn_tables
 from service.errors import NoReportError, NotOfferedError, RequestError
 from service.http.etags import tagged
-from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
+from service.http.idempotency import IdempotencyKey, enqueue_once, fingerprint
 from service.http.json_bodies import JsonRoute
-from service.http.negotiation import choose_form
+from service.http.negotiation import choose_format
 from service.inline.synthesizers import require_ready, schema_of
 from service.resources import Resources, Shared
 from service.routes.jobs import require_room
@@ -103,7 +103,7 @@ async def make_report(
     enqueue_one = partial(enqueue_report, resources, workspace, model_id, options)
     find = partial(find_queued, workspace)
     request_sha256 = fingerprint(request, options.model_dump(mode="json"))
-    return await enqueued_once(workspace, key, request_sha256, enqueue_one, find)
+    return await enqueue_once(workspace, key, request_sha256, enqueue_one, find)
 
 
 @router.get(
@@ -133,7 +133,7 @@ def read_report(
     the reason and the `job_id` of the job that makes it. The report of a database contains a report
     for each of its `tables` and figures for the `keys`; as HTML it is an index, and `table` selects
     a table's page."""
-    form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
+    response_format = choose_format(format, request.headers.get("Accept"), MEDIA_TYPES)
     model = workspace.models.get(model_id)
     report = newest_report(workspace, model)
     if report is None:
@@ -148,7 +148,7 @@ def read_report(
     if table is not None:
         document = document["tables"][table]
         content = json.dumps(document, ensure_ascii=False).encode()
-    if form == "html":
+    if response_format == "html":
         made = report.created_at.date()
         from gcvae.evaluation.report.page import database_page, html_page  # imports pandas
 
@@ -157,7 +157,7 @@ def read_report(
         is_first = judged is not None and table is None
         page = database_page(document, pages) if is_first else html_page(document, title)
         content = page.encode()
-    return tagged(request, content, MEDIA_TYPES[form], headers)
+    return tagged(request, content, MEDIA_TYPES[response_format], headers)
 
 
 @router.get(
@@ -285,7 +285,7 @@ def enqueue_report(
     _check_columns(model, body)
     cost = None
     if model.kind is DataKind.TABLE:
-        cost = estimate(model, Work.REPORT, real.rows)
+        cost = estimate(model, Computation.REPORT, real.rows)
     require_room(resources, workspace)
     spec = ReportSpec(real.id, body.seed, body.holdout_dataset_id, body.columns)
     return enqueue(
@@ -312,11 +312,11 @@ def _dataset_id(model: Model, body: NewReportBody) -> str:
     return dataset_id
 
 
-def check_table(model: Model, dataset: Dataset, place: str) -> None:
+def check_table(model: Model, dataset: Dataset, pointer: str) -> None:
     """Checks that a dataset has all modelled columns, and only columns that the model knows.
 
     Args:
-        place: JSON pointer to the dataset's id in the request, for errors.
+        pointer: JSON pointer to the dataset's id in the request, for errors.
 
     Raises:
         RequestError: A column is missing or unknown, or the dataset is a database and the model is
@@ -325,27 +325,29 @@ def check_table(model: Model, dataset: Dataset, place: str) -> None:
     if dataset.kind is not model.kind:
         message = f"dataset {dataset.id} is a {dataset.kind.value}"
         raise RequestError(
-            Problem(message, place, expected=f"a {model.kind.value}, as the model's")
+            Problem(message, pointer, expected=f"a {model.kind.value}, as the model's")
         )
     if dataset.kind is DataKind.DATABASE:
         has = {table["name"] for table in dataset.tables or ()}
         tables = drawn_tables(model)
         for name in {*tables} ^ has:
             message = f"table {name!r} is in one of model and dataset {dataset.id} alone"
-            raise RequestError(Problem(message, place, expected="a database of the model's tables"))
+            raise RequestError(
+                Problem(message, pointer, expected="a database of the model's tables")
+            )
         for table in dataset.tables or ():
             known = tables[table["name"]].get("names")  # not in records of an earlier version
             if known is not None:
                 what = f"table {table['name']!r} of dataset {dataset.id}"
-                _check_names(what, table["schema"], known, known, place)
+                _check_names(what, table["schema"], known, known, pointer)
         return
     schema = schema_of(model)
     needed = [column.name for column in schema if column.is_modelled]
-    _check_names(f"dataset {dataset.id}", dataset.schema, needed, schema.names, place)
+    _check_names(f"dataset {dataset.id}", dataset.schema, needed, schema.names, pointer)
 
 
 def _check_names(
-    table: str, schema: Document, needed: Collection[str], known: Collection[str], place: str
+    table: str, schema: Document, needed: Collection[str], known: Collection[str], pointer: str
 ) -> None:
     """Checks that a table has the `needed` columns and only `known` ones.
 
@@ -356,7 +358,7 @@ def _check_names(
     lacks = [name for name in needed if name not in has]
     others = sorted(has.difference(known))
     problems = [
-        Problem(f"{table} {what}", place, column=names[0], expected=expected)
+        Problem(f"{table} {what}", pointer, column=names[0], expected=expected)
         for what, names, expected in (
             (f"lacks {_listed(lacks)} of the model", lacks, "a table with the model's columns"),
             (

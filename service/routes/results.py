@@ -14,7 +14,7 @@ from catalog.records import DataKind, Document, Job, JobStatus, Model, Result, S
 from gcvae.errors import Problem, ScoringError
 from gcvae.files.shards import SHARD_UNIT_ROWS
 from gcvae.schema.suggestions import unknown_name
-from gcvae.training.costs import Work, cost
+from gcvae.training.costs import Computation, cost
 from service.access import Workspace
 from service.bodies import ResultBody, result_body
 from service.errors import RequestError
@@ -73,8 +73,9 @@ def enqueue(
     return result_body(job, None, content_path(job))
 
 
-def estimate(model: Model, work: Work, rows: int, passes: float = 1.0) -> Document:
-    """Returns the estimated time and memory of `work` on `rows` rows with the model's columns.
+def estimate(model: Model, computation: Computation, rows: int, passes: float = 1.0) -> Document:
+    """Returns the estimated time and memory of a computation on `rows` rows with the model's
+    columns.
 
     For a database, the number of columns is the mean over the rows of its tables. `passes` is the
     number of times that each row is processed.
@@ -85,7 +86,7 @@ def estimate(model: Model, work: Work, rows: int, passes: float = 1.0) -> Docume
         columns = round(n_cells / max(sum(table["rows"] for table in tables), 1))
     else:
         columns = len((model.schema or {"columns": []})["columns"])
-    return cost(work, rows, columns, passes).to_json()
+    return cost(computation, rows, columns, passes).to_json()
 
 
 def cut_rows(rows: int, shard_rows: int) -> list[range]:
@@ -116,12 +117,12 @@ def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) ->
     Args:
         has_tables: Whether a result may be a database, of which `?table=` downloads one table.
     """
-    place = f"/v1/{kind.collection}"
+    path = f"/v1/{kind.collection}"
     word = kind.value
     content = SAMPLE_CONTENT if has_tables else TABLE_CONTENT
     table_parameter = query_parameter("table", "for a database: only this table")
 
-    @router.get(f"{place}/{{result_id}}", response_model=ResultBody, name=f"read_{word}")
+    @router.get(f"{path}/{{result_id}}", response_model=ResultBody, name=f"read_{word}")
     def read_result(result_id: str, request: Request, workspace: Workspace) -> Response:
         """Read a result: the status of its job and, once it exists, its size and checksum."""
         job, result = find_result(workspace, kind, result_id)
@@ -132,7 +133,7 @@ def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) ->
         return tagged_json(request, result_body(job, result, content_path(job)), headers)
 
     @router.get(
-        f"{place}/{{result_id}}/content",
+        f"{path}/{{result_id}}/content",
         response_class=Response,
         responses={
             200: {"content": content},
@@ -161,7 +162,7 @@ def result_routes(router: APIRouter, kind: JobKind, has_tables: bool = False) ->
             filename=f"{result.id}.{_ENDINGS.get(result.media_type.split(';')[0], 'bin')}",
         )
 
-    @router.delete(f"{place}/{{result_id}}", status_code=204, name=f"delete_{word}")
+    @router.delete(f"{path}/{{result_id}}", status_code=204, name=f"delete_{word}")
     def delete_result(result_id: str, resources: Shared, workspace: Workspace) -> None:
         """Delete a result. Before it exists, cancel its job instead."""
         job, result = find_result(workspace, kind, result_id)
@@ -180,13 +181,13 @@ def _download_table(
         raise RequestError(Problem(message, "?table", expected="no such parameter"))
     if name not in tables:
         raise RequestError(unknown_name(f"table is {name!r}", name, [*tables], pointer="?table"))
-    place = (tables[name][member] for member in ("offset", "size_bytes", "sha256"))
-    form = job.spec["format"]
+    location = (tables[name][member] for member in ("offset", "size_bytes", "sha256"))
+    file_format = job.spec["format"]
     return download(
         request,
-        stored_part(resources.store, result.object_key, *place),
-        media_type=TABLE_MEDIA_TYPES[form],
-        filename=f"{name}.{form}",
+        stored_part(resources.store, result.object_key, *location),
+        media_type=TABLE_MEDIA_TYPES[file_format],
+        filename=f"{name}.{file_format}",
     )
 
 

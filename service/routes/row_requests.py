@@ -22,9 +22,9 @@ from service.access import Workspace
 from service.bodies import PRIORITY, ResultBody, RowsBody
 from service.errors import RequestError
 from service.http.downloads import attachment
-from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
+from service.http.idempotency import IdempotencyKey, enqueue_once, fingerprint
 from service.http.json_bodies import JSON_TYPE, is_json, validated
-from service.http.negotiation import choose_form, form_or_file, query_parameter
+from service.http.negotiation import choose_format, form_or_file, query_parameter
 from service.http.query_parameters import OF_DATABASES
 from service.http.uploads import (
     ENCODING,
@@ -105,7 +105,7 @@ class Rows:
     """Uploaded rows and the model that is to score, impute or encode them.
 
     Attributes:
-        form: Response format, a key of `media_types`.
+        response_format: Response format, a key of `media_types`.
         media_types: Media types by response format.
         upload: File with the rows as a table.
         body_options: Options in a JSON body, without `rows`.
@@ -113,7 +113,7 @@ class Rows:
 
     call: RowsRequest
     model: Model
-    form: str
+    response_format: str
     media_types: Mapping[str, str]
     upload: Upload
     body_options: dict[str, Any]
@@ -143,16 +143,16 @@ class Rows:
 
         Args:
             work: Function for the child process, which is called with `model` and the format
-                `form`.
+                `response_format`.
             filename: Name under which a browser saves the result; None to show it.
         """
-        made = partial(work, model=self.model, form=self.form)
-        opened = await self.call.resources.inline.open(made)
+        made = partial(work, model=self.model, response_format=self.response_format)
+        stream = await self.call.resources.inline.open(made)
         headers = {"Vary": "Accept"}
         if filename is not None:
             headers["Content-Disposition"] = attachment(filename)
-        media_type = self.media_types[self.form]
-        return StreamingResponse(opened.chunks, headers=headers, media_type=media_type)
+        media_type = self.media_types[self.response_format]
+        return StreamingResponse(stream.chunks, headers=headers, media_type=media_type)
 
     async def enqueue(
         self,
@@ -173,8 +173,14 @@ class Rows:
         """
         call = self.call
         sha256 = await run_in_threadpool(self.upload.sha256)
-        contents = (sha256, *fingerprinted, self.form, self.upload.encoding, call.priority)
-        return await enqueued_once(
+        contents = (
+            sha256,
+            *fingerprinted,
+            self.response_format,
+            self.upload.encoding,
+            call.priority,
+        )
+        return await enqueue_once(
             call.workspace,
             call.key,
             fingerprint(call.request, *contents),
@@ -203,7 +209,7 @@ class Rows:
                 "table_format": file_format,
                 "table_encoding": self.upload.encoding,
             }
-            spec = kind.spec.from_json({**table, **options, "format": self.form})
+            spec = kind.spec.from_json({**table, **options, "format": self.response_format})
             priority = self.call.priority
             return enqueue(
                 *(resources, workspace, kind, self.model, spec),
@@ -236,10 +242,10 @@ async def received_rows(
         MediaTypeError, TooLargeError: The body has another media type, or is too long.
     """
     request, resources = call.request, call.resources
-    form = choose_form(format, request.headers.get("Accept"), media_types)
+    response_format = choose_format(format, request.headers.get("Accept"), media_types)
     model = await run_in_threadpool(call.workspace.models.get, call.model_id)
     require_table(model, request.url.path.rpartition("/")[2])
-    rows = partial(Rows, call, model, form, media_types)
+    rows = partial(Rows, call, model, response_format, media_types)
     if is_json(request.headers.get("Content-Type")):
         refuse_in_query(request)
         body = await run_in_threadpool(validated, await request.body(), body_type)

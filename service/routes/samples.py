@@ -16,7 +16,7 @@ from catalog.workspace import Workspace as OpenedWorkspace
 from gcvae.errors import Problem
 from gcvae.files.row_documents import rows_to_csv
 from gcvae.numerics.seeds import derived_seed, fresh_seed
-from gcvae.training.costs import Work
+from gcvae.training.costs import Computation
 from service.access import Workspace
 from service.bodies import (
     PRIORITY,
@@ -32,7 +32,7 @@ from service.database_samples import checked_spec, expected_rows
 from service.errors import RequestError, TableLimitError
 from service.http.body_limits import ARCHIVE_TYPE
 from service.http.downloads import attachment
-from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
+from service.http.idempotency import IdempotencyKey, enqueue_once, fingerprint
 from service.http.json_bodies import JsonRoute
 from service.http.negotiation import SAMPLE_CONTENT
 from service.http.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
@@ -147,7 +147,7 @@ async def sample_model(
 
     make = partial(enqueue_sample, resources, workspace, model, spec, body.priority)
     find = partial(find_queued, workspace)
-    response = await enqueued_once(workspace, key, request_sha256, make, find)
+    response = await enqueue_once(workspace, key, request_sha256, make, find)
     response.headers["Gcvae-Seed"] = str(spec.seed)
     return response
 
@@ -163,7 +163,7 @@ def find_sample(workspace: OpenedWorkspace, result_id: str) -> tuple[Job, Result
 async def answer_inline(resources: Resources, model: Model, spec: SampleSpec) -> Response:
     """Returns a response that streams generated rows, the first of which are generated at once."""
     draw = draw_sample if model.kind is DataKind.TABLE else draw_database
-    opened = await resources.inline.open(partial(draw, model=model, spec=spec))
+    stream = await resources.inline.open(partial(draw, model=model, spec=spec))
     is_archive = model.kind is DataKind.DATABASE and spec.table is None
     media_type = ARCHIVE_TYPE if is_archive else MEDIA_TYPES[spec.format]
     name, ending = spec.table or f"{model.name}-synthetic", "zip" if is_archive else spec.format
@@ -171,9 +171,9 @@ async def answer_inline(resources: Resources, model: Model, spec: SampleSpec) ->
         "Content-Disposition": attachment(f"{name}.{ending}"),
         "Gcvae-Seed": str(spec.seed),
     }
-    for name, figure in opened.summary.items():
+    for name, figure in stream.summary.items():
         headers[f"Gcvae-{name.replace('_', '-').title()}"] = str(figure)
-    return StreamingResponse(opened.chunks, headers=headers, media_type=media_type)
+    return StreamingResponse(stream.chunks, headers=headers, media_type=media_type)
 
 
 def enqueue_sample(
@@ -188,7 +188,7 @@ def enqueue_sample(
         shards=() if spec.rows is None else cut_rows(n_rows, shard_rows),
         priority=priority,
         # The cost of conditions is unknown.
-        estimate=None if spec.is_conditional else estimate(model, Work.SAMPLE, n_rows),
+        estimate=None if spec.is_conditional else estimate(model, Computation.SAMPLE, n_rows),
     )
 
 
@@ -225,11 +225,11 @@ def sample_spec(
         return checked_spec(model, database_spec)
     for name, value in of_database.items():
         if value is not None:
-            place = f"?{name}" if name == "table" else f"/{name}"
+            pointer = f"?{name}" if name == "table" else f"/{name}"
             message = (
                 f"{name} is only for models of databases; model {model.id} is a model of one table"
             )
-            raise RequestError(Problem(message, place, expected="rows"))
+            raise RequestError(Problem(message, pointer, expected="rows"))
     if body.format not in get_args(TableFormat):
         expected = ", ".join(get_args(TableFormat))
         raise RequestError(Problem(f"format is {body.format!r}", "/format", expected=expected))
@@ -259,17 +259,17 @@ def check_given_rows(body: NewSampleBody) -> None:
         raise RequestError(Problem(message, "/rows", expected=str(n_rows)))
 
 
-def check_rows(rows: int, resources: Resources, place: str) -> None:
+def check_rows(rows: int, resources: Resources, pointer: str) -> None:
     """Checks that a request does not generate more than `max_sample_rows` rows.
 
     Args:
-        place: JSON pointer to the member of the request that determines the number, for errors.
+        pointer: JSON pointer to the member of the request that determines the number, for errors.
 
     Raises:
         TableLimitError: There are too many rows.
     """
     limit = resources.settings.max_sample_rows
     if rows > limit:
-        what = f"rows is {rows}" if place == "/rows" else f"about {rows} rows in all"
-        problem = Problem(what, pointer=place, expected=f"at most {limit}")
+        what = f"rows is {rows}" if pointer == "/rows" else f"about {rows} rows in all"
+        problem = Problem(what, pointer=pointer, expected=f"at most {limit}")
         raise TableLimitError(f"{rows} rows are requested", limit, "max_sample_rows", problem)

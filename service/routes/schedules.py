@@ -217,8 +217,8 @@ def _checked_work(
         if body.sample is None:
             raise _misfit("there is no sample to write", "/sample", "rows and format of a sample")
         if body.export.if_exists == "fail":
-            place = "/export/if_exists"
-            raise _misfit("the second run would fail", place, "append or replace")
+            pointer = "/export/if_exists"
+            raise _misfit("the second run would fail", pointer, "append or replace")
         connection = workspace.connections.get(body.export.connection)
         with _below("/export"):
             format = body.sample.format
@@ -234,12 +234,12 @@ def _checked_work(
 
 
 @contextmanager
-def _below(place: str) -> Iterator[None]:
-    """Context manager that puts `place` before the pointers of errors raised in its block."""
+def _below(pointer: str) -> Iterator[None]:
+    """Context manager that puts `pointer` before the pointers of errors raised in its block."""
     try:
         yield
     except RequestError as error:
-        problems = (replace(p, pointer=f"{place}{p.pointer or ''}") for p in error.problems)
+        problems = (replace(p, pointer=f"{pointer}{p.pointer or ''}") for p in error.problems)
         raise RequestError(*problems) from None
 
 

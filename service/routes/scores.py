@@ -17,7 +17,7 @@ from gcvae.numerics.seeds import MAX_SEED
 from gcvae.scoring.score_options import ScoreOptions
 from gcvae.scoring.score_stream import MEDIA_TYPES
 from gcvae.scoring.scoring_setting import require_plain, require_scores
-from gcvae.training.costs import Work
+from gcvae.training.costs import Computation
 from service.bodies import ResultBody, RowsBody, Seed, Whole
 from service.errors import RequestError, TableLimitError
 from service.http.negotiation import LIST_CONTENT, ListFormat
@@ -126,7 +126,7 @@ async def score_rows(
         found = await rows.checked()
         if found.frame is not None:
             work = partial(inline_work.score_rows, frame=found.frame, options=options)
-            filename = f"{rows.model.name}-scores.csv" if rows.form == "csv" else None
+            filename = f"{rows.model.name}-scores.csv" if rows.response_format == "csv" else None
             return await rows.answer(work, filename)
 
         return await rows.enqueue(
@@ -134,7 +134,7 @@ async def score_rows(
             options.to_json(),
             fingerprinted=options.to_json().values(),
             shards=cut_rows(found.rows, settings.score_shard_rows),
-            estimate=estimate(rows.model, Work.SCORE, found.rows, options.typical_draws),
+            estimate=estimate(rows.model, Computation.SCORE, found.rows, options.typical_draws),
         )
 
 
@@ -161,6 +161,6 @@ def _check_draws(
     limit = settings.max_score_draws
     if options.draws is None or options.draws <= limit:
         return
-    place = "?draws" if "draws" in query else "/draws"
-    problem = Problem(f"draws is {options.draws}", place, expected=f"at most {limit}")
+    pointer = "?draws" if "draws" in query else "/draws"
+    problem = Problem(f"draws is {options.draws}", pointer, expected=f"at most {limit}")
     raise TableLimitError(f"{options.draws} draws are requested", limit, "max_score_draws", problem)

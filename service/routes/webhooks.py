@@ -68,7 +68,7 @@ def create_webhook(
     """Create a webhook: a URL to which an event is sent when a job or run ends, a report is ready,
     or a key expires within a week. The operator must have allowed its host. Requires the scope
     `admin`."""
-    resources.outside.require_allowed(body.url, "/url")
+    resources.allowed_hosts.require_allowed(body.url, "/url")
     webhook, secret = workspace.webhooks.create(body.url, body.events)
     response.headers["Location"] = f"/v1/webhooks/{webhook.id}"
     return CreatedWebhookBody(**vars(webhook), secret=secret)

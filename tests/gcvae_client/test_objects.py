@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gcvae_client import AsyncClient, Client, ClientError, Dataset, Job, Model, NotFoundError
-from gcvae_client.objects import Own
+from gcvae_client.objects import ClientMethod
 from gcvae_client.progress_bar import line_of
 from tests.running_service import Running, working
 from tests.wordings import refuses
@@ -58,7 +58,7 @@ def test_an_object_is_its_document_and_its_methods_are_the_clients(
     assert "model.wait()" in repr(model)
     assert model.cancel()["status"] == "cancelled"
     for kind in (Dataset, Model, Job):
-        calls = {method.call for method in vars(kind).values() if isinstance(method, Own)}
+        calls = {method.call for method in vars(kind).values() if isinstance(method, ClientMethod)}
         assert calls
         assert all(callable(getattr(client, call)) for call in calls)
     assert [*inspect.signature(model.sample).parameters][:2] == ["rows", "seed"]

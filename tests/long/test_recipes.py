@@ -18,7 +18,7 @@ from gcvae.model.decoders import Conditional, Decoder
 from gcvae.model.priors import Prior
 from gcvae.schema.kinds import ColumnKind
 from gcvae.training.settings import TrainingConfig
-from gcvae_client.resources import place_of
+from gcvae_client.resources import path_of_id
 from models_store.settings import StoreSettings
 from runtime.settings import RuntimeSettings
 from service.app import create_app
@@ -94,7 +94,7 @@ def test_a_kind_of_job_has_its_work_its_calls_and_its_place_in_the_client(
     kind: JobKind, calls: Calls
 ) -> None:
     assert work_of(kind, joins=False).__name__ == kind
-    assert place_of(f"{kind.id_prefix}_1") == f"/v1/{kind.collection}/{kind.id_prefix}_1"
+    assert path_of_id(f"{kind.id_prefix}_1") == f"/v1/{kind.collection}/{kind.id_prefix}_1"
     if kind is JobKind.TRAIN:
         assert ("/v1/models", "post") in calls
     else:

@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from service.connections.places import place_of
+from service.connections.destinations import parse_destination
 from service.errors import OutsideError, RequestError
-from service.outside import Outside
+from service.outside import AllowedHosts
 from service.settings import ServiceSettings
 from tests.servers.webhook_receiver import receiver
 
@@ -65,12 +65,12 @@ NOT_PUBLIC = [
 ]  # fmt: skip
 
 
-def _sent(outside: Outside, url: str) -> int:
+def _sent(hosts: AllowedHosts, url: str) -> int:
     async def send() -> int:
         try:
-            return await outside.post(url, b"{}", {})
+            return await hosts.post(url, b"{}", {})
         finally:
-            await outside.close()
+            await hosts.close()
 
     return asyncio.run(send())
 
@@ -94,11 +94,11 @@ def test_a_url_that_is_not_of_a_listed_host_is_refused_without_a_look_up(
     monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
     asked = _resolves(monkeypatch, "93.184.215.14")
-    outside = Outside(["example.com", "*.example.net"], LOOPBACK, 1.0)
+    hosts = AllowedHosts(["example.com", "*.example.net"], LOOPBACK, 1.0)
     with pytest.raises(RequestError):
-        outside.require_allowed(url, "/url")
+        hosts.require_allowed(url, "/url")
     with pytest.raises(OutsideError):
-        _sent(outside, url)
+        _sent(hosts, url)
     assert asked == []
 
 
@@ -110,10 +110,10 @@ def test_a_connection_that_is_not_of_a_listed_host_is_refused_without_a_look_up(
     monkeypatch.setattr(socket, "getaddrinfo", None)
     (tmp_path / "link.sqlite").symlink_to("/etc/passwd")
     settings = ServiceSettings(connection_folder=tmp_path)
-    outside = Outside(["example.com", "*.example.net"], LOOPBACK, 1.0)
+    hosts = AllowedHosts(["example.com", "*.example.net"], LOOPBACK, 1.0)
     host = url.partition("://")[2]
     with pytest.raises(OutsideError):
-        place_of(form.format(url, host=host), outside, settings)
+        parse_destination(form.format(url, host=host), hosts, settings)
 
 
 @pytest.mark.parametrize(
@@ -131,14 +131,14 @@ def test_a_connection_that_is_not_of_a_listed_host_is_refused_without_a_look_up(
 def test_a_connection_leads_to_one_host_and_port(
     tmp_path: Path, url: str, host: str | None, port: int
 ) -> None:
-    outside = Outside(["example.com", "*.example.net", "*.amazonaws.com"], [], 1.0)
-    place = place_of(url, outside, ServiceSettings(connection_folder=tmp_path))
-    assert (place.host, place.port) == (host, port)
+    hosts = AllowedHosts(["example.com", "*.example.net", "*.amazonaws.com"], [], 1.0)
+    destination = parse_destination(url, hosts, ServiceSettings(connection_folder=tmp_path))
+    assert (destination.host, destination.port) == (host, port)
 
 
 def test_local_files_are_refused_unless_the_operator_allows_them() -> None:
     with pytest.raises(OutsideError, match="local files are not allowed"):
-        place_of("sqlite:///shop.sqlite", Outside([], [], 1.0), ServiceSettings())
+        parse_destination("sqlite:///shop.sqlite", AllowedHosts([], [], 1.0), ServiceSettings())
 
 
 @pytest.mark.parametrize("address", NOT_PUBLIC)
@@ -148,28 +148,28 @@ def test_an_address_that_is_not_public_is_refused(
     for addresses in ([address], ["93.184.215.14", address]):
         asked = _resolves(monkeypatch, *addresses)
         with pytest.raises(OutsideError, match="not public"):
-            _sent(Outside(["example.com"], [], 1.0), "https://example.com/hook")
+            _sent(AllowedHosts(["example.com"], [], 1.0), "https://example.com/hook")
         assert asked == ["example.com"]
         found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 443)) for one in addresses]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, found=found, **__: found)
         with pytest.raises(OutsideError, match="not public"):
-            Outside(["example.com"], [], 1.0).address_of("example.com", 443)
+            AllowedHosts(["example.com"], [], 1.0).address_of("example.com", 443)
 
 
 def test_a_listed_host_is_reached_where_its_network_is_allowed() -> None:
     with receiver() as found:
         url = f"{found.url}/hook"
-        assert _sent(Outside(["127.0.0.1"], LOOPBACK, 5.0), url) == 204
+        assert _sent(AllowedHosts(["127.0.0.1"], LOOPBACK, 5.0), url) == 204
         assert found.received[0][1]["host"] == url.split("/")[2]
         with pytest.raises(OutsideError, match="not encrypted"):
-            _sent(Outside(["127.0.0.1"], [], 5.0), url)
+            _sent(AllowedHosts(["127.0.0.1"], [], 5.0), url)
         assert len(found.received) == 1
 
 
 def test_http_is_for_allowed_networks_only(monkeypatch: pytest.MonkeyPatch) -> None:
     _resolves(monkeypatch, "93.184.215.14")
     with pytest.raises(OutsideError, match="not encrypted"):
-        _sent(Outside(["example.com"], LOOPBACK, 1.0), "http://example.com/hook")
+        _sent(AllowedHosts(["example.com"], LOOPBACK, 1.0), "http://example.com/hook")
 
 
 def test_the_connection_is_made_to_the_address_that_was_checked(
@@ -179,8 +179,8 @@ def test_the_connection_is_made_to_the_address_that_was_checked(
     with receiver() as found:
         port = found.url.rpartition(":")[2]
         asked = _resolves(monkeypatch, "127.0.0.1")
-        outside = Outside(["*.example.com"], LOOPBACK, 5.0)
-        assert _sent(outside, f"http://hooks.example.com:{port}/hook") == 204
+        hosts = AllowedHosts(["*.example.com"], LOOPBACK, 5.0)
+        assert _sent(hosts, f"http://hooks.example.com:{port}/hook") == 204
         assert asked[0] == "hooks.example.com"
         assert set(asked[1:]) <= {"127.0.0.1"}
         assert found.received[0][1]["host"] == f"hooks.example.com:{port}"
@@ -189,7 +189,7 @@ def test_the_connection_is_made_to_the_address_that_was_checked(
 def test_a_redirect_is_not_followed() -> None:
     with receiver() as found:
         found.answers["/hook"] = 302
-        assert _sent(Outside(["127.0.0.1"], LOOPBACK, 5.0), f"{found.url}/hook") == 302
+        assert _sent(AllowedHosts(["127.0.0.1"], LOOPBACK, 5.0), f"{found.url}/hook") == 302
         assert [path for path, _, _ in found.received] == ["/hook"]
 
 
@@ -197,7 +197,7 @@ def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch)
     with receiver() as found, receiver() as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
         monkeypatch.setenv("all_proxy", proxy.url)
-        assert _sent(Outside(["127.0.0.1"], LOOPBACK, 5.0), f"{found.url}/hook") == 204
+        assert _sent(AllowedHosts(["127.0.0.1"], LOOPBACK, 5.0), f"{found.url}/hook") == 204
         assert (len(found.received), len(proxy.received)) == (1, 0)
 
 
@@ -205,13 +205,13 @@ def test_a_receiver_that_hangs_is_given_up() -> None:
     with receiver() as found:
         found.answers["/hook"] = lambda: __import__("time").sleep(3) or 204
         with pytest.raises(httpx.TimeoutException):
-            _sent(Outside(["127.0.0.1"], LOOPBACK, 0.3), f"{found.url}/hook")
+            _sent(AllowedHosts(["127.0.0.1"], LOOPBACK, 0.3), f"{found.url}/hook")
 
 
 def test_the_error_names_the_setting_and_the_listed_hosts() -> None:
-    outside = Outside(["example.com"], [], 1.0)
+    hosts = AllowedHosts(["example.com"], [], 1.0)
     with pytest.raises(RequestError) as caught:
-        outside.require_allowed("https://example.org/x", "/url")
+        hosts.require_allowed("https://example.org/x", "/url")
     [problem] = caught.value.problems
     assert problem.pointer == "/url"
     assert problem.expected == "a host of GCVAE_OUTSIDE_HOSTS, which lists example.com"

@@ -28,7 +28,7 @@ from gcvae_cli.errors import WrongUsageError
 from gcvae_cli.ports import free_port
 from gcvae_cli.server.commands import read_server_settings
 from service.access import refuse_open_address
-from service.http.sessions import MARK, SESSION, SIGN_ON
+from service.http.sessions import PAGE_HEADER, SESSION, SIGN_ON
 from service.keyring import FRESH_SECONDS
 from tests.catalog.conftest import add_dataset
 from tests.running_service import Running, assert_problem, running, settings_in
@@ -40,7 +40,7 @@ from tests.servers.identity_provider import (
     identity_provider,
 )
 
-OURS = {MARK: "1"}
+OURS = {PAGE_HEADER: "1"}
 COOKIE, SIGN_ON_COOKIE = SESSION.prefix, SIGN_ON.prefix
 GROUPS = {
     "analysts": {"workspace": "acme", "scopes": ["read"]},
@@ -735,7 +735,7 @@ def test_a_service_with_sign_on_needs_no_keys_and_lets_nobody_in(page: Page) -> 
 
 def test_a_sign_on_needs_the_mark_and_the_origin_of_our_pages(page: Page) -> None:
     for path in ("/v1/sign-on", "/v1/sign-on/answer"):
-        for headers in ({MARK: ""}, {"Origin": "https://evil.example"}, {"Origin": "null"}):
+        for headers in ({PAGE_HEADER: ""}, {"Origin": "https://evil.example"}, {"Origin": "null"}):
             sent = {name: value for name, value in headers.items() if value}
             bare = httpx.post(f"{str(page.http.base_url).rstrip('/')}{path}", json={}, headers=sent)
             assert_problem(bare, 403, "foreign-site")

@@ -8,7 +8,7 @@ from catalog import Produced
 from catalog.errors import NotFoundError
 from catalog.job_kinds import JobKind, ReportSpec, TrainSpec
 from catalog.records import DataKind, Dataset, Document
-from gcvae.training.costs import Work, cost
+from gcvae.training.costs import Computation, cost
 from models_store.errors import MissingObjectError
 from worker.errors import DeletedTableError
 from worker.work.attempt import Attempt
@@ -58,7 +58,7 @@ def next_report(trained: TrainSpec, dataset: Dataset) -> Document | None:
     if not trained.has_holdout:
         return None
     spec = ReportSpec(dataset.id, trained.training["seed"])
-    estimate = cost(Work.REPORT, dataset.rows, dataset.columns).to_json()
+    estimate = cost(Computation.REPORT, dataset.rows, dataset.columns).to_json()
     return {"kind": JobKind.REPORT.value, "spec": spec.to_json(), "estimate": estimate}
 
 

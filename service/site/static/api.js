@@ -1,6 +1,6 @@
 // Calls of the public REST API, which are the only source of data on the pages.
 
-const MARK = { "X-Gcvae-Page": "1" };
+const PAGE_HEADER = { "X-Gcvae-Page": "1" };
 
 /** Error response of the API (its problem+json in `document`), or a failed connection. */
 export class Problem extends Error {
@@ -13,7 +13,7 @@ export class Problem extends Error {
 
 /** Sends a request to the API and returns the response; throws a Problem if it is an error. */
 export async function ask(path, { method = "GET", json, body, headers = {}, signal } = {}) {
-  const options = { method, headers: { ...MARK, ...headers }, signal, credentials: "same-origin" };
+  const options = { method, headers: { ...PAGE_HEADER, ...headers }, signal, credentials: "same-origin" };
   if (json !== undefined) {
     options.body = JSON.stringify(json);
     options.headers["Content-Type"] ??= "application/json";
@@ -78,7 +78,7 @@ export function upload(path, body, headers, onProgress) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open("POST", path);
-    for (const [name, value] of Object.entries({ ...MARK, ...headers })) request.setRequestHeader(name, value);
+    for (const [name, value] of Object.entries({ ...PAGE_HEADER, ...headers })) request.setRequestHeader(name, value);
     request.upload.onprogress = (event) => event.lengthComputable && onProgress(event.loaded / event.total);
     request.upload.onload = () => onProgress(1);
     request.onerror = () => reject(unreachable());

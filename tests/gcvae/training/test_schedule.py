@@ -44,7 +44,7 @@ def test_the_rate_is_held_until_patience_or_the_steps_are_used_up(end: int, held
     assert not schedule(rising_until(end), held - 1).is_over
     found = schedule(rising_until(end), held)
     assert found.is_over
-    assert found.held_until == held
+    assert found.planned_annealing_start == held
 
 
 @pytest.mark.parametrize(("least", "held"), [(0.0, 900), (0.05, 500)])
@@ -55,16 +55,16 @@ def test_a_bound_that_creeps_up_has_not_improved(least: float, held: int) -> Non
         900,
         min_improvement=least,
     )
-    assert found.held_until == held
+    assert found.planned_annealing_start == held
 
 
 def test_small_improvements_add_up() -> None:
     """By 0.02 nats a look: every third look is an improvement, the last one at step 880."""
-    assert schedule(lambda step: 0.002 * step, 900).held_until == 980
+    assert schedule(lambda step: 0.002 * step, 900).planned_annealing_start == 980
 
 
 def test_patience_begins_with_the_full_weight_of_the_divergence() -> None:
-    assert schedule(rising_until(100), 500, kl_warm_up=0.6).held_until == 700
+    assert schedule(rising_until(100), 500, kl_warm_up=0.6).planned_annealing_start == 700
 
 
 @pytest.mark.parametrize(("weight", "best"), [(0.0, 200), (0.4, 200), (0.6, 100), (2.0, 100)])
@@ -76,7 +76,7 @@ def test_the_best_look_is_the_last_whose_gain_is_worth_its_gap(weight: float, be
     ]
     found = Schedule(config(gap_weight=weight, patience_from=0), 200, looks, None)
     assert found.best.step == best
-    assert found.held_until == best + 100
+    assert found.planned_annealing_start == best + 100
 
 
 @pytest.mark.parametrize(("share", "n_steps"), [(0.25, 200), (1.0, 800), (0.0, 0)])

@@ -17,10 +17,10 @@ import pytest
 from gcvae_sources.errors import SourceError
 from runtime.settings import forget_environment
 from service.connections.confinement import confine
-from service.connections.places import Opened
-from service.connections.work import Wanted, examine, fetch
+from service.connections.destinations import DecryptedConnection
+from service.connections.work import TableLocation, examine, fetch
 from service.errors import OutsideError
-from service.outside import Outside
+from service.outside import AllowedHosts
 from service.settings import ServiceSettings
 from service.table_process import read_isolated
 from tests.servers.servers import PostgresServer
@@ -42,7 +42,7 @@ def in_a_process(work: Callable[[BinaryIO], Any], **options: Any) -> Any:
 
 def reach_others(_: BinaryIO, port: int, other: int) -> list[str]:
     """Try to leave a confined process in several ways; returns those that succeed."""
-    confine("localhost", Outside.of(SETTINGS).address_of("127.0.0.1", port))
+    confine("localhost", AllowedHosts.of(SETTINGS).address_of("127.0.0.1", port))
     socket.create_connection(("localhost", port), timeout=2).close()
     ways: dict[str, Callable[[], object]] = {
         "name": lambda: socket.create_connection(("localhost.localdomain", other), timeout=2),
@@ -85,8 +85,8 @@ def fetch_while_the_name_moves(file: BinaryIO, port: int) -> tuple[int, list[str
         return resolve(next(addresses) if name == "moving.test" else name, *arguments, **options)
 
     socket.getaddrinfo = moving  # type: ignore[assignment]
-    opened = Opened("moving", f"http://moving.test:{port}", None)
-    fetch(file, opened, Wanted(key="table.csv"), SETTINGS)
+    connection = DecryptedConnection("moving", f"http://moving.test:{port}", None)
+    fetch(file, connection, TableLocation(key="table.csv"), SETTINGS)
     return file.tell(), asked
 
 
@@ -109,7 +109,7 @@ def examine_while_the_name_is_ours(file: BinaryIO, url: str) -> list[str] | None
         return resolve("127.0.0.1" if name == "moving.test" else name, *arguments, **options)
 
     socket.getaddrinfo = ours  # type: ignore[assignment]
-    return examine(file, Opened("moving", url, None), SETTINGS)
+    return examine(file, DecryptedConnection("moving", url, None), SETTINGS)
 
 
 def test_the_driver_of_a_database_gets_the_address_that_was_checked(
@@ -127,7 +127,7 @@ def examine_at(file: BinaryIO, url: str, addresses: list[str]) -> None:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (found, port)) for found in addresses]
 
     socket.getaddrinfo = resolves
-    examine(file, Opened("moving", url, "pw"), SETTINGS)
+    examine(file, DecryptedConnection("moving", url, "pw"), SETTINGS)
 
 
 @pytest.mark.parametrize(
@@ -175,9 +175,9 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> Non
     certificate = _self_signed(tmp_path / "server.pem")
     with web_server(certificate=certificate) as server:
         host = urlsplit(server.url).netloc
-        opened = Opened("self-signed", f"https://{host}", None)
+        connection = DecryptedConnection("self-signed", f"https://{host}", None)
         with pytest.raises(SourceError, match="no connection: ConnectError"):
-            in_a_process(partial(examine, opened=opened, settings=SETTINGS))
+            in_a_process(partial(examine, connection=connection, settings=SETTINGS))
         assert server.asked == []
 
 

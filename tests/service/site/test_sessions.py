@@ -13,12 +13,12 @@ import pytest
 from sqlalchemy import text
 
 from catalog.records import Key, Scope
-from service.http.sessions import MARK, SESSION
+from service.http.sessions import PAGE_HEADER, SESSION
 from service.keyring import FRESH_SECONDS
 from tests.running_service import Running, assert_problem
 from tests.wordings import same_wording
 
-OURS = {MARK: "1"}
+OURS = {PAGE_HEADER: "1"}
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ _NONCE_BYTES = 12
 _KEY_BYTES = 32
 
 
-class Safe:
+class PasswordEncryption:
     """Encrypts passwords by AES-256-GCM, with the key in the settings or in a key file.
 
     A password is encrypted for one connection: only with the same id and URL can it be decrypted.
@@ -33,24 +33,24 @@ class Safe:
     def __init__(self, settings: ServiceSettings) -> None:
         self._settings = settings
 
-    def seal(self, password: str, *place: str) -> str:
+    def encrypt(self, password: str, *connection: str) -> str:
         """Encrypts a password. Returns nonce and ciphertext as base64.
 
         Args:
-            place: Id and URL of the connection.
+            connection: Id and URL of the connection.
 
         Raises:
             RequestError: The service has no key.
         """
         nonce = secrets.token_bytes(_NONCE_BYTES)
-        sealed = AESGCM(self._key()).encrypt(nonce, password.encode(), _bound(place))
+        sealed = AESGCM(self._key()).encrypt(nonce, password.encode(), _associated_data(connection))
         return base64.b64encode(nonce + sealed).decode()
 
-    def open(self, sealed: str, *place: str) -> str:
-        """Decrypts a password that `seal` has encrypted for the connection.
+    def decrypt(self, sealed: str, *connection: str) -> str:
+        """Decrypts a password that `encrypt` has encrypted for the connection.
 
         Args:
-            place: Id and URL of the connection.
+            connection: Id and URL of the connection.
 
         Raises:
             RequestError: The service has no key, or the key, id or URL has changed since.
@@ -58,7 +58,9 @@ class Safe:
         data = base64.b64decode(sealed)
         nonce, content = data[:_NONCE_BYTES], data[_NONCE_BYTES:]
         try:
-            return AESGCM(self._key()).decrypt(nonce, content, _bound(place)).decode()
+            return (
+                AESGCM(self._key()).decrypt(nonce, content, _associated_data(connection)).decode()
+            )
         except InvalidTag:
             message = f"its password cannot be read with the key in {variable('secrets_key')}"
             expected = "the earlier key, or a new connection"
@@ -68,7 +70,7 @@ class Safe:
         text = self._settings.secrets_key
         records = sa.make_url(self._settings.database())
         if text is None and records.get_backend_name() == "sqlite":
-            text = _kept_key(Path(str(records.database)).with_name(KEY_FILE))
+            text = _stored_key(Path(str(records.database)).with_name(KEY_FILE))
         if text is None:
             expected = f"at least {_KEY_BYTES} random characters in {variable('secrets_key')}"
             raise RequestError(
@@ -77,7 +79,7 @@ class Safe:
         return hashlib.sha256(text.encode()).digest()
 
 
-def _kept_key(path: Path) -> str:
+def _stored_key(path: Path) -> str:
     """Returns the key in a file. If the file does not exist, it is created with a random key."""
     if not path.exists():
         with tempfile.NamedTemporaryFile("w", dir=path.parent) as new:  # readable by the owner only
@@ -89,5 +91,5 @@ def _kept_key(path: Path) -> str:
     return path.read_text()
 
 
-def _bound(place: tuple[str, ...]) -> bytes:
-    return "\n".join(place).encode()
+def _associated_data(connection: tuple[str, ...]) -> bytes:
+    return "\n".join(connection).encode()

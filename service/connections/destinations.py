@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError
 
 from service.errors import OutsideError
-from service.outside import Outside, port_of
+from service.outside import AllowedHosts, port_of
 from service.settings import ServiceSettings, variable
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
@@ -20,7 +20,7 @@ _REGION = re.compile(r"[a-z0-9-]{1,40}")
 
 
 @dataclass(frozen=True)
-class Opened:
+class DecryptedConnection:
     """A connection with its decrypted password, for the process that uses it."""
 
     name: str
@@ -29,7 +29,7 @@ class Opened:
 
 
 @dataclass(frozen=True)
-class Place:
+class Destination:
     """Destination of a connection.
 
     Attributes:
@@ -44,7 +44,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class DatabasePlace(Place):
+class DatabaseDestination(Destination):
     """A database server, or an SQLite file in the folder of connections.
 
     Attributes:
@@ -55,7 +55,7 @@ class DatabasePlace(Place):
 
 
 @dataclass(frozen=True)
-class WebPlace(Place):
+class WebDestination(Destination):
     """A folder of a web server.
 
     Attributes:
@@ -72,7 +72,7 @@ class WebPlace(Place):
 
 
 @dataclass(frozen=True)
-class BucketPlace(Place):
+class BucketDestination(Destination):
     """A folder of a bucket in an S3 store.
 
     Attributes:
@@ -92,7 +92,9 @@ class BucketPlace(Place):
         return f"{self.prefix}/{key}" if self.prefix else key
 
 
-def place_of(url: str, outside: Outside, settings: ServiceSettings) -> Place:
+def parse_destination(
+    url: str, allowed_hosts: AllowedHosts, settings: ServiceSettings
+) -> Destination:
     """Parses and checks a connection's URL, without a DNS lookup. Returns the destination.
 
     Raises:
@@ -105,10 +107,10 @@ def place_of(url: str, outside: Outside, settings: ServiceSettings) -> Place:
     if form is None:
         listed = ", ".join(f"{known}://" for known in _FORMS)
         raise OutsideError(f"connections do not support {scheme[:40]!r}", f"one of: {listed}")
-    return form(url, outside, settings)
+    return form(url, allowed_hosts, settings)
 
 
-def _server(url: str, outside: Outside, settings: ServiceSettings) -> Place:
+def _server(url: str, allowed_hosts: AllowedHosts, settings: ServiceSettings) -> Destination:
     parsed = _parsed(url)
     backend, driver, port, parameters = _SERVERS[parsed.drivername.lower()]
     if not parsed.host:
@@ -122,12 +124,12 @@ def _server(url: str, outside: Outside, settings: ServiceSettings) -> Place:
             raise OutsideError(f"the URL has the parameter {name!r}", expected)
         if value not in allowed:
             raise OutsideError(f"{name} is {value!r}", f"one of: {', '.join(allowed)}")
-    outside.require_host(parsed.host)
+    allowed_hosts.require_host(parsed.host)
     complete = parsed.set(drivername=driver, port=parsed.port or port)
-    return DatabasePlace(parsed.host, parsed.port or port, backend, complete)
+    return DatabaseDestination(parsed.host, parsed.port or port, backend, complete)
 
 
-def _file(url: str, outside: Outside, settings: ServiceSettings) -> Place:
+def _file(url: str, allowed_hosts: AllowedHosts, settings: ServiceSettings) -> Destination:
     folder = settings.connection_folder
     if folder is None:
         expected = f"a folder for them in {variable('connection_folder')}"
@@ -139,19 +141,19 @@ def _file(url: str, outside: Outside, settings: ServiceSettings) -> Place:
     path = (folder / parsed.database).resolve()
     if not path.is_relative_to(folder.resolve()) or path == folder.resolve():
         raise OutsideError("the file is not in the folder of connections", form)
-    return DatabasePlace(None, 0, "sqlite", sa.URL.create("sqlite", database=str(path)))
+    return DatabaseDestination(None, 0, "sqlite", sa.URL.create("sqlite", database=str(path)))
 
 
-def _web(url: str, outside: Outside, settings: ServiceSettings) -> Place:
+def _web(url: str, allowed_hosts: AllowedHosts, settings: ServiceSettings) -> Destination:
     user, plain = _without_user(url)
-    parts = outside.parse(plain)
+    parts = allowed_hosts.parse(plain)
     if parts.query:
         raise OutsideError("the URL has a query (?…)", "a URL without one")
     host = str(parts.hostname)
-    return WebPlace(host, port_of(parts), parts.scheme, plain.rstrip("/"), user)
+    return WebDestination(host, port_of(parts), parts.scheme, plain.rstrip("/"), user)
 
 
-def _bucket(url: str, outside: Outside, settings: ServiceSettings) -> Place:
+def _bucket(url: str, allowed_hosts: AllowedHosts, settings: ServiceSettings) -> Destination:
     user, plain = _without_user(url)
     parts = urlsplit(plain)
     if not _BUCKET.fullmatch(parts.netloc) or parts.fragment:
@@ -163,11 +165,11 @@ def _bucket(url: str, outside: Outside, settings: ServiceSettings) -> Place:
     if not _REGION.fullmatch(region):
         raise OutsideError("region is invalid", "a region such as eu-central-1")
     host = f"s3.{region}.amazonaws.com"
-    store = outside.parse(options.get("endpoint", f"https://{host}"))
+    store = allowed_hosts.parse(options.get("endpoint", f"https://{host}"))
     if store.path.strip("/") or store.query:
         raise OutsideError("the endpoint has a path or query", "https://{host}")
     prefix = unquote(parts.path).strip("/")
-    return BucketPlace(
+    return BucketDestination(
         str(store.hostname), port_of(store), store.scheme, f"{store.scheme}://{store.netloc}",
         parts.netloc, prefix, region, user,
     )  # fmt: skip
@@ -217,7 +219,7 @@ _SERVERS = {
     "mysql": _MYSQL, "mariadb": _MYSQL, "mysql+pymysql": _MYSQL,
 }  # fmt: skip
 """(protocol, SQLAlchemy driver, default port, allowed values by parameter) by the URL's scheme."""
-_FORMS: dict[str, Callable[[str, Outside, ServiceSettings], Place]] = {
+_FORMS: dict[str, Callable[[str, AllowedHosts, ServiceSettings], Destination]] = {
     **dict.fromkeys(_SERVERS, _server),
     "sqlite": _file,
     "s3": _bucket,
