@@ -79,8 +79,8 @@ def _usage_line(error: TyperException) -> str:
 
 
 def _system_line(error: OSError) -> str:
-    place = f"{error.filename}: " if error.filename is not None else ""
-    return f"{place}{error.strerror or error}"
+    prefix = f"{error.filename}: " if error.filename is not None else ""
+    return f"{prefix}{error.strerror or error}"
 
 
 def _close_broken_pipe() -> int:

@@ -32,10 +32,10 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, object]:
             raise WrongUsageError(f"--set {assignment}: write --set key=value")
         name, point, member = key.partition(".")
         members = settings.setdefault(name, {}) if point else settings
-        place = member if point else key
-        if not isinstance(members, dict) or place in members:
+        entry = member if point else key
+        if not isinstance(members, dict) or entry in members:
             raise WrongUsageError(f"--set {key} is given twice; give it once")
-        members[place] = _typed(value)
+        members[entry] = _typed(value)
     return settings
 
 

@@ -183,7 +183,7 @@ def _may_quote(problem: Document) -> bool:
 _QUOTED = ("/rows", "/given", "/distribution", "/schema", "/columns", "/rules", "/tables")
 
 
-def told(error: Exception, rows: bool) -> str:
+def error_text(error: Exception, rows: bool) -> str:
     """Returns the message of an error.
 
     Args:

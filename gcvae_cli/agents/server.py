@@ -24,6 +24,7 @@ from gcvae.schema.suggestions import unknown_name
 from gcvae_cli.agents.answers import (
     Document,
     dataset_answer,
+    error_text,
     job_answer,
     model_answer,
     profile_answer,
@@ -31,7 +32,6 @@ from gcvae_cli.agents.answers import (
     rules_answer,
     schema_answer,
     scores_answer,
-    told,
 )
 from gcvae_client import Client, ClientError
 
@@ -75,7 +75,7 @@ def agent_server(client: Client, *, write: bool, rows: bool, folder: Path) -> MC
                 try:
                     return function(*given, **named)
                 except (ClientError, OSError, ValueError, TypeError) as error:
-                    raise ToolError(told(error, rows)) from None
+                    raise ToolError(error_text(error, rows)) from None
 
             if (write or not writes) and (rows or not gives_rows):
                 hints = ToolAnnotations(read_only_hint=not writes, destructive_hint=False)

@@ -82,19 +82,19 @@ def _key_in(key_file: Path | None) -> str | None:
     return key
 
 
-def write_fetched(output: str, form: str, fetch: Callable[[Path], object]) -> None:
+def write_fetched(output: str, output_format: str, fetch: Callable[[Path], object]) -> None:
     """Downloads a response to a temporary file and then writes it to the output.
 
     Args:
         output: Path of the output file; `-` is standard output.
-        form: Format of the output, such as csv or csv.gz.
+        output_format: Format of the output, such as csv or csv.gz.
         fetch: Function that saves the response at a path, in the format of the path's extension.
     """
     with opened_output(output) as stream, tempfile.TemporaryDirectory() as folder:
-        fetched = Path(folder) / f"answer.{form.removesuffix('.gz')}"
+        fetched = Path(folder) / f"answer.{output_format.removesuffix('.gz')}"
         fetch(fetched)
         with fetched.open("rb") as content:
-            if not form.endswith(".gz"):
+            if not output_format.endswith(".gz"):
                 shutil.copyfileobj(content, stream)
                 return
             with gzip.GzipFile("", "wb", fileobj=stream, mtime=0) as packed:

@@ -249,20 +249,20 @@ def _score(
 def _draw_maps(client: Client, model: Document, output: Path) -> None:
     first = next(iter(_MAPS))  # all in the same order, so that the pictures can be compared
     for kind, name in _MAPS.items():
-        for form in ("png", "json"):
-            place = output / f"{name}.{form}"
-            client.dependencies(model, kind, order=first, format=form, to=place)
+        for format in ("png", "json"):
+            file = output / f"{name}.{format}"
+            client.dependencies(model, kind, order=first, format=format, to=file)
     print("mapped    the dependencies", flush=True)
 
 
 def _report(client: Client, model: Document, output: Path) -> None:
     """Saves the report that follows training, or requests one if no rows were set aside."""
-    place = output / "report.html"
+    file = output / "report.html"
     try:
-        client.report(model, to=place)
+        client.report(model, to=file)
     except NotFoundError:
         client.wait(client.make_report(model))
-        client.report(model, to=place)
+        client.report(model, to=file)
     document = client.report(model)
     assert isinstance(document, dict)
     verdicts = (f"{part} {document[part]['verdict'].replace('_', ' ')}" for part in _PARTS)

@@ -35,7 +35,7 @@ from gcvae_cli.rules import report_rule
 if TYPE_CHECKING:
     from gcvae_client import Client
 
-_TEXTS = {ending: form for ending, form in opt.TABLE_FORMATS.items() if form != "parquet"}
+_TEXTS = {ending: name for ending, name in opt.TABLE_FORMATS.items() if name != "parquet"}
 """File formats for scores and encodings, which a service does not return as Parquet."""
 
 Server = Annotated[str, typer.Option("--server", metavar="URL", help="URL of the service.")]
@@ -133,12 +133,12 @@ def sample(
     as_json: opt.AsJson = False,
 ) -> None:
     """Generate synthetic rows in the service."""
-    form = _table_format(output, as_json)
+    output_format = _table_format(output, as_json)
     conditions = read_conditions(given, given_rows, distribution, encoding)
     rows = number_of_rows(rows, conditions.get("given_rows"))
     is_fresh, seed = seed is None, fresh_seed() if seed is None else seed
     choices = {"seed": seed, "escape_formulas": escape_formulas, **conditions}
-    _write_table(server, key_file, output, form, "sample", model, rows, **choices)
+    _write_table(server, key_file, output, output_format, "sample", model, rows, **choices)
     if is_fresh:
         _say(f"the seed is {seed}; --seed {seed} generates the same rows")
     if as_json:
@@ -160,10 +160,10 @@ def score(
     as_json: opt.AsJson = False,
 ) -> None:
     """Score rows: the log-likelihood of each in nats, with the contribution of each column."""
-    form = _table_format(output, as_json, _TEXTS)
+    output_format = _table_format(output, as_json, _TEXTS)
     options = {"draws": draws, "tolerance": tolerance, "measure": measure}
     options |= {"score_missingness": score_missingness, "seed": seed, "encoding": encoding}
-    _write_table(server, key_file, output, form, "score", model, table, **options)
+    _write_table(server, key_file, output, output_format, "score", model, table, **options)
     if as_json:
         answer({"output": output, **options})
 
@@ -184,12 +184,12 @@ def impute(
     """Impute missing values; known cells are not changed."""
     from gcvae.sampling.filled_columns import read_names
 
-    form = _table_format(output, as_json)
+    output_format = _table_format(output, as_json)
     options: dict[str, Any] = {"draws": draws, "seed": seed, "encoding": encoding}
     options["columns"] = None if columns is None else read_names(columns, "--columns")
     kept = None if keep_missing is None else read_names(keep_missing, "--keep-missing")
     options["keep_missing"] = kept
-    _write_table(server, key_file, output, form, "impute", model, table, **options)
+    _write_table(server, key_file, output, output_format, "impute", model, table, **options)
     if as_json:
         answer({"output": output, "draws": draws, "seed": seed})
 
@@ -204,8 +204,8 @@ def encode(
     as_json: opt.AsJson = False,
 ) -> None:
     """Encode rows: posterior mean and standard deviation in the latent space."""
-    form = _table_format(output, as_json, _TEXTS)
-    _write_table(server, key_file, output, form, "encode", model, table, encoding=encoding)
+    output_format = _table_format(output, as_json, _TEXTS)
+    _write_table(server, key_file, output, output_format, "encode", model, table, encoding=encoding)
     if as_json:
         answer({"output": output})
 
@@ -223,25 +223,25 @@ def dependencies(
     as_json: opt.AsJson = False,
 ) -> None:
     """Map the dependencies between columns (Kendall's tau)."""
-    form = format_of(output, opt.MAP_FORMATS, standard_output="json")
-    place = {"row": opt.read_option("--row", row, dict), "z": opt.read_option("--z", z, list)}
-    is_local = place["row"] is not None or place["z"] is not None
+    output_format = format_of(output, opt.MAP_FORMATS, standard_output="json")
+    point = {"row": opt.read_option("--row", row, dict), "z": opt.read_option("--z", z, list)}
+    is_local = point["row"] is not None or point["z"] is not None
     if is_local and kind not in (None, "local"):
         raise WrongUsageError(f"--kind {kind}: --row and --z are for the local map")
-    choices = {"seed": seed, "order": order, **place}
+    choices = {"seed": seed, "order": order, **point}
     _check_model(model)
     with connected(server, key_file) as client:
-        if form in ("png", "svg"):
-            picture = {"format": form, **choices}
+        if output_format in ("png", "svg"):
+            picture = {"format": output_format, **choices}
             write_fetched(
                 output,
-                form,
+                output_format,
                 lambda to: client.dependencies(model, kind or "expected", to=to, **picture),
             )
-        if form in ("json", "csv") or as_json:
+        if output_format in ("json", "csv") or as_json:
             document = client.dependencies(model, kind or "expected", **choices)
             assert isinstance(document, dict)
-            _write_map(document, output, form, as_json)
+            _write_map(document, output, output_format, as_json)
 
 
 def manifold(
@@ -253,12 +253,14 @@ def manifold(
     as_json: opt.AsJson = False,
 ) -> None:
     """Plot the decoder's output over a two-dimensional latent space (d_latent 2)."""
-    form = format_of(output, opt.MANIFOLD_FORMATS, standard_output="json")
+    output_format = format_of(output, opt.MANIFOLD_FORMATS, standard_output="json")
     _check_model(model)
     with connected(server, key_file) as client:
         if not as_json or output != STANDARD_OUTPUT:
             write_fetched(
-                output, form, lambda to: client.manifold(model, steps=steps, format=form, to=to)
+                output,
+                output_format,
+                lambda to: client.manifold(model, steps=steps, format=output_format, to=to),
             )
         if as_json:
             answer({"output": output, "manifold": client.manifold(model, steps=steps)})
@@ -293,7 +295,7 @@ def report(
 ) -> None:
     """Get the report of a model, or make a new one: fidelity, utility and privacy."""
     refuse_two_answers(output, as_json)
-    form = format_of(output, opt.REPORT_FORMATS, standard_output="json")
+    output_format = format_of(output, opt.REPORT_FORMATS, standard_output="json")
     _check_model(model)
     with connected(server, key_file) as client:
         if any(given is not None for given in (real, holdout, target, seed)):
@@ -304,7 +306,9 @@ def report(
             made = client.make_report(model, columns=target, seed=seed or 0, **tables)
             client.wait(made)
         document = client.report(model)
-        write_fetched(output, form, lambda path: client.report(model, format=form, to=path))
+        write_fetched(
+            output, output_format, lambda path: client.report(model, format=output_format, to=path)
+        )
     assert isinstance(document, dict)
     parts = {name: document[name] for name in ("fidelity", "utility", "likelihood", "privacy")}
     if as_json:
@@ -367,21 +371,22 @@ def _table_format(output: str, as_json: bool, formats: dict[str, str] = opt.TABL
 
 
 def _write_table(
-    server: str, key_file: Path | None, output: str, form: str, verb: str, model: str, *given: Any,
+    server: str, key_file: Path | None, output: str, output_format: str, verb: str, model: str,
+    *given: Any,
     **options: Any,
 ) -> None:  # fmt: skip
     """Calls the client's method `verb` and writes the returned table."""
     _check_model(model)
     with connected(server, key_file) as client:
         call = getattr(client, verb)
-        options["format"] = form.removesuffix(".gz")
-        write_fetched(output, form, lambda to: call(model, *given, to=to, **options))
+        options["format"] = output_format.removesuffix(".gz")
+        write_fetched(output, output_format, lambda to: call(model, *given, to=to, **options))
 
 
-def _write_map(document: dict[str, Any], output: str, form: str, as_json: bool) -> None:
-    if form == "csv":
+def _write_map(document: dict[str, Any], output: str, output_format: str, as_json: bool) -> None:
+    if output_format == "csv":
         write_text(output, map_as_csv(document))
-    elif form == "json" and (not as_json or output != STANDARD_OUTPUT):
+    elif output_format == "json" and (not as_json or output != STANDARD_OUTPUT):
         write_text(output, json.dumps(document, indent=2, ensure_ascii=False))
     if as_json:
         answer({"output": output, "map": document})

@@ -75,11 +75,11 @@ def manifold(
         answer({"output": output, "manifold": found.to_json()})
 
 
-def _require_pictures(form: str) -> None:
+def _require_pictures(output_format: str) -> None:
     """Raises a MissingPackageError if the format is a picture and matplotlib is not installed."""
     from gcvae.figures.figures import require_matplotlib
 
-    if form in ("png", "svg"):
+    if output_format in ("png", "svg"):
         require_matplotlib()
 
 

@@ -214,25 +214,25 @@ ReportOutput = Annotated[
 ]
 
 
-def read_option(name: str, text: str | None, form: type) -> Any:
+def read_option(name: str, text: str | None, expected_type: type) -> Any:
     """Returns the parsed JSON value of an option; None if the option is absent.
 
     Args:
         name: Name of the option, for errors.
         text: JSON text; None if the option is absent.
-        form: Required type of the value: dict or list.
+        expected_type: Required type of the value: dict or list.
 
     Raises:
         WrongUsageError: The text is not JSON of this type.
     """
     if text is None:
         return None
-    wanted = """an object such as '{"age": 40}'""" if form is dict else "a list of numbers"
+    wanted = """an object such as '{"age": 40}'""" if expected_type is dict else "a list of numbers"
     try:
         found = read_json(text)
     except ValueError as error:
         raise WrongUsageError(f"{name} is not valid JSON ({error}); write {wanted}") from None
-    if not isinstance(found, form):
+    if not isinstance(found, expected_type):
         raise WrongUsageError(f"{name} is {text}; write {wanted}")
     return found
 
