@@ -245,9 +245,7 @@ def no_report(workspace: Workspace, model: Model) -> NoReportError:
     if not jobs:
         why = "the model was imported, and no report was requested"
         if model.job_id is not None:
-            why = (
-                "no rows were held out of training (report_share is 0), and no report was requested"
-            )
+            why = "no rows were kept unseen for it (report_share is 0), and no report was requested"
         return NoReportError(why, can_be_made=True)
     job = jobs[0]
     if not job.status.is_final:

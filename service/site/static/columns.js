@@ -1,12 +1,13 @@
 // The table in which users edit the columns of a dataset: kind, missing values, categories, limits, drop.
 
 import { binsOf, spark } from "./charts.js";
+import { writing } from "./components.js";
 import { tried } from "./dataset.js";
 import { fill, freshId, h } from "./elements.js";
 import { capital, COLUMN_KINDS, count, figure, many, shareText, writtenLevels } from "./words.js";
 
 const MEANT = {
-  identifier: "The model does not learn this column; it is filled with new, made-up values.",
+  identifier: "The model does not learn this column. Synthetic rows get new, made-up values.",
   constant: "The same value in every row.",
   ordinal: "Only values that occur in the table are generated.",
 };
@@ -21,9 +22,9 @@ export function columnTable(dataset, profile, { change, undo, patch }, shown) {
   const drawBar = () => {
     const told = h("div");
     const names = Object.keys(patch);
-    const save = h("button.main", { type: "button", onclick: () => tried(told, save, () => change({ columns: patch })) }, "Save");
+    const save = writing(h("button.main", { type: "button", onclick: () => tried(told, save, () => change({ columns: patch })) }, "Save"));
     fill(saving, h("span", {}, `Unsaved changes in ${many(names.length, "column")}: ${names.slice(0, 3).join(", ")}${names.length > 3 ? " …" : ""}`),
-      h("div.row", {}, h("button", { type: "button", onclick: undo }, "Undo"), save), told);
+      h("div.row", {}, h("button", { type: "button", onclick: undo }, "Discard changes"), save), told);
   };
   const byName = new Map(profile.columns.map((column) => [column.name, column]));
   const rows = dataset.schema.columns.map((column) => {
@@ -31,7 +32,7 @@ export function columnTable(dataset, profile, { change, undo, patch }, shown) {
     warnings.forEach((warning) => shown.add(warning));
     return columnRows(column, writtenLevels(column, byName.get(column.name)) ?? column, warnings, set);
   });
-  const heads = ["Column", "Kind", "Distribution", "Missing", "Range or categories", "Drop", ""];
+  const heads = ["Column", "Kind", "Distribution", "Missing cells", "Range or categories", "Drop", ""];
   return h("div.stack", {}, h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Columns of the table" },
     h("table.cards", {}, h("thead", {}, h("tr", {}, heads.map((text) => h("th", { scope: "col" }, text || h("span.hidden-words", {}, "More"))))), h("tbody", {}, rows))), saving);
 }
@@ -41,7 +42,7 @@ function columnRows(column, found, warnings, set) {
   const kind = h("select", { "aria-label": `Kind of ${column.name}`, title: MEANT[column.kind] ?? null, disabled: Boolean(column.drop),
     onchange: (event) => set(column.name, "kind", event.target.value) },
   Object.entries(COLUMN_KINDS).map(([value, text]) => h("option", { value, selected: value === column.kind }, text)));
-  const drop = h("input", { type: "checkbox", checked: Boolean(column.drop), "aria-label": `Drop ${column.name} from the model`,
+  const drop = h("input", { type: "checkbox", checked: Boolean(column.drop), "aria-label": `Drop ${column.name} from the model`, title: "Drop: leave the column out of the model and of the synthetic rows.",
     onchange: (event) => set(column.name, "drop", event.target.checked) });
   const more = h("tr.more", { id, hidden: true }, h("td", { colspan: 7 }, editor(column, set)));
   const button = h("button.plain", { type: "button", "aria-expanded": "false", "aria-controls": id, "aria-label": `Edit ${column.name}`,
@@ -55,7 +56,7 @@ function columnRows(column, found, warnings, set) {
     h("th", { scope: "row" }, column.name, warnings.map((warning) => h("p.note.tiny", {}, capital(warning.replace(/^column '.*?': /, ""))))),
     cell("Kind", column.drop ? "–" : kind),
     cell("Distribution", column.drop ? "–" : spark(found)),
-    cell("Missing", column.drop ? "–" : shareText(found.missing_share)),
+    cell("Missing cells", column.drop ? "–" : shareText(found.missing_share)),
     cell("Range or categories", column.drop ? "dropped" : extent(column, found)),
     cell("Drop", drop),
     cell("", column.drop ? null : button)), more];
@@ -85,10 +86,10 @@ function editor(column, set) {
   const markers = column.missing?.markers ?? [];
   return h("div.edit", {},
     isNumber || column.kind === "datetime" ? [field("Minimum", "minimum", column.minimum, number), field("Maximum", "maximum", column.maximum, number)] : null,
-    isNumber ? field("Decimals", "decimals", column.decimals, Number) : null,
-    column.kind === "datetime" ? field("Format", "datetime_format", column.datetime_format, String) : null,
+    isNumber ? field("Decimal places", "decimals", column.decimals, Number) : null,
+    column.kind === "datetime" ? field("Date format, such as %d.%m.%Y", "datetime_format", column.datetime_format, String) : null,
     field("Entries that mean “missing”, separated by commas", "missing", markers.filter((marker) => marker !== "").join(", "),
-      (text) => ({ allowed: true, markers: ["", ...text.split(",").map((marker) => marker.trim()).filter(Boolean)] }), "an empty cell"),
+      (text) => ({ allowed: true, markers: ["", ...text.split(",").map((marker) => marker.trim()).filter(Boolean)] }), "only empty cells"),
     column.personal ? h("label.field", {}, "Personal data: replace every value with a generated one", h("input", { type: "checkbox", checked: true, onchange: (event) => set(column.name, "personal", event.target.checked ? column.personal : false) })) : null,
     column.levels ? levelsField(column, set) : null);
 }

@@ -22,7 +22,7 @@ export async function show({ place, model, signal }) {
   const pictures = columns.map((column) => figureOf(column, writtenLevels(column, ofReal.get(column.name)), rows.map((row) => written(column, row[column.name])))).filter(Boolean);
   fill(place,
     h("div.row.ends", {}, h("p.soft", {}, profile
-      ? `Distribution of each column in all ${many(profile.rows, "row")} of the dataset and in ${count(ROWS)} synthetic rows.`
+      ? `Distribution of each column in all ${many(profile.rows, "row")} of the dataset and in ${count(ROWS)} synthetic rows. Shares are written as real → synthetic.`
       : `Distribution of each column in ${count(ROWS)} synthetic rows. The dataset is no longer on this service, so it cannot be shown for comparison.`),
     h("div.row", {}, profile ? h("span.key", {}, "real") : null, h("span.key.drawn", {}, "synthetic"))),
     h("div.grid", {}, pictures));

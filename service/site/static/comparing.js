@@ -4,7 +4,7 @@ import { read } from "./api.js";
 import { dataTable, pressed, verdict } from "./components.js";
 import { fill, h, say } from "./elements.js";
 import { inUnit } from "./report.js";
-import { bytes, count, duration, exactTime, figure, LOG_LIKELIHOOD, spoken } from "./words.js";
+import { bytes, count, duration, exactTime, figure, LOG_LIKELIHOOD, spoken, trainingRows } from "./words.js";
 
 const PARTS = ["fidelity", "utility", "likelihood", "privacy"];
 
@@ -36,7 +36,7 @@ function sideBySide(...models) {
     of("Preset", ({ training }) => training.preset),
     of("Memorisation of individual rows", ({ training }) => training.memory ?? "normal"),
     of("Differential privacy", ({ training: { differential_privacy: promise } }) => (promise ? `epsilon ${figure(promise.epsilon)}` : "none")),
-    of("Training rows", ({ record }) => count(record.rows)), of("Training time", ({ record }) => duration(record.seconds)),
+    of("Training rows", ({ record }) => trainingRows(record)), of("Training time", ({ record }) => duration(record.seconds)),
     of("Held-out log-likelihood (nats per row)", (model) => figure(model.bound_held_out, 4)), of("Size", (model) => bytes(model.artifact_bytes)),
     ...PARTS.flatMap((part) => reportRows(part, models))];
   return [dataTable("Models side by side", ["", ...models.map((model) => model.name)], rows, "table"), h("p.tiny.soft", {}, LOG_LIKELIHOOD)];

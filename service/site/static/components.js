@@ -2,7 +2,7 @@
 
 import { ask, tableType, upload } from "./api.js";
 import { fill, freshId, h, say } from "./elements.js";
-import { ago, exactTime, percent, spoken } from "./words.js";
+import { ago, exactTime, percent, sentence, spoken } from "./words.js";
 
 const STATUS = {
   queued: "", running: "busy", training: "busy", succeeded: "good", ready: "good", failed: "bad", cancelled: "",
@@ -43,16 +43,16 @@ export function problemBox(error, retry) {
   say(`${told.title}: ${told.detail}`);
   const box = h("div.problem", { role: "alert" },
     h("h3", {}, told.title),
-    lines.length === 1 && told.detail?.includes(told.errors[0].message) ? null : h("p", {}, told.detail),
+    lines.length === 1 && told.detail?.includes(told.errors[0].message) ? null : h("p", {}, sentence(told.detail)),
     lines.length ? findingList(lines) : null,
     told.setting ? h("p.tiny", {}, `The limit is ${told.limit}. The operator can change it with ${told.setting}.`) : null,
     told.status === 413 ? h("p", {}, "Send a smaller file.") : null,
     told.status === 429 ? h("p", {}, "Try again later.") : null,
     told.status === 401 ? h("p", {}, h("a", { href: "/sign-in" }, "Sign in again")) : null,
-    told.type === "urn:gcvae:problem:missing-scope" ? h("p", {}, told.advice) : null,
+    told.type === "urn:gcvae:problem:missing-scope" ? h("p", {}, sentence(told.advice)) : null,
     told.job_id ? h("p", {}, h("a", { href: `/jobs/${told.job_id}` }, "View the job")) : null,
     h("div.row", {},
-      told.request_id ? h("span.tiny.soft", {}, "Request ", h("code", {}, told.request_id)) : null,
+      told.request_id ? h("span.tiny.soft", {}, "Request ID ", h("code", {}, told.request_id)) : null,
       retry ? h("button.small", { type: "button", onclick: retry }, "Try again") : null));
   requestAnimationFrame(() => box.scrollIntoView({ block: "nearest" }));  // in the next frame, when the box is on the page
   return box;
@@ -100,7 +100,7 @@ export function dropPlace({ title, hint, take, extra = [], small = false, many =
   const taken = (files) => files.length && take(many ? [...files] : files[0]);
   const place = h(small ? "div.drop.small" : "div.drop", {},
     h("h3", {}, title), h("p.soft", {}, hint),
-    h("div.row", {}, h("button.main", { type: "button", onclick: () => input.click() }, many ? "Choose files" : "Choose a file"), extra), input);
+    h("div.row", {}, writing(h("button.main", { type: "button", onclick: () => input.click() }, many ? "Choose files" : "Choose a file")), extra), input);
   const over = (event) => {
     event.preventDefault();
     place.classList.toggle("over", event.type === "dragover");
@@ -177,7 +177,7 @@ export function renameButton(path, name, told, done) {
     fill(told, h("form.row", { onsubmit }, h("label.field", {}, "Name", input), save));
     input.select();
   } }, "Rename");
-  return button;
+  return writing(button);
 }
 
 /** Returns a button that deletes the resource at this path of the API, after the user has confirmed the question. */
@@ -189,7 +189,7 @@ export function deleteButton(path, told, question, text, action, done) {
       await done();
     });
   };
-  return h("button.danger", { type: "button", onclick: remove }, "Delete");
+  return writing(h("button.danger", { type: "button", onclick: remove }, "Delete"));
 }
 
 /** Returns an HTML table. Cells are text or elements; a column head is text or [text, class]. */
@@ -200,6 +200,21 @@ export function dataTable(label, heads, rows, kind = "table.cards") {
     h(kind, {},
       h("thead", {}, h("tr", {}, names.map(([text, css]) => h("th", { class: css, scope: "col" }, text)))),
       h("tbody", {}, rows.map(line))));
+}
+
+let held = new Set();
+
+/** Notes the scopes (permissions) of the signed-in key or person. */
+export function holdScopes(scopes) {
+  held = new Set(scopes);
+}
+
+/** Disables a button that changes or generates something if the scope `write` is missing; its tooltip says so. */
+export function writing(button) {
+  if (held.has("write")) return button;
+  button.disabled = true;
+  button.title = "This requires the scope (permission) “write”, which your API key or group does not have.";
+  return button;
 }
 
 /** Runs `work` while the button is disabled; `place` shows that it is running, and its error. */

@@ -1,5 +1,6 @@
 // Forms for conditions on synthetic rows, and for target shares of categories.
 
+import { Problem } from "./api.js";
 import { fill, h } from "./elements.js";
 
 /** Returns a form for conditions: its element, and `read()`, which returns the request member `given`, or null. */
@@ -45,7 +46,14 @@ function fieldsOf(column, place, onlyValues) {
   }
   const [low, high] = [field("lowest", String(column.minimum ?? "lowest")), field("highest", String(column.maximum ?? "highest"))];
   fill(place, "from", low, "to", high);
-  return () => ({ ...(low.value !== "" ? { min: value(low) } : {}), ...(high.value !== "" ? { max: value(high) } : {}) });
+  return () => {
+    if (low.value === "" && high.value === "") throw incomplete(column, "Enter the lowest or the highest value");
+    return { ...(low.value !== "" ? { min: value(low) } : {}), ...(high.value !== "" ? { max: value(high) } : {}) };
+  };
+}
+
+function incomplete(column, what) {
+  return new Problem({ title: "A condition is incomplete", detail: `${what} of ${column.name}, or remove the condition.`, status: 0 });
 }
 
 function levelFields(column, place, onlyValues) {
@@ -53,7 +61,11 @@ function levelFields(column, place, onlyValues) {
   if (few) {
     const boxes = column.levels.map((level) => [h("input", { type: "checkbox" }), level]);
     fill(place, "is one of", boxes.map(([box, level]) => h("label.check", {}, box, String(level))));
-    return () => boxes.filter(([box]) => box.checked).map(([, level]) => level);
+    return () => {
+      const levels = boxes.filter(([box]) => box.checked).map(([, level]) => level);
+      if (!levels.length) throw incomplete(column, "Choose at least one category");
+      return levels;
+    };
   }
   const choice = h("select", { "aria-label": `Category of ${column.name}` }, column.levels.map((level, i) => h("option", { value: i }, String(level))));
   fill(place, "is", choice);

@@ -1,7 +1,7 @@
 // The page of connections: databases, buckets and web servers from which tables are read; and the form that reads one.
 
 import { ask, read, resultOf } from "./api.js";
-import { deleteButton, head, submitting, when, workButton } from "./components.js";
+import { deleteButton, head, submitting, when, workButton, writing } from "./components.js";
 import { fill, h } from "./elements.js";
 import { many } from "./words.js";
 
@@ -34,8 +34,8 @@ function form(told, draw) {
   });
   return h("form.card.stack", { onsubmit },
     h("div.row", {}, h("label.field", {}, "Name", name), h("label.field", {}, "URL", url), h("label.field", {}, "Password", password)),
-    h("p.tiny.soft", {}, FORMS),
-    h("p.tiny.soft", {}, "The password is that of the user, the secret key of a bucket, or a bearer token. It is kept encrypted and never shown again."),
+    h("p.tiny.soft", {}, `URL: ${FORMS}.`),
+    h("p.tiny.soft", {}, "Password: of the database user, the secret key of the bucket, or the bearer token of the web server. It is stored encrypted and never shown again."),
     h("div.row", {}, button));
 }
 
@@ -47,12 +47,12 @@ function card(one, draw, isAdmin) {
     const found = tables ? `It has ${many(tables.length, "table")}${tables.length ? `: ${tables.slice(0, 20).join(", ")}${tables.length > 20 ? ", …" : ""}` : ""}.` : "";
     fill(told, h("p.note.calm", { role: "status" }, `The connection works. ${found}`));
   };
-  const text = "Its password is deleted. Datasets that were made of it are kept.";
+  const text = "Its password is deleted, too. Datasets that were read from it are kept.";
   const remove = deleteButton(path, told, `Delete the connection ${one.name}?`, text, "Delete", draw);
   return h("section.card.stack", { "aria-label": one.name },
     h("h2", {}, one.name), h("p.tiny", {}, h("code", {}, one.url)),
     h("p.soft", {}, one.has_password ? "With a password" : "Without a password", ", added ", when(one.created_at)),
-    h("div.row", {}, workButton("button", "Test", told, test), isAdmin ? remove : null), told);
+    h("div.row", {}, writing(workButton("button", "Test", told, test)), isAdmin ? remove : null), told);
 }
 
 /** Returns the inputs that name a table of a connection, and a function that returns the source as the API takes it. */
@@ -66,7 +66,7 @@ export function sourceInputs(connections) {
     fill(kind, (isOfFiles ? [["key", "File"]] : [["table", "Table"], ["query", "Query"]]).map(([value, text]) => h("option", { value }, text)));
   };
   adapt();
-  const fields = [["Connection", which], ["Read a", kind], ["Name, statement or path", what]].map(([text, input]) => h("label.field", {}, text, input));
+  const fields = [["Connection", which], ["Read a", kind], ["Table name, SQL query or file path", what]].map(([text, input]) => h("label.field", {}, text, input));
   return [fields, () => ({ connection: which.value, [kind.value]: what.value.trim() })];
 }
 
@@ -75,7 +75,7 @@ export function targetInputs(connections, modes) {
   const which = h("select", {}, connections.filter(isWritable).map((one) => h("option", { value: one.name, "data-url": one.url }, one.title ?? one.name)));
   const what = h("input", { maxlength: 200, autocomplete: "off", spellcheck: false });
   const mode = h("select", {}, modes.map(([value, text]) => h("option", { value }, text)));
-  const fields = [["Write it to", which], ["Table or path", what], ["If it exists", mode]].map(([text, input]) => h("label.field", {}, text, input));
+  const fields = [["Write the rows to", which], ["Table or path", what], ["If it already exists", mode]].map(([text, input]) => h("label.field", {}, text, input));
   return [fields, () => {
     if (!which.value) return null;
     const kind = /^s3:/i.test(which.selectedOptions[0].dataset.url) ? "key" : "table";
@@ -87,8 +87,8 @@ export function targetInputs(connections, modes) {
 export async function showTarget(place, model, told, signal, request) {
   const { items } = await read("/v1/connections?limit=100", { signal });
   if (!items.some(isWritable)) return;
-  const [fields, target] = targetInputs(items, [["fail", "Refuse"], ["append", "Append"], ["replace", "Replace"]]);
-  const button = h("button", { type: "submit" }, "Generate and write");
+  const [fields, target] = targetInputs(items, [["fail", "Stop with an error"], ["append", "Append"], ["replace", "Replace"]]);
+  const button = writing(h("button", { type: "submit" }, "Generate and write"));
   const onsubmit = submitting(button, told, async () => {
     const json = target();
     const response = await ask(`/v1/models/${model.id}/samples`, { method: "POST", json: { ...request("table" in json ? "parquet" : undefined), job: true }, signal });
@@ -106,7 +106,7 @@ export function sourceForm(connections, go) {
   if (!connections.length) return null;
   const told = h("div");
   const [fields, source] = sourceInputs(connections);
-  const button = h("button.main", { type: "submit" }, "Read table");
+  const button = writing(h("button.main", { type: "submit" }, "Read table"));
   const onsubmit = submitting(button, told, async () => {
     const dataset = await read("/v1/datasets", { method: "POST", json: source() });
     go(`/datasets/${dataset.id}`);

@@ -2,6 +2,7 @@
 
 import { read } from "./api.js";
 import { firstRows, heading, modelsOf, tried, warningList } from "./dataset.js";
+import { writing } from "./components.js";
 import { tableDiagram } from "./diagram.js";
 import { fill, h } from "./elements.js";
 import { showEstimates, trainingForm } from "./training.js";
@@ -28,7 +29,7 @@ function draw(page) {
     page.told,
     warningList(dataset.warnings),
     h("section.stack", { "aria-label": "Tables" },
-      h("div.row.ends", {}, h("h2", {}, "Tables and keys"), h("span.soft", {}, "Inferred from all rows. Correct any errors before training: keys decide which rows are generated together.")),
+      h("div.row.ends", {}, h("h2", {}, "Tables and keys"), h("span.soft", {}, "Inferred from all rows. Correct what is wrong before training: keys decide which rows are generated together.")),
       tableDiagram(dataset.tables, dataset.schema.tables)),
     h("section.card.stack", { "aria-label": "Keys" }, dataset.tables.map((table) => tableEditor(page, table)), dirtyForm(page)),
     page.training,
@@ -50,8 +51,8 @@ function tableEditor(page, table) {
   const drawKeys = () => fill(list, keys.map((key, i) => h("div.row", {}, key.elements,
     h("button.small", { type: "button", "aria-label": `Remove foreign key ${i + 1} of ${table.name}`, onclick: () => { keys.splice(i, 1); drawKeys(); } }, "Remove"))));
   drawKeys();
-  const save = h("button.main", { type: "button", onclick: () => tried(told, save, () => change(page, { tables: { [table.name]: {
-    primary_key: names(primary.value), foreign_keys: keys.map((key) => key.read()), order: order.value || null, keep: keep.value ? keep.value === "true" : null } } })) }, "Save");
+  const save = writing(h("button.main", { type: "button", onclick: () => tried(told, save, () => change(page, { tables: { [table.name]: {
+    primary_key: names(primary.value), foreign_keys: keys.map((key) => key.read()), order: order.value || null, keep: keep.value ? keep.value === "true" : null } } })) }, "Save"));
   return h("details", {}, h("summary", {}, `Keys of ${table.name}`), h("div.stack", {},
     h("div.edit", {}, h("label.field", {}, "Primary key (columns separated by commas)", primary), h("label.field", {}, "Column that orders the rows under the same parent row", order), h("label.field", {}, "The table is", keep)),
     h("h3", {}, "Foreign keys"), list,
@@ -75,8 +76,8 @@ function referenceFields(name, tables, key = { columns: [], table: tables[0], re
 /** Returns the choice of what is done with rows whose foreign key does not exist. */
 function dirtyForm(page) {
   const told = h("div");
-  const chosen = h("select", { onchange: () => tried(told, chosen, () => change(page, { invalid_references: chosen.value })) },
-    Object.entries(INVALID_REFERENCES).map(([value, text]) => h("option", { value, selected: value === (page.dataset.schema.invalid_references ?? "refuse") }, text)));
+  const chosen = writing(h("select", { onchange: () => tried(told, chosen, () => change(page, { invalid_references: chosen.value })) },
+    Object.entries(INVALID_REFERENCES).map(([value, text]) => h("option", { value, selected: value === (page.dataset.schema.invalid_references ?? "refuse") }, text))));
   return h("div.stack", {}, h("div.row", {}, h("label.field", {}, "Rows whose foreign key refers to no row", chosen)), told);
 }
 

@@ -9,7 +9,7 @@ import { fill, h, say } from "./elements.js";
 import { rowTable } from "./rows.js";
 import { ruleList } from "./rules.js";
 import { showEstimates, trainingForm } from "./training.js";
-import { bytes, capital, figure, many, spoken } from "./words.js";
+import { bytes, capital, figure, LOG_LIKELIHOOD, many, spoken } from "./words.js";
 
 export async function show({ place, words: [id], signal, go, reveal }) {
   const dataset = await read(`/v1/datasets/${id}`, { signal });
@@ -38,7 +38,7 @@ function draw(page) {
     page.told,
     warningList(others),
     h("section.stack", { "aria-label": "Columns" },
-      h("div.row.ends", {}, h("h2", {}, "Columns"), h("span.soft", {}, "Inferred from all rows. Correct what is wrong: the model is trained with this schema.")),
+      h("div.row.ends", {}, h("h2", {}, "Columns"), h("span.soft", {}, "Inferred from all rows. Correct what is wrong: together, these settings are the schema, with which the model is trained.")),
       table),
     page.firstRows,
     ruleList(dataset, profile.rules, change),
@@ -88,13 +88,13 @@ export function heading(dataset, go) {
 function privacySpent(privacy) {
   const { epsilon, delta, cap } = privacy;
   const facts = [
-    ["Total epsilon of all models", epsilon === null ? "no bound" : figure(epsilon, 3)], ["At delta", figure(delta, 2)],
-    ["Rho spent", figure(privacy.rho_spent, 3)], ["Budget (rho) reserved for queued trainings", figure(privacy.rho_set_aside, 3)],
+    ["Epsilon of all models together", epsilon === null ? "no bound" : figure(epsilon, 3)], ["Delta of all models together", figure(delta, 2)],
+    ["Rho spent", figure(privacy.rho_spent, 3)], ["Rho reserved for queued trainings", figure(privacy.rho_set_aside, 3)],
     ["Cap", cap ? `epsilon ${figure(cap.epsilon, 3)} at delta ${figure(cap.delta, 2)}` : "none"],
   ];
   return h("section.stack", { "aria-label": "Differential privacy" }, h("h2", {}, "Privacy budget spent"),
     h("dl.stats", {}, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
-    h("p.soft", {}, "The differential privacy guarantee of all models of this table taken together. Deleting a model does not restore its budget.",
+    h("p.soft", {}, "Epsilon and delta are the differential privacy guarantee of all models of this table together; smaller values protect more. They are computed from rho, in which the budgets of trainings add up. Deleting a model does not restore its budget.",
       privacy.note ? ` ${privacy.note}.` : "",
       cap ? " A training that would exceed the cap, or that has no differential privacy, is refused." : ""));
 }
@@ -132,9 +132,10 @@ export function modelsOf(models, signal) {
   const heads = ["Model", "Status", "Preset", ...(hasBound ? ["Held-out log-likelihood"] : []), ...parts.map(spoken), "Created"];
   const cells = (model) => [
     h("a", { href: model.status === "training" ? `/jobs/${model.job_id}` : `/models/${model.id}` }, model.name), status(model.status),
-    `${model.training.preset}${model.training.differential_privacy ? ", private" : ""}${model.training.memory === "low" ? ", low memory" : ""}`,
+    `${model.training.preset}${model.training.differential_privacy ? ", differentially private" : ""}${model.training.memory === "low" ? ", low memory" : ""}`,
     ...(hasBound ? [figure(model.bound_held_out, 4)] : []), ...parts.map((part) => (model.report?.verdicts[part] ? verdict(model.report.verdicts[part]) : "–")), when(model.created_at)];
-  return h("section.stack", { "aria-label": "Models of this dataset" }, h("h2", {}, "Models of this dataset"), dataTable("Models of this dataset", heads, models.map(cells)), comparison(models, signal));
+  return h("section.stack", { "aria-label": "Models of this dataset" }, h("h2", {}, "Models of this dataset"), dataTable("Models of this dataset", heads, models.map(cells)),
+    hasBound ? h("p.tiny.soft", {}, LOG_LIKELIHOOD) : null, comparison(models, signal));
 }
 
 /** Runs a change. If it fails, `told` shows the error and the page does not change. */

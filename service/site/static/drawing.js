@@ -1,7 +1,7 @@
 // The form that generates a synthetic database: its size, and whether to download all tables or one.
 
 import { ask, bodyOf, rowsOf, save } from "./api.js";
-import { pressed, segments } from "./components.js";
+import { pressed, segments, writing } from "./components.js";
 import { showTarget } from "./connections.js";
 import { fill, h, say } from "./elements.js";
 import { many, percent } from "./words.js";
@@ -11,7 +11,7 @@ const PREVIEW_ROWS = 12;
 
 export async function show({ place, model, signal }) {
   const told = h("div.stack");
-  const writing = h("div");
+  const exporting = h("div");
   const made = new Set(model.record.splits.map((split) => split.entities));
   const names = Object.keys(model.record.tables).filter((name) => !made.has(name));
   let by = "scale";
@@ -23,7 +23,7 @@ export async function show({ place, model, signal }) {
   const amount = h("div");
   const showAmount = () => fill(amount, by === "scale"
     ? h("label.field", {}, "Size relative to the real tables (1: as many rows)", scale)
-    : h("label.field", {}, "Number of rows in each table without a parent", parents));
+    : h("label.field", {}, "Number of rows in each table that refers to no other table", parents));
   const body = () => ({ ...(by === "scale" ? { scale: Number(scale.value) } : { parents: Number(parents.value) }), ...(seed.value === "" ? {} : { seed: Number(seed.value) }) });
   const draw = async (more, name) => {
     const query = name ? `?${new URLSearchParams({ table: name })}` : "";
@@ -46,11 +46,11 @@ export async function show({ place, model, signal }) {
   });
   showAmount();
   fill(place, h("p.soft", {}, "Generates a synthetic database: every primary key is unique, and every foreign key refers to a row."),
-    h("div.row", {}, segments("Size", [["scale", "By scale"], ["parents", "Set the number of parent rows"]], by, (value) => { by = value; showAmount(); })),
+    h("div.row", {}, segments("Size", [["scale", "Relative size"], ["parents", "Number of parent rows"]], by, (value) => { by = value; showAmount(); })),
     h("div.row.foot", {}, amount, h("label.field", {}, "Seed", seed), h("label.field", {}, "Table", table), h("label.field", {}, "File format", format),
-      h("button", { type: "button", onclick: preview }, "Preview"), h("button.main", { type: "button", onclick: download }, "Generate and download")),
-    writing, told);
-  await showTarget(writing, model, told, signal, (type = format.value) => ({ ...body(), format: type }));
+      writing(h("button", { type: "button", onclick: preview }, "Preview")), writing(h("button.main", { type: "button", onclick: download }, "Generate and download"))),
+    exporting, told);
+  await showTarget(exporting, model, told, signal, (type = format.value) => ({ ...body(), format: type }));
 }
 
 function seedLine(seed) {

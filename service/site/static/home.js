@@ -1,11 +1,13 @@
 // The start page: running jobs, recent datasets and models, failed jobs, and the upload of a table.
 
 import { pause, read } from "./api.js";
-import { dropPlace, encodingField, meter, problemBox, status, uploadInto, when } from "./components.js";
+import { dropPlace, encodingField, meter, problemBox, status, uploadInto, when, writing } from "./components.js";
 import { sourceForm } from "./connections.js";
 import { fill, h, say } from "./elements.js";
 import { exampleTable } from "./example.js";
-import { capital, duration, jobTitle, many, percent, spoken } from "./words.js";
+import { capital, duration, jobTitle, many, percent, sentence, spoken } from "./words.js";
+
+const DECISIONS = { rows: "Sharing the rows", model: "Sharing the model" };
 
 export async function show({ place, signal, go }) {
   const [running, queued, failed, models, datasets, connections] = await Promise.all([
@@ -20,7 +22,7 @@ export async function show({ place, signal, go }) {
   const active = h("section.stack", { "aria-label": "Running and queued jobs" });
   fill(place,
     h("div.head", {}, h("div", {}, h("h1", {}, isNew ? "Upload a table to start" : "Home"),
-      h("p.soft", {}, "Train a model on a table. Use it to generate synthetic rows, score rows, impute missing values and map the dependencies between columns."))),
+      h("p.soft", {}, "Train a model on a table. Then generate synthetic rows, score how likely rows are, impute (fill in) missing values, or see which columns depend on each other."))),
     entrance(go),
     sourceForm(connections.items, go),
     active,
@@ -53,7 +55,7 @@ function entrance(go) {
     title: "Upload a table",
     hint: "Drop a file here or choose one: CSV, gzipped CSV or Parquet. Several files, or a ZIP archive of them, become one database of linked tables. The data stays on this service.",
     take, many: true,
-    extra: h("button", { type: "button", onclick: example }, "Use the example table"),
+    extra: writing(h("button", { type: "button", onclick: example }, "Use the example table")),
   });
   const cleaned = (error) => (error?.document?.errors?.some((found) => /^\/tables\/[^/]+\/foreign_keys\/\d+$/.test(found.pointer)) ? h("div.row", {}, "Upload again and",
     h("button", { type: "button", onclick: () => take(last, "drop") }, "remove these rows"), h("button", { type: "button", onclick: () => take(last, "null") }, "set these keys to missing")) : null);
@@ -71,7 +73,7 @@ function section(title, path, lines, none) {
 function modelLine(model) {
   const decided = Object.entries(model.report?.decisions ?? {});
   const verdicts = decided.length ? decided : Object.entries(model.report?.verdicts ?? {});
-  const found = verdicts.map(([name, word]) => h(`span.status.tiny.${word}`, {}, `${capital(name)}: ${spoken(word).toLowerCase()}`));
+  const found = verdicts.map(([name, word]) => h(`span.status.tiny.${word}`, {}, `${DECISIONS[name] ?? capital(name)}: ${spoken(word).toLowerCase()}`));
   return h("li", {}, h("div", {}, h("a", { href: `/models/${model.id}` }, model.name),
     h("div.row", {}, found.length ? found : h("span.tiny.soft", {}, "No report yet"))), h("span.tiny.soft.number", {}, when(model.created_at)));
 }
@@ -83,7 +85,7 @@ function datasetLine(dataset) {
 
 function failedLine(job) {
   return h("li", {}, h("div", {}, h("a", { href: `/jobs/${job.id}` }, `${jobTitle(job)} failed`),
-    h("div.tiny.soft", {}, job.error?.message ?? "It stopped without an error message.")), h("span.tiny.soft", {}, when(job.finished_at ?? job.created_at)));
+    h("div.tiny.soft", {}, job.error?.message ? sentence(job.error.message) : "It stopped without an error message.")), h("span.tiny.soft", {}, when(job.finished_at ?? job.created_at)));
 }
 
 function firstSteps() {

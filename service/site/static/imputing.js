@@ -7,7 +7,7 @@ import { cellsOf, csvObjects, rowsIn, rowTable } from "./rows.js";
 import { count, many, percent } from "./words.js";
 
 export function show({ place, model, signal }) {
-  const top = h("div");
+  const top = h("div.stack");
   const found = h("div.stack");
   const draws = h("input", { type: "number", min: 1, max: 100, value: 1 });
   const encoding = encodingField();
@@ -42,14 +42,14 @@ export function show({ place, model, signal }) {
   };
   const drop = () => dropPlace({ title: isDatabase ? "Upload tables with missing values" : "Upload a table with missing values", small: true, take,
     hint: isDatabase ? "A ZIP file of the database's tables. Missing cells are filled table by table, parents first; keys and personal columns stay missing."
-      : "The model draws each missing value given the known cells of its row. Known cells are not changed. You choose the columns." });
+      : "The model generates each missing value from the known cells of its row. Known cells are not changed. You choose the columns." });
   fill(top, drop(), encoding.element);
-  fill(place, top, isDatabase ? null : h("div.row", {}, h("label.field", {}, "Completed copies of each row", draws)), found);
+  fill(place, top, isDatabase ? null : h("div.row", {}, h("label.field", {}, "Completed copies of each row (several show how uncertain the values are)", draws)), found);
 }
 
 function completedTables(download) {
   return h("section.card.stack", { "aria-label": "Completed tables" },
-    h("div.row.ends", {}, h("h2", {}, "The tables are ready"), h("button.small", { type: "button", onclick: download }, "Download the tables")));
+    h("div.row.ends", {}, h("h2", {}, "The tables are ready"), h("button.small", { type: "button", onclick: download }, "Download tables")));
 }
 
 /** Returns the columns that a model can impute. */
@@ -87,7 +87,7 @@ function choices(file, blanks, start) {
   };
   enable();
   return h("form.card.stack", { onsubmit: submit }, h("fieldset.stack", {}, h("legend", {}, `Columns of ${file.name} to impute`), boxes.map(([, , label]) => label)),
-    h("p.tiny.soft", {}, "The other columns keep their missing values. If a column had missing values in training, too, the model uses the fact that its value is missing to impute the other columns."),
+    h("p.tiny.soft", {}, "The other columns keep their missing values. If a column has missing values in the training table too, the model uses the fact that its value is missing to impute the other columns."),
     h("div.row", {}, button, why));
 }
 

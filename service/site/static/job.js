@@ -1,10 +1,10 @@
 // The page of a job: its progress, its training curves, and its actions.
 
 import { follow, isOver, read } from "./api.js";
-import { findingList, head, meter, pressed, status, when } from "./components.js";
+import { findingList, head, meter, pressed, status, when, writing } from "./components.js";
 import { curves } from "./charts.js";
 import { fill, h, say } from "./elements.js";
-import { about, count, duration, exactTime, figure, JOB_KINDS, jobTitle, LOG_LIKELIHOOD, percent, spoken } from "./words.js";
+import { about, count, duration, exactTime, figure, JOB_KINDS, jobTitle, LOG_LIKELIHOOD, percent, sentence, spoken } from "./words.js";
 
 export async function show({ place, words: [id], signal, go, reveal }) {
   const job = await read(`/v1/jobs/${id}`, { signal });
@@ -41,7 +41,7 @@ function parts(job, model, go, signal) {
     elements: [places.heading, told, h("div.card.stack", {}, places.state, bar), places.ending, places.facts,
       job.kind === "train" && model?.kind !== "database" ? h("section.card.stack", { "aria-label": "Log-likelihood" }, h("div.row.ends", {}, h("h2", {}, "Log-likelihood"),
         h("div.row", {}, h("span.key", {}, "training rows"), h("span.key.drawn", {}, "held-out rows"))), places.curve,
-      h("p.tiny.soft", {}, `${LOG_LIKELIHOOD} Training stops when the held-out curve no longer rises.`)) : null],
+      h("p.tiny.soft", {}, LOG_LIKELIHOOD)) : null],
     draw,
     model: (ready) => {
       record = ready.record;
@@ -62,10 +62,10 @@ function actions(job, told, go, signal) {
   const post = (what, after) => (event) => pressed(event.target, told, async () => after(await read(`/v1/jobs/${job.id}/${what}`, { method: "POST", signal })));
   if (!isOver(job)) {
     const text = job.cancel_requested ? "Cancelling …" : "Cancel";
-    return [h("button.danger", { type: "button", disabled: job.cancel_requested, onclick: post("cancel", () => say("The job is being cancelled.")) }, text)];
+    return [writing(h("button.danger", { type: "button", disabled: job.cancel_requested, onclick: post("cancel", () => say("The job is being cancelled.")) }, text))];
   }
   if (job.status === "succeeded") return [];
-  return [h("button.main", { type: "button", onclick: post("retry", () => go(`/jobs/${job.id}`, { replace: true })) }, "Try again")];
+  return [writing(h("button.main", { type: "button", onclick: post("retry", () => go(`/jobs/${job.id}`, { replace: true })) }, "Try again"))];
 }
 
 function stateLine(job) {
@@ -80,11 +80,11 @@ function stateLine(job) {
 function factsOf(job) {
   const { epoch, epochs, bound_train: train, bound_held_out: held, rows_per_second: speed } = job.progress;
   const took = job.started_at ? (Date.parse(job.finished_at ?? new Date().toISOString()) - Date.parse(job.started_at)) / 1000 : null;
-  const facts = [["Time", duration(took)], ["Attempt", count(job.attempt)]];
+  const facts = [["Time taken", duration(took)], ["Attempt", count(job.attempt)]];
   if (job.kind === "train" && !job.progress.table) {
-    facts.push(["Pass", epoch ? `${count(epoch)} of ${count(epochs)}` : "–"], ["Training log-likelihood", figure(train, 4)], ["Held-out log-likelihood", figure(held, 4)]);
+    facts.push(["Passes over the rows", epoch ? `${count(epoch)} of ${count(epochs)}` : "–"], ["Training log-likelihood", figure(train, 4)], ["Held-out log-likelihood", figure(held, 4)]);
   }
-  facts.push(["Rows per second", speed ? count(Math.round(speed)) : "–"]);
+  if (speed) facts.push(["Rows per second", count(Math.round(speed))]);
   if (job.estimate) facts.push(["Estimated time", duration(job.estimate.seconds)]);
   return facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)));
 }
@@ -94,7 +94,7 @@ function ending(job, model) {
   if (job.status === "failed") {
     const { message, code, problems = [], ...more } = job.error ?? {};
     return h("div.problem", { role: "alert" }, h("h3", {}, "The job failed"),
-      problems.length > 1 ? findingList(problems) : h("p", {}, message ?? "The job stopped without an error message. Try again; if it fails again, tell the operator."),
+      problems.length > 1 ? findingList(problems) : h("p", {}, message ? sentence(message) : "The job stopped without an error message. Try again; if it fails again, tell the operator."),
       Object.entries(more).filter(([, value]) => typeof value !== "object").map(([name, value]) => h("p.tiny", {}, `${spoken(name)}: ${value}`)),
       h("p", {}, "“Try again” queues the job once more. If it fails with the same message, correct what the message names first.",
         job.dataset_id ? [" ", h("a", { href: `/datasets/${job.dataset_id}` }, "Go to the dataset")] : null));

@@ -3,7 +3,7 @@
 import { read } from "./api.js";
 import { dataTable, empty, head, problemBox, status, verdict, when } from "./components.js";
 import { fill, h } from "./elements.js";
-import { bytes, count, duration, figure, JOB_KINDS, jobTitle, many, percent, spoken } from "./words.js";
+import { bytes, count, duration, figure, JOB_KINDS, jobTitle, LOG_LIKELIHOOD, many, percent, spoken } from "./words.js";
 
 const LIMIT = 25;
 const SORTS = [["newest", "Newest first"], ["oldest", "Oldest first"], ["name", "By name"]];
@@ -13,24 +13,25 @@ const JOB_STATES = ["queued", "running", "succeeded", "failed", "cancelled"];
 const LISTS = {
   datasets: {
     title: "Datasets", filters: { sort: SORTS }, hasSearch: true,
-    heads: ["Name", ["Rows", "number"], ["Columns", "number"], ["Size", "number"], "Uploaded", "Id"],
+    heads: ["Name", ["Rows", "number"], ["Columns", "number"], ["Size", "number"], "Uploaded", "ID"],
     cells: (one) => [link(`/datasets/${one.id}`, one.name), count(one.rows), one.tables ? `in ${many(one.tables.length, "table")}` : count(one.columns), bytes(one.size_bytes), when(one.created_at), code(one.id)],
     none: () => empty("No datasets yet", "Upload a table to start.", h("a.button.main", { href: "/" }, "Upload a table")),
   },
   models: {
     title: "Models", filters: { status: states(MODEL_STATES), sort: SORTS }, hasSearch: true, more: { brief: "true" },
-    heads: ["Name", "Status", ["Held-out log-likelihood", "number"], "May the rows be shared?", ["Size", "number"], "Created", "Id"],
+    heads: ["Name", "Status", ["Held-out log-likelihood", "number"], "May the rows be shared?", ["Size", "number"], "Created", "ID"],
     cells: (one) => [
       link(one.status === "training" ? `/jobs/${one.job_id}` : `/models/${one.id}`, one.name), status(one.status),
       figure(one.bound_held_out, 4), worst(one.report), bytes(one.artifact_bytes), when(one.created_at), code(one.id)],
+    note: LOG_LIKELIHOOD,
     none: () => empty("No models yet", "Open a dataset and train a model on it.", h("a.button.main", { href: "/datasets" }, "View datasets")),
   },
   jobs: {
     title: "Jobs", filters: { status: states(JOB_STATES), kind: [["", "All kinds"], ...Object.entries(JOB_KINDS)] },
-    heads: ["Job", "Status", "Progress", "Queue", ["Attempt", "number"], ["Time", "number"], "Requested", "Id"],
+    heads: ["Job", "Status", "Progress", "Queue", ["Attempt", "number"], ["Time", "number"], "Requested", "ID"],
     cells: (one) => [
       link(`/jobs/${one.id}`, jobTitle(one)), status(one.status), progress(one),
-      `${one.queue}${one.priority ? `, priority ${one.priority}` : ""}`, count(one.attempt), took(one), when(one.created_at), code(one.id)],
+      `${one.queue}${one.priority ? `, ${one.priority < 0 ? "low" : "high"} priority` : ""}`, count(one.attempt), took(one), when(one.created_at), code(one.id)],
     none: () => empty("No jobs yet", "Training, reports and large requests run as jobs.", h("a.button.main", { href: "/" }, "Go to the home page")),
   },
 };
@@ -80,7 +81,7 @@ async function firstPage(list, kind, query, table, signal) {
   }
   const shown = dataTable(list.title, list.heads, page.items.map(list.cells));
   const foot = h("div.row");
-  fill(table, shown, foot);
+  fill(table, shown, list.note ? h("p.tiny.soft", {}, list.note) : null, foot);
   const body = shown.querySelector("tbody");
   const more = (next) => {
     const total = many(body.rows.length, "entry").replace("entrys", "entries");

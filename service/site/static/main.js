@@ -1,9 +1,10 @@
 // The router, which shows the page for the path. It handles links between pages, so that scripts are not loaded again.
 
 import { read } from "./api.js";
-import { empty, problemBox } from "./components.js";
+import { empty, holdScopes, problemBox } from "./components.js";
 import { fill, h, say } from "./elements.js";
 import { finishSignOn, showSignIn, showWho } from "./signin.js";
+import { sentence } from "./words.js";
 
 const PAGES = [
   [/^\/$/, () => import("./home.js")],
@@ -80,6 +81,7 @@ async function readSession(signal) {
   if (session && Date.now() - sessionReadAt < 300_000) return;
   session = await read("/v1/session", { signal });
   if (session.is_due) session = await read("/v1/session", { method: "PATCH", signal });
+  holdScopes(session.scopes);
   sessionReadAt = Date.now();
 }
 
@@ -88,7 +90,7 @@ class NoPage extends Error {}
 function refused(error) {
   if (error.status === 401) return showSignIn(error, signedIn, refusal);
   if (error instanceof NoPage) return empty("Page not found", error.message, homeLink());
-  if (error.status === 404) return empty("Not found", `${error.message}. It may have been deleted, or it belongs to another workspace.`, homeLink());
+  if (error.status === 404) return empty("Not found", `${sentence(error.message)} It may have been deleted, or it belongs to another workspace.`, homeLink());
   return problemBox(error, () => show(false));
 }
 

@@ -1,7 +1,7 @@
 // The section of a model's page that shows its dependency maps.
 
 import { read } from "./api.js";
-import { dataTable, problemBox, segments } from "./components.js";
+import { dataTable, problemBox, segments, writing } from "./components.js";
 import { conditionForm } from "./conditions.js";
 import { fill, h, s } from "./elements.js";
 import { capital, figure, short } from "./words.js";
@@ -10,8 +10,8 @@ const KINDS = {
   total: ["Synthetic rows", "Dependence between each pair of columns in synthetic rows, as Kendall's τ: 1 means that both rise together, −1 that one falls as the other rises, 0 that there is no such relation."],
   data: ["Training rows", "Kendall's τ in the training rows. In small tables it has sampling noise."],
   difference: ["Difference", "Synthetic rows minus training rows: where the model makes a dependence stronger or weaker than it is in the table. Values near 0 are best."],
-  expected: ["Copula", "The dependence that the decoder's copula adds, averaged over the latent space. Dependence through the latent vector is not included."],
-  local: ["For one row", "The dependence that the copula has for one row, averaged over the latent vectors that fit its known values. Enter some values; the others are integrated out."],
+  expected: ["Copula", "Only the dependence that the Gaussian copula of the model adds, on average. Dependence that arises through the latent vector is not included."],
+  local: ["For one row", "The dependence that the copula has for one row, averaged over the latent vectors that fit the values that you enter. Columns without a value count as unknown."],
 };
 
 export async function show({ place, model, signal }) {
@@ -38,14 +38,14 @@ export async function show({ place, model, signal }) {
 function localForm(model, signal) {
   const found = h("div.stack");
   const form = conditionForm(model.schema, { onlyValues: true });
-  const button = h("button.main", { type: "button", onclick: async () => {
+  const button = writing(h("button.main", { type: "button", onclick: async () => {
     fill(found, h("p.soft", { role: "status" }, "Computing the map …"));
     try {
       fill(found, shown(await read(`/v1/models/${model.id}/dependencies`, { method: "POST", json: { row: form.read() ?? {} }, signal }), model, false));
     } catch (error) {
       if (error.name !== "AbortError") fill(found, problemBox(error));
     }
-  } }, "Show map");
+  } }, "Show map"));
   return [h("div.card.stack", {}, h("h3", {}, "Known values of the row"), form.element, h("div.row", {}, button)), found];
 }
 
@@ -79,7 +79,7 @@ function heatmap(names, value) {
   const left = Math.min(165, 12 + 7.2 * Math.max(...names.map((name) => Math.min(20, [...name].length))));
   const top = left * 0.78 + 8;
   const told = s("text.strong", { x: left, y: 12 }, "Point at a cell, or move with the arrow keys, to see its value");
-  const say = (a, b, found) => { told.textContent = a === b ? a : `${short(a, 18)} × ${short(b, 18)}: ${figure(found.value)}${found.hasSign ? "" : " (no sign)"}`; };
+  const say = (a, b, found) => { told.textContent = a === b ? a : `${short(a, 18)} × ${short(b, 18)}: ${figure(found.value)}${found.hasSign ? "" : " (strength only)"}`; };
   const cells = names.flatMap((a, i) => names.map((b, j) => {
     const found = value(a, b);
     const shown = i === j ? null : found.value;

@@ -2,9 +2,9 @@
 
 import { read } from "./api.js";
 import { curves } from "./charts.js";
-import { dataTable, deleteButton, empty, head, renameButton, status, verdict, when } from "./components.js";
+import { dataTable, deleteButton, empty, head, problemBox, renameButton, status, verdict, when } from "./components.js";
 import { fill, h, say } from "./elements.js";
-import { bytes, count, duration, figure, LOG_LIKELIHOOD, percent, spoken } from "./words.js";
+import { bytes, count, duration, figure, LOG_LIKELIHOOD, percent, spoken, trainingRows } from "./words.js";
 
 const SECTIONS = [
   ["", "Summary", async () => ({ show: summary })],
@@ -34,7 +34,12 @@ export async function show({ place, words: [id, word = ""], signal, go, reveal }
   reveal();
   place.querySelector(".tabs [aria-current]").scrollIntoView({ block: "nearest", inline: "center" });
   const { show: showSection } = await section[2]();
-  return showSection({ place: content, model, signal, go });
+  try {
+    return await showSection({ place: content, model, signal, go });
+  } catch (error) {
+    if (error.status !== 403) throw error;
+    return fill(content, problemBox(error));  // below the sections, which remain usable
+  }
 }
 
 function heading(model, go) {
@@ -44,7 +49,8 @@ function heading(model, go) {
     say("The model was deleted.");
     go("/models");
   });
-  const download = h("a.button", { href: `/v1/models/${model.id}/artifact`, download: "" }, `Download model (${bytes(model.artifact_bytes)})`);
+  const download = h("a.button", { href: `/v1/models/${model.id}/artifact`, download: "",
+    title: "The file of the model, for the Python library, the command line or another service." }, `Download model (${bytes(model.artifact_bytes)})`);
   const minimal = h("a.button", { href: `/v1/models/${model.id}/artifact?minimal=true`, download: "",
     title: "A copy for sharing. It leaves out the scores of held-out rows, the map of the training table, its checksum, counts, and most of the training record." }, "Download minimal model");
   const crumbs = [["Models", "/models"]];
@@ -70,20 +76,20 @@ function notReady(model) {
   return empty(model.status === "failed" ? "The training failed" : "The training was cancelled", "The job shows the reason. You can try again there.", job);
 }
 
-const SCORING = { full: "full", flag: "only whether a row is rare", off: "off" };
+const SCORING = { full: "on", flag: "only whether a row is rare", off: "off" };
 
 /** Returns the first section: quality, training and content of the model. */
 function summary({ place, model }) {
   const record = model.record ?? {};
   const facts = [
-    ["Training rows", count(record.rows)], ["Columns", count(model.schema?.columns.length)],
+    ["Training rows", trainingRows(record)], ["Held-out rows", count(record.held_out_rows)], ["Columns", count(model.schema?.columns.length)],
     ["Held-out log-likelihood", figure(model.bound_held_out, 4)], ["Preset", record.preset ?? "–"],
-    ["Steps", count(record.steps)], ["Training time", duration(record.seconds)],
+    ["Training steps", count(record.steps)], ["Training time", duration(record.seconds)],
     ["Scoring", SCORING[model.scoring]],
   ];
   fill(place,
     h("dl.stats", {}, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
-    h("p.tiny.soft", {}, `${LOG_LIKELIHOOD} Held-out rows are not used to fit the model; they decide when training stops.`),
+    h("p.tiny.soft", {}, LOG_LIKELIHOOD),
     verdictCards(model),
     h("div.grid.two", {}, rulesKept(record), hardRulesKept(record)),
     record.history?.length > 1 ? h("section.card.stack", { "aria-label": "Training" }, h("div.row.ends", {}, h("h2", {}, "Log-likelihood during training"),
@@ -100,7 +106,7 @@ function verdictCards(model) {
   const found = model.report;
   if (!found) return h("p.note.calm", {}, "There is no report yet. ", h("a", { href: `/models/${model.id}/report` }, "View its progress or request one"), ".");
   return h("section.stack", { "aria-label": "Report" }, h("div.row.ends", {}, h("h2", {}, "Report"), h("a", { href: `/models/${model.id}/report` }, "View full report")),
-    found.decisions.rows ? h("div.row", {}, "Sharing the synthetic rows:", verdict(found.decisions.rows), found.decisions.model ? ["sharing the model:", verdict(found.decisions.model)] : null) : null,
+    found.decisions.rows ? h("div.row", {}, "Sharing the synthetic rows:", verdict(found.decisions.rows), found.decisions.model ? ["Sharing the model:", verdict(found.decisions.model)] : null) : null,
     h("div.grid.four", {}, Object.entries(found.verdicts).map(([name, word]) => h("div.card.stack", {},
       h("div.row.ends", {}, h("h3", {}, spoken(name)), verdict(word)), h("p.soft", {}, found.sentences[name])))));
 }
@@ -108,7 +114,7 @@ function verdictCards(model) {
 function rulesKept(record) {
   if (!record.rules?.length) return null;
   return h("section.card.stack", { "aria-label": "Rules" }, h("h3", {}, "Rules"), h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Rules" }, h("table", {},
-    h("thead", {}, h("tr", {}, ["Share of rows that satisfy the rule", "Real", "Synthetic"].map((text, i) => h(i ? "th.number" : "th", { scope: "col" }, text)))),
+    h("thead", {}, h("tr", {}, ["Share of rows that satisfy the rule", "Real rows", "Synthetic rows"].map((text, i) => h(i ? "th.number" : "th", { scope: "col" }, text)))),
     h("tbody", {}, record.rules.map((rule) => h("tr", {}, h("td", {}, rule.formula), h("td.number", {}, percent(rule.share, 1)), h("td.number", {}, percent(rule.share_of_drawn, 1))))))));
 }
 

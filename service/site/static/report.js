@@ -2,9 +2,9 @@
 
 import { ask, follow, Problem, read } from "./api.js";
 import { twoSides } from "./charts.js";
-import { dataTable, empty, meter, pressed, problemBox, verdict } from "./components.js";
+import { dataTable, empty, meter, pressed, problemBox, verdict, writing } from "./components.js";
 import { fill, h } from "./elements.js";
-import { capital, count, figure, percent } from "./words.js";
+import { count, figure, percent, sentence } from "./words.js";
 
 const QUESTIONS = {
   fidelity: ["Fidelity", "Do the synthetic rows look like real rows?"],
@@ -14,7 +14,7 @@ const QUESTIONS = {
 };
 const FEW = "To protect single rows, values of fewer than five real rows are not shown: “few” replaces their share, and “all others” their names.";
 const PAIRS = "Each attack is given a training row and an unseen row and must identify the training row. “Correct” is the share of pairs in which it succeeds: 50 % is guessing, 100 % certainty. A leak below “detectable from” would most likely not have been detected. Isolated rows are the tenth of the rows that is least similar to others.";
-const LOW = "Share of the training rows that an attack identifies if it takes at most so many of the unseen rows for training rows. A harmless attack identifies about as many.";
+const LOW = "Each column stands for a false positive rate: the share of unseen rows that the attack takes for training rows. The cells are true positive rates: the share of training rows that it identifies then. A harmless attack identifies about the same share.";
 const MOST_LINES = 30;
 
 export async function show({ place, model, signal }) {
@@ -26,7 +26,7 @@ export async function show({ place, model, signal }) {
     return none({ place, model, signal }, error);
   }
   const told = h("div");
-  const button = h("button", { type: "button", onclick: () => again({ place, model, signal }, button, told, {}) }, "Make a new report");
+  const button = writing(h("button", { type: "button", onclick: () => again({ place, model, signal }, button, told, {}) }, "Make a new report"));
   fill(place, h("div.row", {}, h("a.button", { href: `/v1/models/${model.id}/report?format=html`, target: "_blank", rel: "noopener" }, "Open printable report"), button), told,
   report.tables ? null : dossier(model), report.tables ? ofDatabase(report, model) : sections(report));
   return null;
@@ -38,14 +38,15 @@ function dossier(model) {
   const retention = h("input", { name: "retention", maxlength: 2000, placeholder: "until the end of 2027", size: 24 });
   return h("details", {}, h("summary", {}, "Dossier for a data protection impact assessment"),
     h("form.row.foot", { action: `/v1/models/${model.id}/dossier`, method: "get", target: "_blank" },
-      h("label.field", {}, "Purpose of the synthetic rows", purpose), h("label.field", {}, "Retention (optional)", retention), h("button", { type: "submit" }, "Open dossier")));
+      h("label.field", {}, "Purpose of the synthetic rows", purpose), h("label.field", {}, "How long they are kept (optional)", retention), h("button", { type: "submit" }, "Open dossier")));
 }
 
 /** Returns the report of a database: figures on its keys, and the reports of its tables. */
 function ofDatabase(report, model) {
   const keys = report.keys.map((key) => [`${key.table}.${key.columns.join(", ")}`, key.referred, percent(key.found, 1), figure(key.unlike, 3), figure(key.floor, 3)]);
   const leftOut = Object.entries(report.left_out).map(([name, why]) => h("p.soft", {}, `${name} is not judged: ${why}.`));
-  return [keys.length ? dataTable("Keys", ["Reference", "To", ["Found", "number"], ["Unlike", "number"], ["Its floor", "number"]], keys) : null, leftOut,
+  return [keys.length ? dataTable("Keys", ["Foreign key", "Refers to", ["References that lead to a row", "number"], ["Difference of the numbers of child rows", "number"], ["Floor of the difference", "number"]], keys) : null,
+    keys.length ? h("p.tiny.soft", {}, "Difference: Kolmogorov–Smirnov distance between real and synthetic tables in the number of child rows of a parent row. Floor: its value for random samples of real rows.") : null, leftOut,
     Object.entries(report.tables).map(([name, table]) => h("details", {}, h("summary", {}, `${name}: ${table.headline}`), h("div.stack", {},
       h("a", { href: `/v1/models/${model.id}/report?format=html&table=${encodeURIComponent(name)}`, target: "_blank", rel: "noopener" }, "Open as one page"), sections(table))))];
 }
@@ -53,9 +54,9 @@ function ofDatabase(report, model) {
 /** Returns all sections of a report in order. */
 export function sections(report) {
   return [h("section.card.stack", { "aria-label": "Verdict" }, h("h2", {}, "Verdict"), decisions(report), h("p.soft", {}, report.judged),
-    h("p.tiny.soft", {}, "Unseen rows: real rows that had no part in training. Floor: the value of a figure for real rows in place of the synthetic ones.")),
+    h("p.tiny.soft", {}, "Unseen rows: real rows that had no part in training. Floor: the value that a figure has if real rows take the place of the synthetic rows. Green, amber, red: nothing found, a weak signal, a strong signal.")),
     ...Object.entries(QUESTIONS).map(([name, words]) => part(name, words, report[name])),
-    h("section.card.stack", { "aria-label": "What remains" }, h("h2", {}, "What remains"), h("p.soft", {}, "This report does not cover:"), h("ul.soft", {}, report.not_covered.map((text) => h("li", {}, text))))];
+    h("section.card.stack", { "aria-label": "Not covered" }, h("h2", {}, "What this report does not cover"), h("ul.soft", {}, report.not_covered.map((text) => h("li", {}, text))))];
 }
 
 /** Returns the verdicts on sharing the rows and the model; or the headline if there are none (older reports) or none was measured. */
@@ -146,13 +147,13 @@ async function none(page, error) {
   const told = h("div");
   if (isUnderWay && jobId) {
     const [bar, set] = meter("Report, progress", true);
-    fill(place, h("section.card.stack", {}, h("h2", {}, "The report is being made"), h("p.soft", {}, `${capital(detail)}. `, h("a", { href: `/jobs/${jobId}` }, "View the job")), bar));
+    fill(place, h("section.card.stack", {}, h("h2", {}, "The report is being made"), h("p.soft", {}, `${sentence(detail)} `, h("a", { href: `/jobs/${jobId}` }, "View the job")), bar));
     await follow(jobId, signal, (job) => set(job.progress.fraction ?? 0));
     return show(page);
   }
-  const button = h("button.main", { type: "button", onclick: () => again(page, button, told, model.dataset_id ? {} : { dataset_id: real.value.trim() }) }, "Make report");
+  const button = writing(h("button.main", { type: "button", onclick: () => again(page, button, told, model.dataset_id ? {} : { dataset_id: real.value.trim() }) }, "Make report"));
   const real = h("input", { placeholder: "ds_…", size: 34 });
-  fill(place, empty("No report yet", `${capital(detail)}. A report measures fidelity, utility and privacy of the synthetic rows.`,
+  fill(place, empty("No report yet", `${sentence(detail)} A report measures fidelity, utility and privacy of the synthetic rows.`,
     model.dataset_id ? null : h("label.field", {}, "ID of the dataset that the model was trained on", real), button), told);
   return null;
 }

@@ -1,6 +1,6 @@
 // The list of a dataset's rules between columns, inferred or added by users.
 
-import { segments } from "./components.js";
+import { segments, writing } from "./components.js";
 import { tried } from "./dataset.js";
 import { fill, h } from "./elements.js";
 import { count, percent } from "./words.js";
@@ -11,10 +11,10 @@ const KEEPS = [["soft", "Soft"], ["hard", "Hard"], ["off", "Off"]];
 export function ruleList(dataset, found, change) {
   const told = h("div");
   const keep = (at, word) => change({ rules: found.map(({ rule }, i) => (i === at ? { ...rule, keep: word } : rule)) });
-  const again = h("button.small", { type: "button", onclick: () => tried(told, again, () => change({ rules: null })) }, "Infer rules again");
+  const again = writing(h("button.small", { type: "button", onclick: () => tried(told, again, () => change({ rules: null })) }, "Infer rules again"));
   const none = "No rules were inferred: the service found no formula, inequality or functional dependency between these columns.";
   return h("section.stack", { "aria-label": "Rules" },
-    h("div.row.ends", {}, h("h2", {}, "Rules"), again), h("p.soft", {}, "Soft: synthetic rows satisfy the rule as often as the rows of the table. Hard: every synthetic row satisfies it. Off: the model ignores it."),
+    h("div.row.ends", {}, h("h2", {}, "Rules"), again), h("p.soft", {}, "A rule is a relation between columns. Soft: synthetic rows satisfy it as often as the rows of the table. Hard: every synthetic row satisfies it. Off: the model ignores it. “a determines b” means that rows with the same a have the same b."),
     found.length ? h("ul.listed", {}, found.map((one, i) => ruleLine(one, (word) => keep(i, word)))) : h("p.soft", {}, none),
     ruleForm(dataset, (rule, button) => tried(told, button, () => change({ rules: [...found.map((one) => one.rule), rule] }))), told);
 }
@@ -33,9 +33,9 @@ const FORMS = [
 /** Returns a form that adds a rule; the service then counts the rows that satisfy it. */
 function ruleForm(dataset, add) {
   const forms = h("datalist", { id: "rule-forms" }, FORMS.map((text) => h("option", { value: text })));
-  const text = h("input", { "aria-label": "Rule", placeholder: FORMS[0], size: 44, list: "rule-forms", required: true });
+  const text = h("input", { "aria-label": "Rule", placeholder: `for example ${FORMS[0]}`, size: 44, list: "rule-forms", required: true });
   const keep = h("select", { "aria-label": "Soft or hard" }, KEEPS.slice(0, 2).map(([word, label]) => h("option", { value: word }, label)));
-  const button = h("button", { type: "submit" }, "Add rule");
+  const button = writing(h("button", { type: "submit" }, "Add rule"));
   return h("form.row", { onsubmit: (event) => { event.preventDefault(); add({ rule: text.value, keep: keep.value }, button); } }, text, forms, keep, button);
 }
 

@@ -1,7 +1,7 @@
 // The section of a model's page that generates rows: their number, conditions and target shares, a preview, the download, and the writing to a connection.
 
 import { ask, bodyOf, parsed, rowsOf, save } from "./api.js";
-import { pressed } from "./components.js";
+import { pressed, writing } from "./components.js";
 import { balanceForm, conditionForm } from "./conditions.js";
 import { showTarget } from "./connections.js";
 import { fill, h, say } from "./elements.js";
@@ -13,7 +13,7 @@ const TYPES = { csv: "CSV", parquet: "Parquet", jsonl: "JSON lines" };
 
 export async function show({ place, model, signal }) {
   const preview = h("div.stack");
-  const writing = h("div");
+  const exporting = h("div");
   const rows = h("input", { type: "number", min: 1, value: Math.min(model.record?.rows ?? 1000, 100_000), required: true });
   const seed = h("input", { type: "number", min: 0, placeholder: "random" });
   const format = h("select", {}, Object.entries(TYPES).map(([value, text]) => h("option", { value }, text)));
@@ -42,12 +42,12 @@ export async function show({ place, model, signal }) {
     fill(preview, h("p.note.calm", { role: "status" }, `${many(Number(rows.value), "synthetic row")} downloaded. ${facts(response)}`));
   });
   fill(place, h("div.grid.two", {},
-    h("section.card.stack", { "aria-label": "Conditions" }, h("h3", {}, "Conditions"), h("p.soft", {}, "Every generated row satisfies all conditions. Rare conditions take no longer than common ones."), given.element),
+    h("section.card.stack", { "aria-label": "Conditions" }, h("h3", {}, "Conditions"), h("p.soft", {}, "Every generated row satisfies all conditions. Rare conditions do not take longer."), given.element),
     h("section.card.stack", { "aria-label": "Target shares" }, h("h3", {}, "Target shares"), h("p.soft", {}, "Set the shares of the categories of one column. The other columns keep their dependence on it."), balance.element)),
   h("div.row.foot", {}, h("label.field", {}, "Rows", rows), h("label.field", {}, "Seed", seed), h("label.field", {}, "File format", format),
-    h("button", { type: "button", onclick: showPreview }, "Preview"), h("button.main", { type: "button", onclick: download }, "Generate and download")),
-  writing, preview);
-  await showTarget(writing, model, preview, signal, whole);
+    writing(h("button", { type: "button", onclick: showPreview }, "Preview")), writing(h("button.main", { type: "button", onclick: download }, "Generate and download"))),
+  exporting, preview);
+  await showTarget(exporting, model, preview, signal, whole);
 }
 
 /** Returns sentences on the seed and on the probability of the conditions, from the response headers. */

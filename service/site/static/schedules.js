@@ -18,7 +18,7 @@ export async function show({ place, signal, session, reveal }) {
   fill(place,
     head({ crumbs: [["Datasets", "/datasets"]], title: "Schedules", facts: ["Trainings that are repeated at certain times"] }),
     mayWrite && connections.length ? form(connections, told, draw) : null,
-    connections.length ? null : h("p.soft", {}, "Schedules read tables of ", h("a", { href: "/connections" }, "connections"), ", and there are none."), told, list);
+    connections.length ? null : h("p.soft", {}, "Schedules read tables from ", h("a", { href: "/connections" }, "connections"), ". Add a connection first."), told, list);
   for (;;) {
     if (!list.contains(document.activeElement)) await draw();  // a button that has the focus stays
     reveal();
@@ -29,7 +29,7 @@ export async function show({ place, signal, session, reveal }) {
 function form(connections, told, draw) {
   const field = (text, input) => h("label.field", {}, text, input);
   const name = h("input", { required: true, maxlength: 200 });
-  const cron = h("input", { required: true, maxlength: 100, value: "0 3 * * *", title: "Minute, hour, day of month, month and day of week", spellcheck: false });
+  const cron = h("input", { required: true, maxlength: 100, value: "0 3 * * *", spellcheck: false });
   const zone = h("input", { required: true, maxlength: 100, value: Intl.DateTimeFormat().resolvedOptions().timeZone, spellcheck: false });
   const [source, given] = sourceInputs(connections);
   const preset = h("input", { required: true, value: "default", spellcheck: false });
@@ -47,7 +47,8 @@ function form(connections, told, draw) {
   return h("form.card.stack", { onsubmit },
     h("div.row", {}, field("Name", name), field("Times (cron)", cron), field("Time zone", zone)),
     h("div.row", {}, source),
-    h("div.row", {}, field("Preset", preset), field("Rows of the sample", rows), target),
+    h("div.row", {}, field("Preset", preset), field("Synthetic rows to generate (optional)", rows), target),
+    h("p.tiny.soft", {}, "Times in cron format: minute, hour, day of month, month and day of week. 0 3 * * * is every day at 3:00."),
     h("div.row", {}, button));
 }
 
@@ -74,7 +75,7 @@ function card(one, runs, told, draw, mayWrite) {
   return h("section.card.stack", { "aria-label": one.name },
     h("h2", {}, one.name), h("p.tiny", {}, h("code", {}, one.cron), ` ${one.time_zone}, from `, h("code", {}, from)),
     h("p.soft", {}, one.paused ? "Paused" : `Next run: ${exactTime(one.next_at)}`), buttons,
-    runs.length ? dataTable(`Runs of ${one.name}`, ["Due", "Status", "Made", ["Missed before", "number"], "Remarks"],
+    runs.length ? dataTable(`Runs of ${one.name}`, ["Due", "Status", "Results", ["Missed times", "number"], "Remarks"],
       runs.map((run) => [when(run.due_at), status(run.status), made(run), h("span", { title: MISSED }, count(run.missed)), remarks(run)])) : h("p.soft", {}, "There were no runs yet."));
 }
 

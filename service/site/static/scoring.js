@@ -10,12 +10,13 @@ import { capital, figure, fixed, many, percent } from "./words.js";
 const LEAST = 25;
 const ODD = 0.05;  // p-value up to which the most anomalous cell of a row is framed
 
+const MEASURES = "Log-likelihood: in nats; higher is more likely. Percentile: the share of held-out rows that are less likely, in percent. Anomaly p-value: small if a cell is unlikely given other cells of its row.";
 const NO_SCORES = "Scoring was turned off for this model and cannot be turned on again. "
   + "Train another model on the dataset to get scores; this requires a key with the “write” scope.";
 
 export function show({ place, model, signal }) {
   if (model.scoring === "off") return fill(place, empty("Scoring is off for this model", NO_SCORES));
-  const top = h("div");
+  const top = h("div.stack");
   const found = h("div.stack.wide");
   const encoding = encodingField();
   const take = async (file) => {
@@ -40,7 +41,7 @@ export function show({ place, model, signal }) {
     hint: model.kind === "database" ? "A ZIP file of the database's tables. Each row of a table without a parent is scored with all rows that refer to it, directly or indirectly; the most anomalous come first."
       : model.scoring === "flag"
       ? "A table with the model's columns. This model reports only whether each row is rare."
-      : "A table with the model's columns. Missing cells count neither for nor against a row. The most anomalous rows come first." });
+      : "A table with the model's columns. The score of a row is its log-likelihood: how likely the row is under the model, in nats. Missing cells count neither for nor against it." });
   fill(top, drop(), encoding.element);
   fill(place, top, found);
 }
@@ -51,7 +52,7 @@ function households(model, { scores }) {
   const sorted = scores.toSorted((a, b) => (a.anomaly ?? 1) - (b.anomaly ?? 1) || Number(a.log_likelihood) - Number(b.log_likelihood));
   const file = () => save(new Blob([csvText([names, ...scores.map((score) => names.map((name) => score[name]))])], { type: "text/csv" }), `${model.name}-scores.csv`);
   return h("section.card.stack", { "aria-label": "Scores" },
-    h("div.row.ends", {}, h("h2", {}, `${many(scores.length, "row")} scored`), h("button.small", { type: "button", onclick: file }, "Download the scores")),
+    h("div.row.ends", {}, h("h2", {}, `${many(scores.length, "row")} scored`), h("button.small", { type: "button", onclick: file }, "Download scores")),
     dataTable("Most anomalous rows", ["Table", "Row", ["Log-likelihood", "number"], ["Anomaly", "number"], "Most anomalous cell"],
       sorted.slice(0, LEAST).map((one) => [one.table, one.row, figure(Number(one.log_likelihood), 4), fixed(one.anomaly, 3), one.odd_cell === null ? "" : `${one.odd_table}, row ${one.odd_row}: ${one.odd_cell}`])));
 }
@@ -87,7 +88,8 @@ function shown(model, answer, cells) {
   return [
     h("section.card.stack", { "aria-label": "Scores" }, h("div.row.ends", {}, h("h2", {}, `${many(scores.length, "row")} scored`),
       segments("Score", [["log_likelihood", "Log-likelihood"], ["percentile", "Percentile"], ...(isRanked ? [["anomaly", "Anomaly p-value"]] : [])], "log_likelihood", draw)), picture,
-    h("div.row.ends", {}, h("p.soft", {}, isRanked ? `${many(odd, "row")} with an anomaly p-value of at most 0.01: at most one in a hundred training rows is as unusual.` : `${many(odd, "row")} less likely than 99 % of the held-out rows.`),
+    h("p.tiny.soft", {}, MEASURES),
+    h("div.row.ends", {}, h("p.soft", {}, isRanked ? `${many(odd, "row")} with an anomaly p-value of at most 0.01. At most one in a hundred training rows is as unusual.` : `${many(odd, "row")} less likely than 99 % of the held-out rows.`),
       h("button.small", { type: "button", onclick: file }, "Download scores")),
     lacking.length ? h("p.note", {}, `The table has no column ${lacking.join(", ")}. Such columns are treated as missing in every row.`) : null,
     impossible ? h("p.note", {}, `${many(impossible, "row")} ${impossible === 1 ? "has" : "have"} probability zero (log-likelihood −∞) and ${impossible === 1 ? "is" : "are"} not in the chart: ${neverDrawn(scores, names, terms.find((name) => !isColumn.has(name)))}`) : null),

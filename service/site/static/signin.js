@@ -1,4 +1,4 @@
-// Signing in with an API key, which is sent once and not stored, or at the provider of the organization. The service sets a session cookie.
+// Signing in with an API key, which is sent once and not stored, or at the provider of the organisation. The service sets a session cookie.
 
 import { ask, Problem, read } from "./api.js";
 import { problemBox, submitting, workButton } from "./components.js";
@@ -37,7 +37,7 @@ function keyForm(signedIn) {
 /** Returns the button that leads to the provider, which leads back to /sign-in. */
 function providerButton(path, again) {
   const told = h("div");
-  const button = workButton("button.main", "Sign in with your organization", told, async () => {
+  const button = workButton("button.main", "Sign in with your organisation", told, async () => {
     const return_to = location.pathname === "/sign-in" ? "/" : location.pathname + location.search;
     const { url } = await read(path, { method: "POST", json: { return_to } });
     location.assign(url);

@@ -1,14 +1,14 @@
 // The form that starts a training: presets with their estimated time and memory, settings, privacy.
 
 import { read } from "./api.js";
-import { pressed } from "./components.js";
+import { pressed, writing } from "./components.js";
 import { fill, h } from "./elements.js";
 import { about, bytes } from "./words.js";
 
 const PLAIN = {
   fast: ["Quick preview", "A small network and few passes over the rows. Use it to check the schema."],
   default: ["Best quality", "The most realistic synthetic rows. Use it for data that you share and for reports."],
-  gcvae: ["Copula only", "Rows, scores and dependency maps all come from the Gaussian copula model. Use it to study dependencies."],
+  gcvae: ["Copula only", "Rows, scores and dependency maps come from one and the same Gaussian copula. Use it to study dependencies."],
 };
 
 /** Returns the training form of a dataset's page. Unsaved changes of the columns are saved before the training starts. */
@@ -27,7 +27,7 @@ export function trainingForm(page, saveColumns) {
   const isDatabase = dataset.kind === "database";
   const columns = isDatabase ? [] : dataset.schema.columns.filter((column) => !column.drop && column.kind !== "identifier");
   const target = h("select", {}, h("option", { value: "" }, "none"), columns.map(({ name: column }) => h("option", { value: column }, column)));
-  const button = h("button.main", { type: "submit" }, "Train");
+  const button = writing(h("button.main", { type: "submit" }, "Train"));
   const submit = (event) => {
     event.preventDefault();
     const training = { preset: new FormData(form).get("preset"), seed: Number(seed.value) };
@@ -48,16 +48,16 @@ export function trainingForm(page, saveColumns) {
     h("fieldset.choices", {}, h("legend.hidden-words", {}, "Preset"), known.map((preset) => choice(preset, preset.name === "default"))),
     others.length ? h("details", {}, h("summary", {}, "Models from the research paper"), h("div.choices", {}, others.map((preset) => choice(preset)))) : null,
     h("details", {}, h("summary", {}, "More settings"), h("div.edit", {},
-      h("label.field", {}, "Seed", seed), h("label.field", {}, "Maximum number of steps", steps),
-      isDatabase ? null : h("label.field", {}, "Share of rows held out for the report", share))),
+      h("label.field", {}, "Seed (the same seed gives the same model)", seed), h("label.field", {}, "Maximum number of steps", steps),
+      isDatabase ? null : h("label.field", {}, "Share of rows kept unseen for the report", share))),
     isDatabase ? null : h("details", {}, h("summary", {}, "Privacy"), h("div.edit", {},
       h("label.field", {}, "Memorisation of individual rows", memory), h("label.field", {}, "Differential privacy: epsilon", budget),
       h("label.field", {}, "Differential privacy: delta", delta), h("label.field", {}, "Column that you want to predict later", target)),
     h("p.tiny.soft", {}, "With an epsilon, for example 3, the training is differentially private: one row more or less changes the probability of any result by at most a factor of e^epsilon, up to delta. A smaller epsilon is safer and gives less realistic rows. ",
       "The schema must then declare kinds, limits and categories; an error names what is not declared. Each such training spends part of the table's privacy budget.")),
-    h("div.row", {}, h("label.field", {}, "Model name", name), button), told,
-    h("p.tiny.soft", {}, "Estimates assume one idle processor core. Training stops earlier if the model no longer improves. ",
-      isDatabase ? "The model learns the tables one after another. Reports on databases are not available yet." : dataset.rows < 1000 ? "Tables under 1,000 rows get no report by default: to get one, set a share of rows held out for the report under More settings." : "By default a tenth of the rows is held out of training, and a report follows."));
+    h("div.row.foot", {}, h("label.field", {}, "Model name", name), button), told,
+    h("p.tiny.soft", {}, "Estimates assume one idle processor core. Training stops earlier if the model no longer improves. ", dataset.rows <= 10_000 ? "For small tables the presets take about as long as each other, because each makes at least 400 steps. " : "",
+      isDatabase ? "The model learns the tables one after another. A report is made on request, on the page of the model." : dataset.rows < 1000 ? "Tables under 1,000 rows get no report by default: to get one, set the share of rows kept unseen for the report under More settings." : "By default a tenth of the rows is kept unseen: training does not use them, and a report compares with them."));
   const section = h("section.stack", { id: "train", "aria-label": "Train a model" }, h("h2", {}, "Train a model"), form);
   showEstimates(section, presets);
   return section;

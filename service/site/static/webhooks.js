@@ -13,7 +13,7 @@ export async function show({ place, signal, reveal }) {
   const list = h("div.stack");
   const draw = async () => fill(list, ...(await cards(told, draw, signal)));
   fill(place,
-    head({ crumbs: [["Jobs", "/jobs"]], title: "Webhooks", facts: ["URLs to which the service sends the events of this workspace"] }),
+    head({ crumbs: [["Jobs", "/jobs"]], title: "Webhooks", facts: ["The service calls these URLs when something happens in this workspace, such as the end of a job"] }),
     form(told, draw), told, list);
   for (;;) {
     if (!list.contains(document.activeElement)) await draw();  // a button that has the focus stays
@@ -66,7 +66,7 @@ function card(one, log, told, draw) {
     h("p.soft", {}, EVENTS.filter(([value]) => one.events.includes(value)).map(([, text]) => text).join(", ")),
     h("div.row", {}, post("button", "Send a test event", "ping"), remove),
     log.items.length
-      ? dataTable(`Deliveries to ${one.url}`, ["Event", "About", "State", ["Attempts", "number"], "Time", ""],
+      ? dataTable(`Deliveries to ${one.url}`, ["Event", "Subject", "Status", ["Attempts", "number"], "Time", ""],
         log.items.map((entry) => [entry.type, h("code.tiny", {}, entry.subject), state(entry), count(entry.attempts), when(entry.created_at),
           post("button.small", "Send again", `deliveries/${entry.id}/retry`)]))
       : h("p.soft", {}, "Nothing was sent yet."));

@@ -83,12 +83,22 @@ export function capital(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+/** Returns a message of the API as a sentence. */
+export function sentence(text) {
+  return /[.!?]$/.test(text) ? capital(text) : `${capital(text)}.`;
+}
+
 /** Returns a word of the API as a sentence begins: "not_measured" → "Not measured". */
 export function spoken(word) {
   return capital(String(word).replaceAll("_", " "));
 }
 
-export const LOG_LIKELIHOOD = "Log-likelihood: how probable the rows are under the model, on average (a lower bound, in nats per row; higher is better).";
+export const LOG_LIKELIHOOD = "Log-likelihood: the logarithm of the probability that the model gives a row, on average (a lower bound, in nats per row; higher is better). Training rows are used to fit the model; held-out rows only decide when training stops.";
+
+/** Returns the number of rows that a model was fitted to, without the held-out rows of its training record. */
+export function trainingRows({ rows, held_out_rows: heldOut = 0 }) {
+  return count(rows && rows - heldOut);
+}
 
 export const COLUMN_KINDS = {
   continuous: "Number", integer: "Whole number", ordinal: "Ordered categories", categorical: "Categories", boolean: "Yes or no",

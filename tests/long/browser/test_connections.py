@@ -62,11 +62,11 @@ def test_a_connection_is_added_tested_read_and_deleted(
     watched.assert_accessible()
 
     watched.go("/")
-    page.get_by_label("Name, statement or path").fill("order")
+    page.get_by_label("Table name, SQL query or file path").fill("order")
     page.get_by_role("button", name="Read table").click()
     expect(page.get_by_role("alert")).to_contain_text("the database has no table 'order'")
     watched.assert_accessible()
-    page.get_by_label("Name, statement or path").fill("orders")
+    page.get_by_label("Table name, SQL query or file path").fill("orders")
     page.get_by_role("button", name="Read table").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("orders")
 
@@ -96,7 +96,7 @@ def test_generated_rows_are_written_to_a_connection(
         assert made.status_code == 201, made.text
 
     watched.go(f"/models/{model['id']}/sample")
-    assert page.get_by_label("Write it to").inner_text().split() == ["shop"]
+    assert page.get_by_label("Write the rows to").inner_text().split() == ["shop"]
     page.get_by_label("Rows", exact=True).fill("30")
     page.get_by_label("Table or path").fill("orders")
     with working(service):

@@ -101,7 +101,7 @@ def test_a_database_is_uploaded_corrected_trained_and_drawn(
     page.get_by_role("link", name="Impute missing values").click()
     page.get_by_label("Upload tables with missing values").set_input_files(path)
     with page.expect_download() as download:
-        page.get_by_role("button", name="Download the tables").click()
+        page.get_by_role("button", name="Download tables").click()
     with zipfile.ZipFile(download.value.path()) as archive:
         assert len(archive.namelist()) == len(files)
     watched.assert_accessible()

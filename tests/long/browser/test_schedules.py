@@ -33,12 +33,12 @@ def test_a_schedule_is_added_run_paused_and_deleted(
     page = watched.page
     watched.go("/datasets")
     page.get_by_role("link", name="Schedules").click()
-    expect(page.get_by_text("Schedules read tables of connections")).to_be_visible()
+    expect(page.get_by_text("Schedules read tables from connections")).to_be_visible()
     service.http.post("/v1/connections", json={"name": "shop", "url": "sqlite:///shop.sqlite"})
 
     watched.go("/schedules")
     page.get_by_label("Name", exact=True).fill("nightly")
-    page.get_by_label("Name, statement or path").fill("order")
+    page.get_by_label("Table name, SQL query or file path").fill("order")
     page.get_by_label("Times (cron)").fill("61 3 * * *")
     page.get_by_role("button", name="Add schedule").click()
     expect(page.get_by_role("alert")).to_contain_text("bad minute")

@@ -20,7 +20,7 @@ from tests.service.test_sign_on import PEOPLE, sign_on_settings
 from tests.service.test_sign_on import Page as HttpBrowser
 
 Watch = Callable[..., Watched]
-SIGN_IN = "Sign in with your organization"
+SIGN_IN = "Sign in with your organisation"
 REFUSALS = ("/v1/session", "/v1/sign-on/answer", "/v1/sign-on", "/favicon.ico")
 
 

@@ -49,7 +49,7 @@ def train_a_little(watched: Watched) -> None:
     page.get_by_text("More settings", exact=True).click()
     page.get_by_text("Privacy", exact=True).click()
     page.get_by_label("Maximum number of steps").fill("20")
-    page.get_by_label("Share of rows held out for the report").fill("0")
+    page.get_by_label("Share of rows kept unseen for the report").fill("0")
     page.get_by_label("Memorisation of individual rows").select_option("low")
     page.get_by_role("button", name="Train", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Training of café orders")
@@ -254,7 +254,7 @@ def test_an_operator_sees_queues_workers_and_leases(guarded: Running, watch: Wat
     watched.assert_accessible()
     guarded.catalog.workers.seen("host/7", "0.1.0", ["CPU: train, compute"])
     assert claim_job(guarded.catalog, jobs[0]["job_id"], "host/9/ab", 60) is not None
-    leases = page.get_by_role("region", name="Leases", exact=True)
+    leases = page.get_by_role("region", name="Running jobs", exact=True)
     expect(leases).to_contain_text(jobs[0]["job_id"])
     expect(leases).to_contain_text("host/9")
     expect(page.get_by_role("region", name="Workers", exact=True)).to_contain_text("alive")
@@ -302,3 +302,18 @@ def test_with_keys_a_page_asks_for_one_and_forgets_it(guarded: Running, watch: W
     time.sleep(FRESH_SECONDS)
     page.get_by_role("link", name="Models", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+
+
+def test_a_key_that_may_only_read_sees_which_scope_a_button_needs(
+    guarded: Running, watch: Watch
+) -> None:
+    _, written = guarded.catalog.keys.create("acme", "reader", [Scope.READ])
+    watched = watch(guarded, expected=("/v1/session", "/v1/jobs?status=running&limit=10"))
+    page = watched.page
+    watched.go("/sign-in")
+    page.get_by_label("API key").fill(written)
+    page.get_by_role("button", name="Sign in").click()
+    for name in ("Choose files", "Use the example table"):
+        button = page.get_by_role("button", name=name)
+        expect(button).to_be_disabled()
+        expect(button).to_have_attribute("title", re.compile("“write”"))
