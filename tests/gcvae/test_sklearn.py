@@ -26,6 +26,7 @@ from gcvae.errors import InputError, SettingError
 from gcvae.sklearn import AnomalyDetector, TableImputer
 from tests.lengths import first_of
 
+pytestmark = pytest.mark.usefixtures("few_rows")
 QUICK: dict[str, Any] = {"preset": "fast", "settings": {"max_steps": 5}, "device": "cpu"}
 PLAIN: dict[str, Any] = QUICK | {"preset": "paper-vae"}
 """The preset whose fit is the shortest; its models have no anomalies."""

@@ -11,7 +11,7 @@ import pytest
 from gcvae import DatabaseSynthesizer
 from gcvae.errors import SchemaError
 
-QUICK: dict[str, Any] = {"preset": "fast", "settings": {"max_steps": 5}, "device": "cpu"}
+QUICK: dict[str, Any] = {"preset": "fast", "settings": {"max_steps": 2}, "device": "cpu"}
 PRODUCT, SUM = "amount == hours * wage", "bill == work + travel"
 
 

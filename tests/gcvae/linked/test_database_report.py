@@ -33,7 +33,7 @@ def households(seed: int) -> Tables:
 
 @pytest.fixture(scope="module")
 def model() -> DatabaseSynthesizer:
-    settings = {"max_steps": 40}
+    settings = {"max_steps": 10}
     return DatabaseSynthesizer.fit(households(0), preset="fast", settings=settings, progress=False)
 
 

@@ -44,10 +44,10 @@ def fitted(store: Kept | None, told: dict[str, float], **more: Any) -> Any:
     gets the progress of its tables."""
     how: dict[str, Any] = {
         "preset": "fast",
-        "settings": {"max_steps": 8, "evaluate_every_steps": 4},
+        "settings": {"max_steps": 4, "evaluate_every_steps": 2},
     }
     model = DatabaseSynthesizer.fit(
-        shop(25), **(how | more), progress=told.__setitem__, checkpoints=store
+        shop(16), **(how | more), progress=told.__setitem__, checkpoints=store
     )
     return content(model.to_bytes())
 

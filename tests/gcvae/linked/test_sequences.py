@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from gcvae import DatabaseSynthesizer
 
-QUICK: dict[str, Any] = {"preset": "fast", "settings": {"max_steps": 60}, "device": "cpu"}
+QUICK: dict[str, Any] = {"preset": "fast", "settings": {"max_steps": 40}, "device": "cpu"}
 
 
 def calls() -> dict[str, pd.DataFrame]:
@@ -36,9 +37,16 @@ def calls() -> dict[str, pd.DataFrame]:
     return {"members": members, "calls": calls}
 
 
-def test_times_stay_in_the_range_and_hours_of_the_table_and_keys_contain_them() -> None:
+@pytest.fixture(scope="module")
+def model() -> DatabaseSynthesizer:
+    """A model of the calls."""
+    return DatabaseSynthesizer.fit(calls(), seed=1, **QUICK)
+
+
+def test_times_stay_in_the_range_and_hours_of_the_table_and_keys_contain_them(
+    model: DatabaseSynthesizer,
+) -> None:
     real = calls()
-    model = DatabaseSynthesizer.fit(real, seed=1, **QUICK)
     assert model.plans["calls"] == "given its row of members, in the order of called"
     drawn = DatabaseSynthesizer.from_bytes(model.to_bytes()).sample(seed=2)["calls"]
     assert len(drawn) > 0.8 * len(real["calls"])
@@ -51,9 +59,10 @@ def test_times_stay_in_the_range_and_hours_of_the_table_and_keys_contain_them() 
     assert order.is_monotonic_increasing.all()
 
 
-def test_a_continued_sequence_goes_on_after_the_last_time_of_the_table() -> None:
+def test_a_continued_sequence_goes_on_after_the_last_time_of_the_table(
+    model: DatabaseSynthesizer,
+) -> None:
     real = calls()
-    model = DatabaseSynthesizer.fit(real, seed=1, **QUICK)
     more = model.extend(real, 2, seed=3)["calls"]
     last = real["calls"].groupby("member_id")["called"].max()
     assert (more["called"] >= last.loc[more["member_id"]].to_numpy()).mean() > 0.9

@@ -25,7 +25,8 @@ RULES: list[dict[str, Any]] = [
     {"rule": "gross == net + tax"},
     {"rule": "month == month(ordered)"},
 ]
-_SETTINGS = {"max_steps": 60, "patience_steps": 60}
+pytestmark = pytest.mark.usefixtures("few_rows")
+_SETTINGS = {"max_steps": 40, "patience_steps": 40}
 
 
 def orders(n: int = 600) -> pd.DataFrame:
@@ -82,7 +83,7 @@ def fitted() -> Synthesizer:
 @pytest.fixture(scope="module")
 def free(fitted: Synthesizer) -> pd.DataFrame:
     """Rows without a condition."""
-    return fitted.sample(20_000, seed=11)
+    return fitted.sample(10_000, seed=11)
 
 
 def keeps(rows: pd.DataFrame) -> dict[str, float]:
@@ -256,7 +257,7 @@ def test_a_condition_on_a_column_that_a_rule_gives_has_the_models_probability(
     fitted: Synthesizer, free: pd.DataFrame, name: str
 ) -> None:
     given = CONDITIONS[name]
-    drawn = fitted.sample(300, seed=4, given=given)
+    drawn = fitted.sample(150, seed=4, given=given)
 
     def meets(rows: pd.DataFrame) -> Any:
         met = np.ones(len(rows), dtype=bool)
@@ -326,7 +327,7 @@ def test_a_sum_that_lies_beyond_the_columns_limits_is_drawn_as_it_is_and_an_end_
     rules = [{"rule": "gross == net + tax"}, {"rule": "shipped >= ordered"}]
     schema = schema_of(table, rules)
     model = Synthesizer.fit(table, schema=schema, preset="fast", settings={"max_steps": 4}, seed=1)
-    rows = parse_table(model.sample(3000, seed=2), model.schema)
+    rows = parse_table(model.sample(2000, seed=2), model.schema)
     assert rows["gross"].max() > model.schema["gross"].maximum
     assert (rows["net"] + rows["tax"] == rows["gross"]).all()
     assert (rows["ordered"] <= rows["shipped"]).all()
@@ -391,7 +392,7 @@ def test_a_cell_that_is_no_level_of_a_computed_column_is_an_unknown_level() -> N
     random = np.random.default_rng(0)
     day = pd.to_datetime("2024-01-01") + pd.to_timedelta(random.integers(0, 360, 400), "D")
     table = pd.DataFrame({"day": day, "month": day.month, "x": random.normal(size=400)})
-    settings = {"max_steps": 60}
+    settings = {"max_steps": 10}
     model = Synthesizer.fit(table, preset="fast", settings=settings, seed=1, progress=False)
     assert [str(rule) for rule in model.schema.rules or ()] == ["month == month(day)"]
     for known in ({}, {"day": ["2024-01-05"] * 5}):
@@ -410,7 +411,7 @@ def test_text_in_a_column_of_a_sum_is_an_unknown_level() -> None:
     grades = random.integers(1, 6, (400, 2))
     table = pd.DataFrame({"oral": grades[:, 0], "written": grades[:, 1], "sum": grades.sum(axis=1)})
     rules = {"rules": [{"rule": "sum == oral + written"}]}
-    settings = {"max_steps": 40}
+    settings = {"max_steps": 10}
     model = Synthesizer.fit(table, schema=rules, preset="fast", settings=settings, progress=False)
     cells = pd.DataFrame({"oral": ["1", "good", "2.5"], "written": 2, "sum": ["3", "4", "4"]})
     scores = model.log_likelihood(cells)["log_likelihood"]

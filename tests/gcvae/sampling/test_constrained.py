@@ -22,7 +22,9 @@ from gcvae.sampling.samplers import SAMPLE_BLOCK_ROWS
 from tests.lengths import PRESETS_TRIED
 from tests.wordings import refuses
 
-QUICK = {"max_steps": 20, "evaluate_every_steps": 10}
+pytestmark = pytest.mark.usefixtures("few_rows")
+
+QUICK = {"max_steps": 10, "evaluate_every_steps": 5}
 HARD_RULES = [
     {"rule": "start <= end", "keep": "hard"},
     {"rule": "combinations(city, country)", "keep": "hard"},
@@ -102,10 +104,10 @@ def test_every_row_satisfies_the_hard_rules_whatever_the_table(
 
 @pytest.mark.parametrize("preset", PRESETS_TRIED)
 def test_every_preset_keeps_the_hard_rules_and_what_it_saves_does_too(
-    preset: str, tmp_path: Path
+    preset: str, fitted: Synthesizer, tmp_path: Path
 ) -> None:
     table = stays()
-    synthesizer = fit(table, preset)
+    synthesizer = fitted if preset == "default" else fit(table, preset)
     rows = synthesizer.sample(1000, seed=3)
     assert breaches(rows, table) == 0
     synthesizer.save(tmp_path / "m.gcvae")
@@ -134,7 +136,7 @@ def test_a_model_and_its_report_say_which_columns_the_hard_rules_move() -> None:
     assert {each["column"]: each["cells"] for each in moved}["discount"] == "at most 0"
     assert all(abs(each["after"] - each["before"]) >= 0.01 for each in moved)
     assert "colour" not in {each["column"] for each in moved}
-    drawn = loaded.sample(5000, seed=1)
+    drawn = loaded.sample(3000, seed=1)
     after = next(each["after"] for each in moved if each["column"] == "discount")
     assert (drawn["discount"] <= 0).mean() == pytest.approx(after, abs=0.03)
     report = loaded.report(frame)
@@ -145,7 +147,7 @@ def test_a_model_and_its_report_say_which_columns_the_hard_rules_move() -> None:
 def test_rows_do_not_depend_on_how_many_are_drawn(fitted: Synthesizer) -> None:
     whole = fitted.sample(SAMPLE_BLOCK_ROWS + 300, seed=5)
     assert whole["key"].is_unique
-    for n in (1, 40, 2500, SAMPLE_BLOCK_ROWS, SAMPLE_BLOCK_ROWS + 7):
+    for n in (1, 40, SAMPLE_BLOCK_ROWS, SAMPLE_BLOCK_ROWS + 7):
         pd.testing.assert_frame_equal(fitted.sample(n, seed=5), whole.head(n))
     blocks = list(fitted.sample_blocks(SAMPLE_BLOCK_ROWS + 300, seed=5))
     assert [len(block) for block in blocks] == [SAMPLE_BLOCK_ROWS, 300]
@@ -285,7 +287,7 @@ def test_a_column_may_have_the_name_of_the_hard_rules_contribution() -> None:
 
 def test_a_scored_table_needs_no_constant_column() -> None:
     hard_rules = [{"rule": "unit == 'm2' and size >= 0", "keep": "hard"}]
-    fitted = fit(stays(), hard_rules=hard_rules)
+    fitted = fit(stays(), "fast", hard_rules)
     scores = fitted.log_likelihood(stays().head(5).drop(columns="unit"), draws=5)
     assert np.isfinite(scores["log_likelihood"]).all()
 

@@ -14,6 +14,7 @@ from tests.gcvae.rules.test_search_forms import payslips
 from tests.lengths import first_of
 
 SHORT: dict[str, Any] = {"preset": "fast", "settings": {"max_steps": 5}, "seed": 0}
+pytestmark = pytest.mark.usefixtures("few_rows")
 NOTICE = pd.Timedelta(days=14)
 
 
@@ -41,7 +42,7 @@ def bills(n: int, seed: int, *, later: int = 0, more: int = 1) -> pd.DataFrame:
 @cache
 def of_bills() -> Synthesizer:
     """A model of bills, read from its file."""
-    return Synthesizer.from_bytes(Synthesizer.fit(bills(1_200, 0), **SHORT).to_bytes())
+    return Synthesizer.from_bytes(Synthesizer.fit(bills(600, 0), **SHORT).to_bytes())
 
 
 def test_days_that_are_added_to_a_date_determine_it() -> None:
@@ -71,7 +72,7 @@ def test_numbers_that_others_determine_lie_beyond_the_table_if_the_others_do() -
     rows = bills(40, 2, more=100)
     known = rows.assign(kWh=np.nan)
     filled = of_bills().impute(known, seed=1)
-    assert (filled["kWh"] > bills(1_200, 0)["kWh"].max()).mean() > 0.9
+    assert (filled["kWh"] > bills(600, 0)["kWh"].max()).mean() > 0.9
     assert np.allclose(filled["kWh"] * filled["price"], filled["amount"], atol=0.0051)
     assert np.isfinite(of_bills().log_likelihood(known)["log_likelihood"]).all()
 
@@ -96,11 +97,11 @@ def test_a_row_is_as_likely_without_a_cell_that_others_determine() -> None:
 
 
 def test_a_cell_that_may_be_missing_is_open_unless_it_is_to_be_filled() -> None:
-    table = bills(1_200, 0)
-    gone = np.random.default_rng(1).random(1_200) < 0.2
+    table = bills(600, 0)
+    gone = np.random.default_rng(1).random(600) < 0.2
     table.loc[gone, ["end", "days", "due"]] = None
     model = Synthesizer.fit(table, **SHORT)
-    rows = bills(60, 5, later=400).assign(end=pd.NaT)
+    rows = bills(30, 5, later=400).assign(end=pd.NaT)
     rows["end"] = rows["end"].astype(rows["start"].dtype)
     filled = model.impute(rows, seed=1)
     assert (filled["end"] == filled["start"] + pd.to_timedelta(filled["days"], "D")).all()
@@ -122,10 +123,15 @@ def coupons(n: int, seed: int) -> pd.DataFrame:
     )
 
 
+@cache
+def of_coupons() -> Synthesizer:
+    return Synthesizer.fit(coupons(800, 0), **SHORT)
+
+
 @pytest.mark.parametrize("unknown", [["discounted", "discount_code"], ["discounted"]], ids=len)
 def test_a_flag_and_what_it_says_of_another_cell_are_drawn_together(unknown: list[str]) -> None:
     """A missing code is unknown: alone it does not say that there is no discount."""
-    model = Synthesizer.fit(coupons(1_200, 0), **SHORT)
+    model = of_coupons()
     rows = coupons(400, 1).assign(**dict.fromkeys(unknown))
     filled = model.impute(rows, seed=1)
     is_cheap = filled["discounted"] == "yes"
@@ -158,7 +164,7 @@ def test_an_unknown_level_is_one_that_keeps_the_hard_rules(share: float) -> None
         {"rule": "state == 'claim' or not lost", "keep": "hard"},
     ]
     model = Synthesizer.fit(
-        returns(1_200, 0, share), schema={"rules": rules}, preset="fast", seed=0,
+        returns(800, 0, share), schema={"rules": rules}, preset="fast", seed=0,
         settings={"max_steps": 20},
     )  # fmt: skip
     rows = returns(300, 1, 0.3)
@@ -188,12 +194,12 @@ def test_ties_are_rounded_as_in_the_table(ties: str) -> None:
 def test_an_exact_dependency_outweighs_an_unlikely_number() -> None:
     """The number says that the level is the next one, which has another class."""
     random = np.random.default_rng(0)
-    level = random.integers(0, 6, 1_500)
+    level = random.integers(0, 6, 800)
     table = pd.DataFrame(
         {
             "level": [f"level {i}" for i in level],
             "class": [f"class {i // 2}" for i in level],
-            "size": np.round(level + 0.25 * random.normal(size=1_500), 3),
+            "size": np.round(level + 0.25 * random.normal(size=800), 3),
         }
     )
     model = Synthesizer.fit(table, **SHORT)
@@ -205,7 +211,7 @@ def test_an_exact_dependency_outweighs_an_unlikely_number() -> None:
 
 @cache
 def of_payslips() -> Synthesizer:
-    return Synthesizer.fit(payslips(2_000, 1), **SHORT)
+    return Synthesizer.fit(payslips(1_000, 1), **SHORT)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +226,7 @@ def of_payslips() -> Synthesizer:
     ids="-".join,
 )
 def test_cells_that_follow_through_several_formulas_keep_all_of_them(unknown: list[str]) -> None:
-    rows = payslips(200, 9)
+    rows = payslips(60, 9)
     filled = of_payslips().impute(rows.assign(**dict.fromkeys(unknown, np.nan)), seed=0)
     share = filled["Klasse"].map({"I": 0.21, "III": 0.14, "V": 0.31})
     pay = filled["Satz"] * (filled["Stunden"] + 1.25 * filled["Überstunden"]) + filled["Bonus"]
@@ -237,10 +243,10 @@ def test_cells_that_follow_through_several_formulas_keep_all_of_them(unknown: li
 
 def test_a_given_result_decides_where_a_formula_may_round_either_way() -> None:
     random = np.random.default_rng(3)
-    high = random.integers(95, 160, 1_500)
-    low = np.minimum(random.integers(55, 100, 1_500), high - 10)
+    high = random.integers(95, 160, 600)
+    low = np.minimum(random.integers(55, 100, 600), high - 10)
     table = pd.DataFrame({"high": high, "low": low, "mean": np.rint((high + 2 * low) / 3)})
     rules = {"rules": [{"rule": "low == 1.5 * mean - 0.5 * high"}]}
     model = Synthesizer.fit(table, schema=rules, **SHORT)
     for value in (71, 74, 77):
-        assert (model.sample(200, given={"low": value}, seed=0)["low"] == value).all()
+        assert (model.sample(20, given={"low": value}, seed=0)["low"] == value).all()

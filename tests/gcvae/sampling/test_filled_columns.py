@@ -21,7 +21,7 @@ COMMA, CHINESE = 'income, "net"', "第二申请人"
 """Names that lists with commas between have to carry."""
 
 
-def loans(n: int = 900) -> pd.DataFrame:
+def loans(n: int = 400) -> pd.DataFrame:
     """Couples have a second applicant, singles have none; incomes are missing by chance."""
     rng = np.random.default_rng(0)
     couple = rng.random(n) < 0.5
@@ -170,7 +170,7 @@ def test_what_can_not_be_filled_is_refused_by_its_place(
 
 
 def test_identifiers_dropped_columns_and_absent_ones_are_not_filled() -> None:
-    table = loans().assign(key=[f"k{i}" for i in range(900)], note="n", one="1")
+    table = loans().assign(key=[f"k{i}" for i in range(400)], note="n", one="1")
     given = {"columns": [{"name": "note", "drop": True}]}
     schema = infer_schema(table, given).schema
     for name in ("key", "note"):

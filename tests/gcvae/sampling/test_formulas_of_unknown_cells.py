@@ -16,7 +16,9 @@ from gcvae.sampling.deductions import deduced
 from tests.wordings import refuses
 
 # Formulas hold by construction: how long a model has learned makes no difference.
-QUICK: dict[str, Any] = {"preset": "fast", "settings": {"max_steps": 10}, "device": "cpu"}
+QUICK: dict[str, Any] = {"preset": "fast", "settings": {"max_steps": 5}, "device": "cpu"}
+
+pytestmark = pytest.mark.usefixtures("few_rows")
 
 
 def bills(n: int, seed: int) -> pd.DataFrame:
@@ -47,7 +49,7 @@ def bills(n: int, seed: int) -> pd.DataFrame:
 @cache
 def fitted() -> Synthesizer:
     """A model of bills."""
-    return Synthesizer.fit(bills(1_500, 0), seed=0, **QUICK)
+    return Synthesizer.fit(bills(800, 0), seed=0, **QUICK)
 
 
 def kept(rows: pd.DataFrame) -> np.ndarray:
@@ -74,7 +76,7 @@ def test_the_formulas_are_found() -> None:
 
 
 def test_blanks_anywhere_are_filled_so_that_every_formula_holds() -> None:
-    rows = bills(200, 1)
+    rows = bills(100, 1)
     blank = np.random.default_rng(2).random(rows.shape) < 0.35
     filled = fitted().impute(rows.mask(blank), seed=1)
     assert kept(filled.astype(str)).all()
@@ -92,7 +94,7 @@ def test_a_total_is_met_by_what_it_follows_from() -> None:
 
 
 def test_rows_with_blanks_have_a_score_where_whole_rows_have() -> None:
-    rows = bills(10, 5)
+    rows = bills(6, 5)
     blank = np.random.default_rng(6).random(rows.shape) < 0.35
     assert np.isfinite(fitted().log_likelihood(rows.mask(blank))["log_likelihood"]).all()
 
@@ -108,19 +110,23 @@ def taxed(n: int, seed: int) -> pd.DataFrame:
     )
 
 
+@cache
+def of_taxed() -> Synthesizer:
+    """A model of sales."""
+    return Synthesizer.fit(taxed(1_200, 0), seed=0, **QUICK)
+
+
 def test_a_dependency_holds_in_each_row_whatever_is_blank_in_others() -> None:
-    model = Synthesizer.fit(taxed(3_000, 0), seed=0, **QUICK)
-    rows = taxed(600, 1)
+    rows = taxed(300, 1)
     known = rows.mask(np.random.default_rng(2).random(rows.shape) < 0.4)
-    filled = model.impute(known, seed=1)
+    filled = of_taxed().impute(known, seed=1)
     rate_of = dict(zip(rows["country"], rows["rate"], strict=True))
     np.testing.assert_allclose(filled["country"].map(rate_of), filled["rate"])
 
 
 def test_what_follows_from_cells_beyond_the_table_is_computed_from_them() -> None:
     rows = pd.DataFrame({"country": ["land 7"], "rate": [0.114], "net": [9000.0], "gross": [None]})
-    model = Synthesizer.fit(taxed(600, 0), seed=0, **QUICK)
-    filled = model.impute(rows.astype({"gross": float}), seed=1)
+    filled = of_taxed().impute(rows.astype({"gross": float}), seed=1)
     assert filled["net"].tolist() == [9000.0]
     assert filled["gross"].tolist() == [10026.0]
 
@@ -152,7 +158,7 @@ def stays(n: int, seed: int) -> pd.DataFrame:
 @cache
 def of_stays() -> Synthesizer:
     """A model of stays."""
-    return Synthesizer.fit(stays(1_500, 0), seed=0, **QUICK)
+    return Synthesizer.fit(stays(800, 0), seed=0, **QUICK)
 
 
 @pytest.mark.parametrize("unknown", [["came"], ["came", "days"], ["born"]])
@@ -249,7 +255,7 @@ def visits(n: int, seed: int) -> pd.DataFrame:
 @cache
 def fitted_visits() -> Synthesizer:
     """A model of visits."""
-    return Synthesizer.fit(visits(1_500, 0), seed=0, **QUICK)
+    return Synthesizer.fit(visits(1_000, 0), seed=0, **QUICK)
 
 
 def kept_visits(rows: pd.DataFrame) -> pd.DataFrame:
@@ -276,9 +282,9 @@ def test_synthetic_visits_keep_the_rules() -> None:
 
 
 def test_imputed_rows_keep_the_rules_whichever_column_is_missing() -> None:
-    rows = visits(100, 5)
+    rows = visits(60, 5)
     for name in rows:
-        filled = fitted_visits().impute(rows.assign(**{name: rows[name].where([False] * 100)}))
+        filled = fitted_visits().impute(rows.assign(**{name: rows[name].where([False] * 60)}))
         pd.testing.assert_index_equal(filled.index, rows.index)
         assert kept_visits(filled).mean().min() >= 0.98, name
 
@@ -313,7 +319,7 @@ def test_rows_of_unknown_cells_are_no_odder_than_whole_ones() -> None:
 
 def test_a_formula_comes_before_a_given_inequality_of_its_column() -> None:
     rules = {"rules": [{"rule": "gross >= net", "keep": "hard"}], "find_rules": True}
-    model = Synthesizer.fit(bills(1_500, 0), schema=rules, seed=0, **QUICK)
+    model = Synthesizer.fit(bills(800, 0), schema=rules, seed=0, **QUICK)
     drawn = model.sample(1_000, seed=1)
     assert kept(drawn).mean() > 0.99
     assert (pd.to_numeric(drawn["gross"]) >= pd.to_numeric(drawn["net"])).all()
@@ -321,7 +327,7 @@ def test_a_formula_comes_before_a_given_inequality_of_its_column() -> None:
 
 def test_rounding_at_a_tie_leads_to_either_neighbour() -> None:
     random = np.random.default_rng(0)
-    a, b = random.integers(1, 4_000, 1_500) / 10, random.choice([1.35, 2.05, 4.75], 1_500)
+    a, b = random.integers(1, 4_000, 600) / 10, random.choice([1.35, 2.05, 4.75], 600)
     table = pd.DataFrame({"a": a, "b": b, "product": np.round(a * b, 2)})
     model = Synthesizer.fit(table, seed=0, **QUICK)
     drawn = model.sample(3_000, seed=1)

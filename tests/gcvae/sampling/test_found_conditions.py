@@ -13,7 +13,7 @@ import pytest
 from gcvae import Synthesizer
 from gcvae.errors import ConditionError, SchemaError
 
-SHORT: dict[str, Any] = {"preset": "fast", "settings": {"max_steps": 40}, "seed": 0}
+SHORT: dict[str, Any] = {"preset": "fast", "settings": {"max_steps": 10}, "seed": 0}
 MONTHS = {"quarter": 3, "half": 6, "year": 12}
 DAYS = {"slow": 9, "usual": 5, "fast": 2}
 
@@ -100,7 +100,7 @@ def check(rows: pd.DataFrame) -> None:
 def test_the_rules_are_found_and_hold_in_drawn_rows() -> None:
     found = {str(rule) for rule in fitted().schema.rules or ()}
     assert found >= KEPT.keys() - {"grade"}
-    rows = fitted().sample(2_000, seed=1)
+    rows = fitted().sample(1_000, seed=1)
     check(rows)
     assert 0.1 < rows["viewed"].notna().mean() < 0.3
     assert np.isfinite(fitted().log_likelihood(rows)["log_likelihood"]).all()
@@ -146,12 +146,12 @@ def test_conditions_that_contradict_them_are_refused(given: dict[str, Any]) -> N
     "unknown", [["status"], ["ended"], ["origin"], ["discount", "grade"], ["due", "expiry"]]
 )
 def test_filled_cells_keep_them(unknown: list[str]) -> None:
-    rows = contracts(150, seed=3)
+    rows = contracts(60, seed=3)
     check(fitted().impute(rows.assign(**dict.fromkeys(unknown)), seed=1))
 
 
 def test_a_soft_condition_may_be_given_and_holds_as_often_as_in_the_table() -> None:
-    rows = contracts(seed=4)
+    rows = contracts(seed=4)[["origin", "destination", "amount", "score"]]
     is_same = np.arange(len(rows)) % 10 == 0
     rows["destination"] = rows["destination"].where(~is_same, rows["origin"])
     schema = {"rules": [{"rule": "origin != destination"}]}

@@ -23,6 +23,7 @@ from tests.gcvae.conditioned_tables import excess_variation, fitted, table
 from tests.lengths import first_of
 from tests.wordings import refuses
 
+pytestmark = pytest.mark.usefixtures("few_rows")
 PRESETS = first_of("fast", "paper-gcvae", "paper-vae-roc")
 
 
@@ -172,7 +173,7 @@ def test_what_can_not_be_imputed_is_refused() -> None:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_column_that_a_table_lacks_is_one_of_blanks(preset: str, tmp_path: Path) -> None:
-    cells, lacking = blanked(60)[0], ["age", "since", "city"]
+    cells, lacking = blanked(20)[0], ["age", "since", "city"]
     part = cells.drop(columns=lacking)[cells.columns.drop(lacking)[::-1]]
     blank = part.assign(**dict.fromkeys(["age", "since", "city"], ""))
     blank = blank[[*part, *(name for name in cells if name in lacking)]]

@@ -27,7 +27,7 @@ def fitted() -> Synthesizer:
         }
     )
     table.loc[::9, "age"] = np.nan
-    settings = {"max_steps": 120, "evaluate_every_steps": 60}
+    settings = {"max_steps": 60, "evaluate_every_steps": 30}
     return Synthesizer.fit(table, preset="fast", settings=settings, device="cpu")
 
 

@@ -17,6 +17,7 @@ from gcvae.scoring.score_options import FIRST_DRAWS, MOST_DRAWS, ScoreOptions
 from tests.lengths import first_of
 from tests.wordings import refuses
 
+pytestmark = pytest.mark.usefixtures("few_rows")
 ROUNDING = 1e-5
 """In nats. Another share of draws moves a score by a hundred times as much."""
 
@@ -40,7 +41,7 @@ def table() -> pd.DataFrame:
 
 @cache
 def fitted(preset: str = "default") -> Synthesizer:
-    settings = {"max_steps": 120, "evaluate_every_steps": 40, "d_hidden": 32}
+    settings = {"max_steps": 60, "evaluate_every_steps": 20, "d_hidden": 32}
     return Synthesizer.fit(table(), preset=preset, settings=settings, device="cpu")
 
 
@@ -78,7 +79,7 @@ def test_scores_by_tolerance_are_not_biased_by_the_choice_of_their_draws() -> No
 
 
 def test_without_draws_the_tolerance_rules_and_with_draws_it_says_nothing() -> None:
-    rows = table()[:20]
+    rows = table()[:8]
     by_default = fitted().log_likelihood(rows)
     pd.testing.assert_frame_equal(by_default, fitted().log_likelihood(rows, tolerance=0.1))
     assert ScoreOptions().to_json().get("tolerance") == 0.1

@@ -20,7 +20,8 @@ from gcvae.scoring.score_measures import measured
 from tests.lengths import PRESETS_TRIED
 from tests.wordings import refuses
 
-QUICK: dict[str, object] = {"max_steps": 60, "evaluate_every_steps": 20, "d_hidden": 32}
+pytestmark = pytest.mark.usefixtures("few_rows")
+QUICK: dict[str, object] = {"max_steps": 30, "evaluate_every_steps": 10, "d_hidden": 32}
 N_ROWS = 300
 LEVELS: dict[str, list[Any]] = {
     "colour": ["red", "green", "blue"],
@@ -238,16 +239,16 @@ def test_options_that_can_not_be_are_named(preset: str, options: dict[str, Any])
 
 def test_a_row_whose_blank_term_stands_for_none_is_possible_at_any_number_of_draws() -> None:
     random = np.random.default_rng(4)
-    is_back = random.random(900) < 0.4
-    total = random.integers(500, 9000, 900) / 10
-    fee = np.where(is_back, np.nan, random.integers(0, 90, 900) / 10)
-    refund = np.where(is_back, np.round(total * random.choice([0.5, 0.9, 1.0], 900), 1), np.nan)
+    is_back = random.random(600) < 0.4
+    total = random.integers(500, 9000, 600) / 10
+    fee = np.where(is_back, np.nan, random.integers(0, 90, 600) / 10)
+    refund = np.where(is_back, np.round(total * random.choice([0.5, 0.9, 1.0], 600), 1), np.nan)
     net = np.round(total - np.nan_to_num(fee) - np.nan_to_num(refund), 1)
     back = np.where(is_back, "yes", "no")
     rows = pd.DataFrame({"back": back, "total": total, "refund": refund, "fee": fee, "net": net})
     rules = [{"rule": "net == total - fee"}]
     fitted = Synthesizer.fit(
-        rows, schema={"rules": rules}, preset="fast", settings={"max_steps": 60}, seed=1
+        rows, schema={"rules": rules}, preset="fast", settings={"max_steps": 20}, seed=1
     )
     scores = Synthesizer.from_bytes(fitted.to_bytes()).log_likelihood(rows.head(200), draws=5)
     assert np.isfinite(scores["log_likelihood"]).all()

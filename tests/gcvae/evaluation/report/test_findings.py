@@ -14,6 +14,7 @@ from gcvae.evaluation.report.findings import Finding, bound_on_epsilon, correcte
 from gcvae.evaluation.report.privacy import privacy_part
 from gcvae.evaluation.report.rows import ReportRows
 from tests.gcvae.evaluation.report.test_no_leak import SCHEMA, _table
+from tests.lengths import first_of
 
 
 def _finding(members: Numbers, unseen: Numbers) -> Finding:
@@ -45,7 +46,7 @@ def test_a_rate_of_less_than_one_row_is_not_measurable() -> None:
     assert measured == [[False] * 3, [True, False, False], [True, True, False], [True] * 3]
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize("epsilon", first_of(3.0, 1.0, 0.0))
 def test_the_bound_stays_below_the_epsilon_of_a_laplace_mechanism(epsilon: float) -> None:
     """Laplace noise of scale 1/ε on 1 (a member) or 0 is ε-differentially private, and no less."""
     random, found = np.random.default_rng(0), []
@@ -86,6 +87,7 @@ def test_a_planted_leak_is_found_and_breaks_a_guarantee() -> None:
     """1 % of the training rows stand among the synthetic rows."""
     rows = _rows(30, np.random.default_rng(0))
     part = privacy_part(rows, {}, 2_500, mismatch=None, seed=0)
+    assert part.verdict in ("amber", "red")
     bound = part.tables["epsilon"]
     assert bound["at_least"] > 0.2
     assert bound["promised"] is None

@@ -181,14 +181,6 @@ def _figure(part: Part, name: str) -> Any:
     return next(figure for figure in part.figures if figure.name == name)
 
 
-def test_rows_learned_by_heart_are_found_among_a_hundred_times_as_many() -> None:
-    real, fresh = _table(3_000, 5), _table(3_000, 7)
-    planted = pd.concat([fresh.iloc[30:], real.iloc[:30]], ignore_index=True)
-    part = _privacy(real, _table(3_000, 6), planted)
-    assert part.verdict in ("amber", "red")
-    assert _attacks(part)["copies"]["verdict"] != "green"
-
-
 def test_tables_of_unequal_size_raise_no_alarm() -> None:
     part = _privacy(_table(1_500, 8), _table(200, 9), _table(900, 10))
     assert part.verdict == "green"
