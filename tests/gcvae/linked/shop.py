@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 
-def shop(n_customers: int = 80, seed: int = 0) -> dict[str, pd.DataFrame]:
+def shop(n_customers: int = 120, seed: int = 0) -> dict[str, pd.DataFrame]:
     """Its tables. Orders follow each other by a week or two; a total adds up its lines."""
     rng = np.random.default_rng(seed)
     products = pd.DataFrame(

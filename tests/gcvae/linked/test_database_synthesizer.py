@@ -21,7 +21,7 @@ QUICK: dict[str, Any] = {"preset": "fast", "settings": {"max_steps": 2}, "device
 @pytest.fixture(scope="module")
 def model() -> DatabaseSynthesizer:
     """A model of the shop."""
-    longer = {**QUICK, "settings": {"max_steps": 50}}
+    longer = {**QUICK, "settings": {"max_steps": 80}}
     return DatabaseSynthesizer.fit(shop(), schema=KEYS, seed=1, **longer)
 
 
@@ -134,7 +134,7 @@ def test_a_saved_model_draws_the_same(
 
 
 def test_scale_and_parents_say_how_many_rows_there_are(model: DatabaseSynthesizer) -> None:
-    assert len(model.sample(scale=0.1, seed=1)["customers"]) == 8
+    assert len(model.sample(scale=0.1, seed=1)["customers"]) == 12
     assert len(model.sample(7, seed=1)["customers"]) == 7
     for wrong in ({"scale": 0}, {"scale": "2"}, {"parents": 0}):
         with pytest.raises(SettingError):

@@ -37,8 +37,8 @@ def shop(n: int, seed: int) -> pd.DataFrame:
 @cache
 def fitted() -> Synthesizer:
     """A model of sales."""
-    settings = {"max_steps": 120}
-    return Synthesizer.fit(shop(1_000, 0), preset="fast", settings=settings, seed=0, device="cpu")
+    settings = {"max_steps": 200}
+    return Synthesizer.fit(shop(1_500, 0), preset="fast", settings=settings, seed=0, device="cpu")
 
 
 def test_a_broken_rule_and_an_odd_number_are_named_with_a_small_p() -> None:
