@@ -105,20 +105,21 @@ def create_app(settings: ServiceSettings) -> FastAPI:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Runs background tasks while the application runs, and closes its resources afterwards."""
     resources: Resources = app.state.resources
+    settings = resources.settings
     background = [
         asyncio.create_task(_watch_lag(resources.metrics)),
         asyncio.create_task(ScheduleRunner(resources).run()),
     ]
-    if resources.settings.preload_torch:
+    if settings.preload_torch:
         background.append(asyncio.create_task(_warm(resources)))
-    if resources.settings.outside_hosts:
-        seconds = resources.settings.outside_timeout_seconds
-        deliverer = Deliverer(resources.catalog.outbox, resources.allowed_hosts, seconds)
+    if settings.outside_hosts:
+        seconds = settings.outside_timeout_seconds, settings.webhook_interval_seconds
+        deliverer = Deliverer(resources.catalog.outbox, resources.allowed_hosts, *seconds)
         background.append(asyncio.create_task(deliverer.run()))
     yield
     for task in background:
         task.cancel()
-    if resources.settings.outside_hosts:
+    if settings.outside_hosts:
         await resources.allowed_hosts.close()
     if resources.sign_on is not None:
         await resources.sign_on.close()

@@ -31,7 +31,6 @@ from service.routes.models import enqueue_model
 from service.routes.samples import NewSampleBody, check_rows, enqueue_sample, sample_spec
 
 _AT_ONCE = 2
-_LOOK_SECONDS = 1.0
 _LEASE_SECONDS = 60.0
 _PASSING = (429, 503)
 """HTTP statuses of temporary errors, after which a step is tried again."""
@@ -76,7 +75,7 @@ class ScheduleRunner:
                 log.warning("the records of schedules do not answer")
             except Exception:  # an error of one schedule must not stop the others
                 log.exception("due schedules cannot be begun")
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(self._resources.settings.schedule_interval_seconds)
 
     async def _do(self, step: Step) -> None:
         """Executes a step and records its outcome; without a recorded outcome it is repeated."""

@@ -211,6 +211,12 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     )
 
     event_interval_seconds: float = Field(0.5, gt=0)
+    webhook_interval_seconds: float = Field(
+        0.5, gt=0, description="interval of searches for due events of webhooks"
+    )
+    schedule_interval_seconds: float = Field(
+        1.0, gt=0, description="interval of searches for due runs of schedules and their steps"
+    )
     event_ping_seconds: float = Field(15.0, gt=0)
     shutdown_seconds: int = Field(
         10, gt=0, description="time for shutdown; open requests have two seconds less"

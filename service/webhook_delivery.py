@@ -28,7 +28,6 @@ from service.outside import AllowedHosts
 _AT_ONCE = 4
 _STEPS = 4
 """Steps of an attempt, each with its own time limit: DNS lookup, connection, request, response."""
-_LOOK_SECONDS = 0.5
 _UPKEEP_SECONDS = 60.0
 _MOST_ERROR = 300
 
@@ -40,11 +39,19 @@ class Deliverer:
 
     Args:
         timeout_seconds: Time limit of each step of a request.
+        interval_seconds: Time between two searches for due deliveries.
     """
 
-    def __init__(self, outbox: Outbox, allowed_hosts: AllowedHosts, timeout_seconds: float) -> None:
+    def __init__(
+        self,
+        outbox: Outbox,
+        allowed_hosts: AllowedHosts,
+        timeout_seconds: float,
+        interval_seconds: float,
+    ) -> None:
         self._outbox = outbox
         self._allowed_hosts = allowed_hosts
+        self._interval_seconds = interval_seconds
         self._attempt_seconds = _STEPS * timeout_seconds
         self._open: Counter[str] = Counter()
         self._attempts: set[asyncio.Task[None]] = set()
@@ -61,11 +68,14 @@ class Deliverer:
                 await self._take()
             except SQLAlchemyError:
                 log.warning("the outbox of webhooks does not answer")
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(self._interval_seconds)
 
     async def _take(self) -> None:
         due = await asyncio.to_thread(
-            self._outbox.take, self._attempt_seconds + _LOOK_SECONDS, _AT_ONCE, dict(self._open)
+            self._outbox.take,
+            self._attempt_seconds + self._interval_seconds,
+            _AT_ONCE,
+            dict(self._open),
         )
         for found in due:
             self._open[found.delivery.webhook_id] += 1

@@ -26,8 +26,9 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def service(tmp_path: Path, folder: Path) -> Iterator[Running]:
+    settings = {"connection_folder": folder, "schedule_interval_seconds": 0.05}
     with (
-        running(settings_in(tmp_path / "service", connection_folder=folder)) as found,
+        running(settings_in(tmp_path / "service", **settings)) as found,
         working(found),
     ):
         yield found
@@ -73,6 +74,7 @@ def test_a_model_is_trained_again_by_a_schedule(service: Running, folder: Path) 
         until = time.monotonic() + 60
         while (run := next(client.runs(schedule)))["status"] == "running":
             assert time.monotonic() < until
+            time.sleep(0.02)
         assert run["status"] == "succeeded", run["error"]
         assert client.model(run["model_id"])["name"] == "nightly"
         changed = client.change_schedule(schedule, cron="0 4 * * *", paused=False, columns=None)

@@ -16,7 +16,7 @@ from tests.servers.webhook_receiver import receiver
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Running]:
     """A service that may reach this machine."""
-    with running(settings_in(tmp_path, **OUTSIDE)) as found:
+    with running(settings_in(tmp_path, webhook_interval_seconds=0.05, **OUTSIDE)) as found:
         yield found
 
 
@@ -30,6 +30,7 @@ def test_a_webhook_is_made_tested_and_deleted(service: Running) -> None:
         until = time.monotonic() + 20
         while (delivery := next(client.deliveries(webhook)))["delivered_at"] is None:
             assert time.monotonic() < until
+            time.sleep(0.02)
         assert client.retry_delivery(delivery)["delivered_at"] is None
         client.delete(webhook)
         with pytest.raises(NotFoundError):

@@ -30,6 +30,7 @@ from gcvae.cells.values import parse_table
 from gcvae.files.tables import read_table
 from gcvae.schema.columns import TableSchema
 from tests.gcvae_cli.test_sources import N_ROWS, table
+from tests.lengths import first_of
 from tests.running_service import (
     OUTSIDE,
     Running,
@@ -122,10 +123,22 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
             http.close()
 
 
-@pytest.fixture
-def model(places: Places) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def uploaded(places: Places) -> dict[str, Any]:
+    """The table, uploaded as a file."""
+    return dict(places.http.post("/v1/datasets", content=_csv(), headers=CSV).json())
+
+
+@pytest.fixture(scope="module")
+def model(places: Places, uploaded: dict[str, Any]) -> dict[str, Any]:
     """A ready model of the table."""
-    return _train(places, places.read(connection="shop", table="orders").json())
+    return _train(places, uploaded)
+
+
+@pytest.fixture(scope="module")
+def sample(places: Places, model: dict[str, Any]) -> str:
+    """The id of a sample of that model, a Parquet file."""
+    return _sample(places, model)
 
 
 def _train(places: Places, dataset: dict[str, Any]) -> dict[str, Any]:
@@ -194,7 +207,7 @@ def _untouched(places: Places) -> Callable[[], None]:
     ],
 )
 def test_a_table_of_a_connection_is_the_table_of_the_file(
-    places: Places, source: dict[str, str]
+    places: Places, uploaded: dict[str, Any], source: dict[str, str]
 ) -> None:
     content = io.BytesIO()
     table().to_parquet(content)
@@ -214,7 +227,6 @@ def test_a_table_of_a_connection_is_the_table_of_the_file(
         "query" if "query" in source else source.get("table", "orders"),
         N_ROWS,
     )
-    uploaded = places.http.post("/v1/datasets", content=_csv(), headers=CSV).json()
     assert uploaded["source"] is None
     kinds = [
         [(column["name"], column["kind"]) for column in one["schema"]["columns"]]
@@ -229,7 +241,7 @@ def test_a_table_of_a_connection_is_the_table_of_the_file(
         assert dataset["sha256"] == uploaded["sha256"]
 
 
-@pytest.fixture(params=["shop", "maria", "lite", "lake"])
+@pytest.fixture(params=first_of("shop", "maria", "lite", "lake"))
 def name(places: Places, request: pytest.FixtureRequest) -> Iterator[str]:
     """A connection to a database with the table `orders`, or to a bucket with such a file."""
     if request.param == "maria":
@@ -250,22 +262,21 @@ def name(places: Places, request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def test_a_table_is_trained_and_written_back_as_that_of_the_file_to_the_bit(
-    places: Places, name: str
+    places: Places, model: dict[str, Any], name: str
 ) -> None:
     def place(what: str) -> dict[str, str]:
         where = {"key": f"{what}.csv"} if name == "lake" else {"table": what}
         return {"connection": name} | where
 
-    uploaded = places.http.post("/v1/datasets", content=_csv(), headers=CSV).json()
-    drawn = []
-    for dataset in (uploaded, places.read(**place("orders")).json()):
-        model = _train(places, dataset)
+    dataset = places.read(**place("orders")).json()
+    drawn, trained = [], _train(places, dataset)
+    for one in (model, trained):
         body = {"rows": 200, "seed": 5, "format": "csv"}
-        answer = places.http.post(f"/v1/models/{model['id']}/samples", json=body)
+        answer = places.http.post(f"/v1/models/{one['id']}/samples", json=body)
         # A database has no notation of numbers, which a CSV file has: 47.0 is written as 47.
         drawn.append(pd.read_csv(io.BytesIO(answer.content), parse_dates=["zeit"]))
     pd.testing.assert_frame_equal(*drawn, check_exact=True)
-    sample = _sample(places, model, seed=5, format="csv" if name == "lake" else "parquet")
+    sample = _sample(places, trained, seed=5, format="csv" if name == "lake" else "parquet")
     written = places.http.post(f"/v1/samples/{sample}/export", json=place("drawn_back"))
     assert written.status_code == 201, written.text
     back = places.read(**place("drawn_back"), schema=dataset["schema"]).json()
@@ -288,6 +299,13 @@ def test_a_table_of_a_connection_is_checked_as_an_upload_is(
     wrong = {"columns": [{"name": "m", "kind": "categorical"}]}
     refused = places.read(connection="shop", table="orders", schema=wrong)
     assert_problem(refused, 422, "invalid-schema")
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[WebServer]:
+    """A web server that no connection leads to."""
+    with web_server() as found:
+        yield found
 
 
 @pytest.mark.parametrize(
@@ -324,50 +342,64 @@ def test_a_table_of_a_connection_is_checked_as_an_upload_is(
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_named_and_leaves_nothing(
-    places: Places, body: dict[str, Any], status: int, pointer: str | None, told: str
+    places: Places,
+    elsewhere: WebServer,
+    body: dict[str, Any],
+    status: int,
+    pointer: str | None,
+    told: str,
 ) -> None:
     check = _untouched(places)
-    with web_server() as other:
-        places.web.pages |= {
-            "/tables/orders.csv": Page(_csv()),
-            "/tables/broken.xlsx": Page(b"this is none"),
-            "/tables/closed.csv": Page(b"", 403),
-            "/tables/moved.csv": Page(b"", 302, {"Location": f"{other.url}/orders.csv"}),
-        }
-        refused = places.read(**body)
-        assert refused.status_code == status, refused.text
-        assert told in refused.text
-        assert str(places.folder) not in refused.text
-        if pointer is not None:
-            assert refused.json()["errors"][0]["pointer"] == pointer
-        assert other.asked == []
+    places.web.pages |= {
+        "/tables/orders.csv": Page(_csv()),
+        "/tables/broken.xlsx": Page(b"this is none"),
+        "/tables/closed.csv": Page(b"", 403),
+        "/tables/moved.csv": Page(b"", 302, {"Location": f"{elsewhere.url}/orders.csv"}),
+    }
+    refused = places.read(**body)
+    assert refused.status_code == status, refused.text
+    assert told in refused.text
+    assert str(places.folder) not in refused.text
+    if pointer is not None:
+        assert refused.json()["errors"][0]["pointer"] == pointer
+    assert elsewhere.asked == []
     check()
     assert len(_rows(places, "orders")) == N_ROWS
 
 
 @pytest.mark.parametrize(
-    ("limits", "source", "setting"),
+    ("limits", "sources"),
     [
-        ({"max_rows": 100}, ORDERS, "MAX_ROWS"),
-        ({"max_columns": 2}, ORDERS, "MAX_COLUMNS"),
-        ({"max_table_bytes": 900}, ORDERS, "MAX_TABLE_BYTES"),
-        ({"max_upload_bytes": 900}, ORDERS, "MAX_UPLOAD_BYTES"),
-        ({"max_upload_bytes": 900}, {"connection": "w", "key": "endless"}, "MAX_UPLOAD_BYTES"),
-        ({"max_upload_bytes": 900}, {"connection": "w", "key": "bomb"}, "MAX_UPLOAD_BYTES"),
-        ({"connection_seconds": 1.0}, {"connection": "w", "key": "slow"}, "CONNECTION_SECONDS"),
         (
-            {"connection_seconds": 1.0},
-            {"connection": "c", "query": "SELECT pg_sleep(60)"},
-            "CONNECTION_SECONDS",
+            {"max_rows": 100, "max_columns": 2},
+            [
+                ({"connection": "c", "query": "SELECT n FROM orders"}, "MAX_ROWS"),
+                ({"connection": "c", "query": "SELECT * FROM orders LIMIT 9"}, "MAX_COLUMNS"),
+            ],
+        ),
+        ({"max_table_bytes": 900}, [(ORDERS, "MAX_TABLE_BYTES")]),
+        (
+            {"max_upload_bytes": 900},
+            [
+                (ORDERS, "MAX_UPLOAD_BYTES"),
+                ({"connection": "w", "key": "endless"}, "MAX_UPLOAD_BYTES"),
+                ({"connection": "w", "key": "bomb"}, "MAX_UPLOAD_BYTES"),
+            ],
+        ),
+        (
+            {"connection_seconds": 0.4},
+            [
+                ({"connection": "w", "key": "slow"}, "CONNECTION_SECONDS"),
+                ({"connection": "c", "query": "SELECT pg_sleep(60)"}, "CONNECTION_SECONDS"),
+            ],
         ),
     ],
-)  # fmt: skip
+)
 def test_the_limits_of_uploads_hold(
     places: Places,
     start: Callable[..., Running],
     limits: dict[str, Any],
-    source: dict[str, Any],
-    setting: str,
+    sources: list[tuple[dict[str, Any], str]],
 ) -> None:
     def slow() -> Iterator[bytes]:
         for _ in range(100):
@@ -389,9 +421,10 @@ def test_the_limits_of_uploads_hold(
         made = service.http.post("/v1/connections", json={"name": name, "url": url})
         assert made.status_code == 201
     before = service.traces()
-    refused = service.http.post("/v1/datasets", json=source)
-    assert refused.status_code in (413, 422)
-    assert refused.json()["setting"] == f"GCVAE_{setting}"
+    for source, setting in sources:
+        refused = service.http.post("/v1/datasets", json=source)
+        assert refused.status_code in (413, 422)
+        assert refused.json()["setting"] == f"GCVAE_{setting}"
     assert service.traces() == before
 
 
@@ -421,25 +454,27 @@ def test_the_test_of_a_connection_names_tables_or_the_reason(places: Places) -> 
         places.http.delete(f"/v1/connections/{name}")
 
 
-def test_the_test_of_a_connection_has_a_deadline(places: Places) -> None:
+def test_the_test_of_a_connection_has_a_deadline(
+    places: Places, start: Callable[..., Running]
+) -> None:
     def stall() -> Iterator[bytes]:
         for _ in range(600):
             yield b" "
             time.sleep(0.1)
 
     places.web.pages["/silent/.gcvae-connection-test"] = Page(stall, 403)
-    places.connect("silent", f"{places.web.url}/silent")
+    http = start(**OUTSIDE, outside_timeout_seconds=0.5).http
+    body = {"name": "silent", "url": f"{places.web.url}/silent"}
+    assert http.post("/v1/connections", json=body).status_code == 201
     places.http.post("/v1/connections/web/test")  # the processes' server is there
     began = time.monotonic()
-    refused = places.http.post("/v1/connections/silent/test")
+    refused = http.post("/v1/connections/silent/test")
     assert time.monotonic() - began < 10
     problem = assert_problem(refused, 422, "limit-exceeded")
     assert problem["setting"] == "GCVAE_OUTSIDE_TIMEOUT_SECONDS"
 
 
-def test_rows_of_a_sample_are_written_to_a_database(places: Places, model: dict[str, Any]) -> None:
-    sample = _sample(places, model)
-
+def test_rows_of_a_sample_are_written_to_a_database(places: Places, sample: str) -> None:
     def export(**body: Any) -> httpx.Response:
         return places.http.post(f"/v1/samples/{sample}/export", json=body)
 
@@ -467,9 +502,9 @@ def test_rows_of_a_sample_are_written_to_a_database(places: Places, model: dict[
 
 
 def test_a_sample_is_written_to_a_bucket_and_to_a_file(
-    places: Places, model: dict[str, Any]
+    places: Places, model: dict[str, Any], sample: str
 ) -> None:
-    parquet, csv = _sample(places, model), _sample(places, model, format="csv")
+    parquet, csv = sample, _sample(places, model, format="csv")
 
     def export(sample: str, **body: Any) -> httpx.Response:
         return places.http.post(f"/v1/samples/{sample}/export", json=body)
@@ -520,14 +555,18 @@ def test_a_sample_of_a_database_is_written_as_its_tables(places: Places) -> None
     assert_problem(again, 422, "unwritable-target")
 
 
-def test_the_rows_of_a_killed_writer_are_not_there(places: Places, model: dict[str, Any]) -> None:
-    sample = _sample(places, model)
+def test_the_rows_of_a_killed_writer_are_not_there(places: Places, sample: str) -> None:
     url = f"/v1/samples/{sample}/export"
     body = {"connection": "owner", "table": "locked", "if_exists": "append"}
     assert places.http.post(url, json=body).status_code == 201
     with psycopg.connect(f"{places.postgres.url}/shop") as other:
         other.execute("LOCK TABLE locked IN ACCESS EXCLUSIVE MODE")
-        answer = _killed(places, lambda: places.http.post(url, json=body))
+
+        def waits() -> bool:
+            waiting = other.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()
+            return waiting == (1,)
+
+        answer = _killed(lambda: places.http.post(url, json=body), waits)
     assert_problem(answer, 503, "process-died")
     time.sleep(0.5)
     assert len(_rows(places, "locked")) == 50
@@ -541,24 +580,26 @@ def test_a_killed_reader_leaves_nothing(places: Places) -> None:
     places.web.pages["/tables/stalled.csv"] = Page(stall)
     check = _untouched(places)
     body = {"connection": "web", "key": "stalled.csv"}
-    answer = _killed(places, lambda: places.read(**body))
+    answer = _killed(
+        lambda: places.read(**body),
+        lambda: any(path == "/tables/stalled.csv" for path, _ in places.web.asked),
+    )
     assert_problem(answer, 503, "process-died")
     check()
     temporary = [path for path in Path("/tmp").glob("gcvae-*/*") if "stalled" in path.name]
     assert temporary == []
 
 
-def _killed(places: Places, ask: Callable[[], httpx.Response]) -> httpx.Response:
+def _killed(ask: Callable[[], httpx.Response], is_at_work: Callable[[], bool]) -> httpx.Response:
     """The answer to a call whose process is killed while it waits."""
     answers: list[httpx.Response] = []
     before = inline_pids()
     caller = threading.Thread(target=lambda: answers.append(ask()))
     caller.start()
     until = time.monotonic() + 20
-    while not (new := inline_pids() - before):
+    while not ((new := inline_pids() - before) and is_at_work()):
         assert time.monotonic() < until
         time.sleep(0.02)
-    time.sleep(1.0)  # it is at work
     for pid in new:
         os.kill(pid, signal.SIGKILL)
     caller.join(30)
@@ -662,7 +703,6 @@ def test_making_and_deleting_needs_the_scope_admin_and_using_the_scope_write(
 
     source = {"connection": "web", "key": "orders.csv"}
     with client("default", Scope.READ, Scope.WRITE) as http:
-        time.sleep(0.6)
         assert http.get("/v1/connections").json()["items"][0]["name"] == "web"
         assert http.post("/v1/connections/web/test").status_code == 200
         made = http.post("/v1/datasets", json=source)
@@ -727,8 +767,10 @@ def test_columns_that_are_left_out_are_warned_of(places: Places) -> None:
 
 
 def test_a_slow_host_delays_no_upload(places: Places) -> None:
+    uploaded = threading.Event()
+
     def stall() -> Iterator[bytes]:
-        time.sleep(2.0)
+        uploaded.wait(2.0)
         yield _csv()
 
     places.web.pages["/tables/late.csv"] = Page(stall)
@@ -740,9 +782,9 @@ def test_a_slow_host_delays_no_upload(places: Places) -> None:
     callers = [threading.Thread(target=ask) for _ in range(4)]
     for caller in callers:
         caller.start()
-    began = time.monotonic()
     assert places.http.post("/v1/datasets", content=_csv(), headers=CSV).status_code == 201
-    assert time.monotonic() - began < 2.0
+    assert answers == []
+    uploaded.set()
     for caller in callers:
         caller.join()
     assert answers == [201] * 4

@@ -77,7 +77,13 @@ def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @contextmanager
 def serving(folder: Path, shop: Path) -> Iterator[Running]:
-    settings = settings_in(folder / "service", connection_folder=shop.parent, **OUTSIDE)
+    settings = settings_in(
+        folder / "service",
+        connection_folder=shop.parent,
+        schedule_interval_seconds=0.05,
+        webhook_interval_seconds=0.1,
+        **OUTSIDE,
+    )
     with running(settings) as found:
         body = {"name": "shop", "url": "sqlite:///shop.sqlite"}
         assert found.http.post("/v1/connections", json=body).status_code == 201
