@@ -81,8 +81,10 @@ class Server(ABC):
         if self._process is None:
             return
         family = self._signal(signal.SIGKILL)
-        psutil.wait_procs(family, _STOP_SECONDS)
         self._process.wait(_STOP_SECONDS)
+        deadline = time.monotonic() + _STOP_SECONDS
+        while any(map(_runs, family)) and time.monotonic() < deadline:
+            time.sleep(0.01)
 
     def freeze(self) -> None:
         """Stop its processes without ending them: connections stay open, answers stay away."""
@@ -116,6 +118,14 @@ class Server(ABC):
 
     @abstractmethod
     def _answers(self) -> bool: ...
+
+
+def _runs(process: psutil.Process) -> bool:
+    """Whether a process has not ended; init may need seconds to take an ended orphan away."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 class PostgresServer(Server):

@@ -18,8 +18,18 @@ from standardwebhooks import Webhook as Standard
 from catalog.database.tables import DeliveryRow, WebhookRow
 from catalog.records import Scope
 from catalog.webhooks.outbox import MOST_ATTEMPTS
-from tests.running_service import OUTSIDE, Running, assert_problem, train, work
+from tests.running_service import (
+    OUTSIDE,
+    Running,
+    assert_problem,
+    running,
+    settings_in,
+    train,
+    work,
+)
 from tests.servers.webhook_receiver import Receiver, receiver
+
+INTERVAL_SECONDS = 0.05
 
 
 @pytest.fixture
@@ -29,10 +39,32 @@ def target() -> Iterator[Receiver]:
         yield found
 
 
-@pytest.fixture
-def service(start: Callable[..., Running]) -> Running:
+SETTINGS: dict[str, Any] = {
+    "outside_timeout_seconds": 0.4,
+    "webhook_interval_seconds": INTERVAL_SECONDS,
+    **OUTSIDE,
+}
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service that may reach the receiver."""
-    return start(**OUTSIDE, outside_timeout_seconds=0.4)
+    with running(settings_in(tmp_path_factory.mktemp("service"), **SETTINGS)) as found:
+        yield found
+
+
+@pytest.fixture
+def service(shared: Running) -> Iterator[Running]:
+    """That service, without webhooks before and after the test."""
+    yield shared
+    for webhook in shared.http.get("/v1/webhooks").json()["items"]:
+        shared.http.delete(f"/v1/webhooks/{webhook['id']}")
+
+
+@pytest.fixture
+def own(start: Callable[..., Running]) -> Running:
+    """A service of the test's own, which may have keys."""
+    return start(**SETTINGS)
 
 
 def _create(http: httpx.Client, url: str, **more: Any) -> dict[str, Any]:
@@ -40,6 +72,13 @@ def _create(http: httpx.Client, url: str, **more: Any) -> dict[str, Any]:
     assert made.status_code == 201, made.text
     assert made.headers["Location"] == f"/v1/webhooks/{made.json()['id']}"
     return dict(made.json())
+
+
+def _end_job(http: httpx.Client, cars: bytes) -> None:
+    """A training that is cancelled before it begins."""
+    dataset = http.post("/v1/datasets", content=cars, headers={"Content-Type": "text/csv"})
+    made = http.post("/v1/models", json={"dataset_id": dataset.json()["id"]}).json()
+    http.post(f"/v1/jobs/{made['job_id']}/cancel")
 
 
 def _log(http: httpx.Client, webhook: dict[str, Any]) -> list[dict[str, Any]]:
@@ -50,7 +89,7 @@ def _until(holds: Callable[[], bool]) -> None:
     until = time.monotonic() + 30
     while not holds():
         assert time.monotonic() < until
-        time.sleep(0.05)
+        time.sleep(0.02)
 
 
 def _hurry(service: Running) -> None:
@@ -99,28 +138,26 @@ def test_a_failed_job_is_told_without_its_message(
     service: Running, target: Receiver, cars: bytes
 ) -> None:
     _create(service.http, f"{target.url}/hook")
-    dataset = service.http.post("/v1/datasets", content=cars, headers={"Content-Type": "text/csv"})
-    made = service.http.post("/v1/models", json={"dataset_id": dataset.json()["id"]}).json()
-    service.http.post(f"/v1/jobs/{made['job_id']}/cancel")
+    _end_job(service.http, cars)
     target.wait_for(1)
     assert target.events()[0]["data"]["status"] == "cancelled"
 
 
 def test_only_the_wanted_events_of_the_own_workspace_are_sent(
-    service: Running, target: Receiver, cars: bytes
+    own: Running, target: Receiver, cars: bytes
 ) -> None:
-    _, text = service.catalog.keys.create("other", "", list(Scope))
-    with httpx.Client(base_url=service.url, headers={"Authorization": f"Bearer {text}"}) as other:
+    _, text = own.catalog.keys.create("other", "", list(Scope))
+    with httpx.Client(base_url=own.url, headers={"Authorization": f"Bearer {text}"}) as other:
         _create(other, f"{target.url}/other")
         webhook = _create(other, f"{target.url}/reports", events=["report.ready"])
-        _, ours = service.catalog.keys.create("default", "", list(Scope))
-        service.http.headers["Authorization"] = f"Bearer {ours}"
-        _create(service.http, f"{target.url}/hook", events=["job.ended"])
-        train(service, cars)
+        _, ours = own.catalog.keys.create("default", "", list(Scope))
+        own.http.headers["Authorization"] = f"Bearer {ours}"
+        _create(own.http, f"{target.url}/hook", events=["job.ended"])
+        _end_job(own.http, cars)
         target.wait_for(1)
-        assert_problem(service.http.get(f"/v1/webhooks/{webhook['id']}"), 404, "not-found")
+        assert_problem(own.http.get(f"/v1/webhooks/{webhook['id']}"), 404, "not-found")
         assert other.get("/v1/webhooks").json()["items"][0]["url"].endswith("/reports")
-    time.sleep(1.0)
+    time.sleep(5 * INTERVAL_SECONDS)
     assert target.events("/other") == target.events("/reports") == []
 
 
@@ -179,16 +216,16 @@ def test_a_delivery_is_given_up_and_can_be_repeated(service: Running, target: Re
     _until(lambda: _log(service.http, webhook)[0]["delivered_at"] is not None)
 
 
-def test_a_key_that_expires_within_a_week_is_told_once(service: Running, target: Receiver) -> None:
-    _create(service.http, f"{target.url}/hook")
-    keys, now = service.catalog.keys, datetime.now(UTC)
+def test_a_key_that_expires_within_a_week_is_told_once(own: Running, target: Receiver) -> None:
+    _create(own.http, f"{target.url}/hook")
+    keys, now = own.catalog.keys, datetime.now(UTC)
     soon, _ = keys.create("default", "soon", [Scope.READ], expires_at=now + timedelta(days=5))
     keys.create("default", "later", [Scope.READ], expires_at=now + timedelta(days=50))
     keys.create("elsewhere", "soon", [Scope.READ], expires_at=now + timedelta(days=5))
     for _ in range(3):
-        service.catalog.outbox.announce_expiring_keys()
+        own.catalog.outbox.announce_expiring_keys()
     target.wait_for(1)
-    time.sleep(1.0)
+    time.sleep(5 * INTERVAL_SECONDS)
     [event] = target.events()
     assert event["type"] == "key.expiring"
     assert (event["data"]["key_id"], event["data"]["name"]) == (soon.id, "soon")
@@ -239,13 +276,13 @@ def test_a_webhook_that_is_not_valid_is_refused_at_its_place(
 
 
 def test_webhooks_need_the_scope_admin_and_hide_their_secret(
-    service: Running, target: Receiver
+    own: Running, target: Receiver
 ) -> None:
-    webhook = _create(service.http, f"{target.url}/hook")
-    assert "secret" not in service.http.get(f"/v1/webhooks/{webhook['id']}").json()
-    assert webhook["secret"] not in service.http.get("/v1/webhooks").text
-    _, text = service.catalog.keys.create("default", "", [Scope.READ, Scope.WRITE])
-    with httpx.Client(base_url=service.url, headers={"Authorization": f"Bearer {text}"}) as http:
+    webhook = _create(own.http, f"{target.url}/hook")
+    assert "secret" not in own.http.get(f"/v1/webhooks/{webhook['id']}").json()
+    assert webhook["secret"] not in own.http.get("/v1/webhooks").text
+    _, text = own.catalog.keys.create("default", "", [Scope.READ, Scope.WRITE])
+    with httpx.Client(base_url=own.url, headers={"Authorization": f"Bearer {text}"}) as http:
         for method, path in (
             ("GET", ""),
             ("POST", ""),
