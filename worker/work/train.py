@@ -105,11 +105,11 @@ def _schema(dataset: Dataset, spec: TrainSpec) -> Document:
 
 def _batch_size(dataset: Dataset, spec: TrainSpec) -> int:
     """Returns the batch size that the user set, or else the one that the preset determines."""
-    from gcvae.training.held_back import report_rows
-
     given = spec.settings.get("batch_size")
     if given is not None:
         return int(given)
+    from gcvae.training.held_back import report_rows
+
     config = configure(spec.training["preset"], spec.settings)
     n_rows = dataset.rows - len(report_rows(dataset.rows, config.report_share, 0))
     return settle(config, n_rows=n_rows, n_columns=dataset.columns).batch_size
