@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,8 @@ from runtime.traces import Traces, make_traces
 from tests.running_service import Running, attempt_by_child
 from tests.servers.trace_collector import TraceCollector, trace_collector
 
+ROOT = Path(__file__).parents[3]
+STAND_IN = ROOT / "tests" / "faults" / "stand_in"
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
@@ -105,14 +109,18 @@ def test_the_error_says_which_variable_and_which_extra() -> None:
 
 
 def test_the_id_of_a_request_stands_in_the_lines_of_its_job(
-    service: Running, cars: bytes, capfd: pytest.CaptureFixture[str]
+    service: Running, cars: bytes, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The job's own process writes to this one's standard error."""
+    """The job's own process, which has the stand-in of the library, writes to this one's standard
+    error.
+    """
     job_id = queue_job(service, cars, **{"X-Request-ID": "order-17"})
     assert service.catalog.workspace("default").jobs.get(job_id).request_id == "order-17"
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("GCVAE_FIRST_CHECKPOINT_SECONDS", "0")
         environment.setenv("GCVAE_LOG_FORMAT", "json")
+        environment.chdir(tmp_path)  # which Python looks into before the stand-in's folder
+        environment.setenv("PYTHONPATH", os.pathsep.join(map(str, (STAND_IN, ROOT))))
         attempt_by_child(service, job_id)
     lines = [json.loads(line) for line in capfd.readouterr().err.splitlines() if "{" in line[:1]]
     checkpoint = next(line for line in lines if line["event"] == "checkpoint")
