@@ -31,6 +31,7 @@ FilePath = str | os.PathLike[str]
 _FINAL = ("succeeded", "failed", "cancelled")
 _PAGE_ITEMS = 200
 _PAUSE_SECONDS = 1.0
+_FIRST_POLL_SECONDS = 0.1
 
 
 class Service:
@@ -126,8 +127,12 @@ class Service:
         return self._bound(_require_success(latest))
 
     def _polled(self, job_id: str, ends_at: float | None) -> Iterator[Document]:
-        """Yields a job as JSON each time it has changed, until it is finished."""
-        tag, latest = "", {}
+        """Yields a job as JSON each time it has changed, until it is finished.
+
+        The pauses between polls double until they are as long as the service recommends, so that
+        short jobs are not waited for in vain.
+        """
+        tag, latest, pause = "", {}, _FIRST_POLL_SECONDS
         while True:
             path, headers = f"/v1/jobs/{job_id}", {"If-None-Match": tag}
             response = self._connection.request(Call("GET", path, headers=headers))
@@ -138,7 +143,8 @@ class Service:
                 return
             if ends_at is not None and time.monotonic() >= ends_at:
                 raise WaitTimeoutError(f"job {latest['id']} is still {latest['status']}", latest)
-            time.sleep(float(response.headers.get("Retry-After", 1)))
+            time.sleep(min(pause, float(response.headers.get("Retry-After", 1))))
+            pause *= 2
 
     def events(self, job: Resource) -> Iterator[Document]:
         """Yields a job as JSON each time it has changed, until it is finished.

@@ -102,7 +102,7 @@ async def _finished(agent: Agent, of: str) -> Any:
         if job["status"] in ("succeeded", "failed", "cancelled"):
             assert job["status"] == "succeeded", found
             return found
-        await anyio.sleep(0.3)
+        await anyio.sleep(0.1)
     raise AssertionError(f"{of} has not finished")
 
 
@@ -334,7 +334,7 @@ async def _until_open(port: int) -> None:
             stream = await anyio.connect_tcp("127.0.0.1", port)
         except OSError:
             assert time.monotonic() < deadline, "the server does not answer"
-            await anyio.sleep(0.2)
+            await anyio.sleep(0.05)
         else:
             await stream.aclose()
             return

@@ -105,7 +105,7 @@ def _ended(service: Running, path: str, n_runs: int = 1) -> dict[str, Any]:
         if len(items) == n_runs and items[0]["status"] != "running":
             return dict(items[0])
         assert time.monotonic() < until, items
-        time.sleep(0.1)
+        time.sleep(0.03)
 
 
 def _made(service: Running, path: str, what: str) -> str:
@@ -113,7 +113,7 @@ def _made(service: Running, path: str, what: str) -> str:
     until = time.monotonic() + 60
     while (made := service.http.get(f"{path}/runs").json()["items"][0][what]) is None:
         assert time.monotonic() < until
-        time.sleep(0.05)
+        time.sleep(0.03)
     return str(made)
 
 
