@@ -21,6 +21,7 @@ from gcvae_cli.__main__ import main
 from gcvae_cli.sources.fetching import fetched
 from gcvae_sources.databases import closing_engine, insert_rows
 from gcvae_sources.errors import TargetError
+from tests.lengths import first_of
 from tests.servers.servers import MariaDBServer, PostgresServer, S3Server
 from tests.servers.serving import serving
 
@@ -68,7 +69,7 @@ def _url(kind: str, folder: Path, request: pytest.FixtureRequest, name: str) -> 
     return url
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgres", "mariadb"])
+@pytest.mark.parametrize("kind", first_of("postgres", "mariadb", "sqlite"))
 def test_a_table_of_a_database_is_learned_and_written_back(
     tmp_path: Path, request: pytest.FixtureRequest, kind: str
 ) -> None:

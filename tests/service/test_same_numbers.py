@@ -109,7 +109,7 @@ def full(service: Running) -> Full:
     """Of the default preset, whose codec has most to remember."""
     table = _full_table()
     data = b"".join(write_delimited(table))
-    settings = {"max_steps": 100, "d_hidden": 8, "d_latent": 2, "d_sum": 8, "d_column": 6}
+    settings = {"max_steps": 25, "d_hidden": 8, "d_latent": 2, "d_sum": 8, "d_column": 6}
     fitted = Synthesizer.fit(
         read_table(io.BytesIO(data)), schema=FULL_SCHEMA, settings=settings, device="cpu", **SEED
     )
