@@ -62,9 +62,17 @@ CAPTIONS = {
 
 
 class Scale(NamedTuple):
-    """Colour scale of the pairs of columns in the mask `pairs`: a matplotlib colour map, `colours`,
-    from the value `least` to the value `limit`, whose meanings are `low` and `high`. Shape: pairs
-    (D, D)."""
+    """Colour scale of some pairs of columns.
+
+    Attributes:
+        pairs: Mask of the pairs that the scale colours. Shape: (D, D).
+        colours: Name of a matplotlib colour map.
+        least: Value at the lower end of the scale.
+        limit: Value at the upper end of the scale.
+        caption: Caption of the colour bar.
+        low: Meaning of the lower end, such as "none".
+        high: Meaning of the upper end, such as "full".
+    """
 
     pairs: NDArray[np.bool_]
     colours: str
@@ -141,14 +149,16 @@ def scales_of(
 
 
 def _limit(values: NDArray[np.float64], is_difference: bool) -> float:
-    """Returns 1; for differences the largest absolute value, rounded up to a multiple of 0.05."""
+    """Returns the value at the upper end of a colour scale. It is 1, except in maps of differences:
+    there it is the largest absolute value, rounded up to a multiple of 0.05."""
     if not is_difference or not np.isfinite(values).any():
         return 1.0
     return float(np.ceil(max(np.nanmax(np.abs(values)), 0.05) * 20.0) / 20.0)
 
 
 def _name_axes(axes: Axes, names: Sequence[str], side: float) -> None:
-    """Writes the names at rows and columns, unless they would be too small to read."""
+    """Writes the columns' names at the rows and columns of the map, unless the names would be too
+    small to read."""
     cell = side / max(len(names), 1)
     font = min(0.85 * cell * 72, _LARGEST_FONT)
     axes.tick_params(length=0, pad=4)

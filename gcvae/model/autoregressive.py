@@ -5,8 +5,8 @@ l_j of its marginal given z, plus the output r_j of this network. Each cell x_i 
 adds a vector V_i f(x_i) to a running sum, and r_j is a small network of the sum over the columns
 before j. The cost is therefore linear in the number of columns, and a row is generated in one pass.
 In addition, the means of numbers have terms that are linear in the normal scores of earlier cells
-and their tanh, so that a nearly linear relation is learned in few steps. The last layer and the
-linear terms start at zero, so training starts at the marginals l.
+and in the tanh of these scores, so that a nearly linear relation is learned in few steps. The last
+layer and the linear terms start at zero, so training starts at the marginals l.
 
 # PAPER-DIFF: the paper's columns are independent given z except for the copula. The autoregressive
 # decoder models the dependence that z and a rank-one copula do not; the copula head is trained
@@ -82,8 +82,10 @@ class CellFeatures(nn.Module):
         self.width = _D_EMBEDDING + _N_SCORES + _N_BUMPS
 
     def forward(self, codes: Tensor, values: Tensor, columns: slice = slice(None)) -> Tensor:
-        """Returns the features of the cells of n rows, in D_part columns (default: all). Only cells
-        with the point code use `values`. Shape: codes and values (n, D_part) -> (D_part, n, d)."""
+        """Returns the features of the cells of n rows, in D_part columns (default: all).
+
+        `values` are used only in cells with the code of infrequent numbers; every other code
+        stands for one number or level. Shape: codes and values (n, D_part) -> (D_part, n, d)."""
         code_index = codes.long().clamp(min=0) + self.offsets[columns]
         score = torch.where(
             codes == self.point_codes[columns], values.float(), self.code_scores[code_index]
@@ -103,7 +105,8 @@ def _batched(d: int, d_in: int, d_out: int, gain: float) -> nn.Parameter:
 
 
 def column_order(columns: Sequence[ColumnShape]) -> list[int]:
-    """Returns column indices in the order of the chain rule without functional dependencies.
+    """Returns the order of the chain rule without regard to functional dependencies, as column
+    indices. `order_with_rules` then moves the columns with dependencies.
 
     Columns without a density (levels, or numbers that are all frequent values) come first, by
     increasing number of codes. Columns with a density come last, because the density of a number
@@ -221,8 +224,9 @@ class AutoregressiveNetwork(nn.Module):
         return MarginalOutputs(tuple(logits), mixture, bins)
 
     def _mean_shifts(self, x: Tensor) -> Tensor:
-        """Returns the mean shift of each column of numbers, linear in the normal scores of earlier
-        cells and their tanh. Shape: features x (D, n, d) -> (n, D_real)."""
+        """Returns the mean shift of each column of numbers. It is linear in the normal scores of
+        earlier cells and in the tanh of these scores. Shape: features x (D, n, d) -> (n,
+        D_real)."""
         slopes = self.slopes * self.earlier[self.real][..., None]
         return torch.einsum("dnk,rdk->nr", x[..., :_N_SCORES], slopes)
 
@@ -247,8 +251,8 @@ class AutoregressiveNetwork(nn.Module):
 
     @property
     def n_linear_terms(self) -> int:
-        """Number of linear terms of a row: a mean shift for each column of numbers, and the offsets
-        of `ChangePointLayer`."""
+        """Number of linear terms of a row, which are sums over its earlier cells: a mean shift for
+        each column of numbers, and the offsets (fixed logits of bins) of `ChangePointLayer`."""
         return len(self.real) + self.steps.n_offsets
 
     def layers(self, j: int) -> ColumnLayers:
@@ -298,8 +302,9 @@ class AutoregressiveNetwork(nn.Module):
 
     def code_additions(self, j: int) -> tuple[Tensor, Tensor]:
         """Returns the terms that each of the K codes of column j adds to the inputs of later
-        columns: to the running sum, and to the linear terms. The point code counts as a normal
-        score of 0. Shape: (K, d_sum), (K, n_linear_terms)."""
+        columns: to the running sum, and to the linear terms. The code of infrequent numbers does
+        not determine the number, so its terms are those of a normal score of 0. Shape: (K, d_sum),
+        (K, n_linear_terms)."""
         codes = torch.arange(self.features.n_codes[j], device=self.start.device)
         return self._added_by(codes, torch.zeros_like(codes, dtype=torch.float64), j)
 
@@ -309,8 +314,8 @@ class AutoregressiveNetwork(nn.Module):
         """Returns the terms that N cells of column j add to the running sum and to the linear
         terms, which are the inputs of later columns.
 
-        Numbers are computed in batches filled to a multiple of `LANES`, so that a cell's terms do
-        not depend on the other cells, to the last bit.
+        The terms of infrequent numbers are computed in batches filled to a multiple of `LANES`, so
+        that the terms of a cell do not depend on other cells, to the last bit.
 
         Args:
             codes: Codes of the cells. Shape: (N,), int64.
@@ -328,7 +333,8 @@ class AutoregressiveNetwork(nn.Module):
         return added, moved
 
     def _added_by(self, codes: Tensor, values: Tensor, j: int) -> tuple[Tensor, Tensor]:
-        """Computes `added_by` from the features of each cell, without a table of codes."""
+        """Computes the result of `added_by` from the features of each cell. This is slower than a
+        look-up in `code_additions`, but takes the values of infrequent numbers into account."""
         x = self.features(codes[:, None], values[:, None], slice(j, j + 1))[0]
         slopes = self.slopes[:, j] * self.earlier[self.real, j][:, None]
         moved = x[:, :_N_SCORES] @ slopes.T
@@ -367,7 +373,7 @@ def with_means_moved(mixture: Tensor, by: Tensor) -> Tensor:
 
 
 def _rows_first(outputs: Tensor, shape: torch.Size) -> Tensor:
-    """Returns outputs with the dimensions of rows, of the sizes `shape`, in front. Shape: (D_part,
-    N, k) -> (*shape, D_part, k)."""
+    """Moves the dimension of rows to the front and splits it into dimensions of the sizes `shape`.
+    Shape: outputs (D_part, N, k) -> (*shape, D_part, k)."""
     by_row: Tensor = outputs.transpose(0, 1).unflatten(0, shape)
     return by_row

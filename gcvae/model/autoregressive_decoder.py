@@ -23,9 +23,10 @@ from gcvae.model.walks import AutoregressiveWalk
 
 
 class AutoregressiveDecoder(Decoder):
-    """Decoder that models each column given z and the earlier columns: its outputs are the sum of
-    those of a copula decoder, `head`, and of a network, `refinement`. Both share the hidden vector
-    that the trunk computes from z."""
+    """Decoder that models each column given z and the earlier columns.
+
+    It adds the outputs of a network, `refinement`, to the outputs of a copula decoder, `head`. Both
+    use the same hidden vector, which the trunk of `head` computes from z."""
 
     is_autoregressive = True
     evaluations_at_once = 4096

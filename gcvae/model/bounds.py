@@ -153,7 +153,12 @@ class BoundEstimate:
         return type(self)(self.log_means[rows], self.variance[rows], self.order)
 
     def with_rows(self, rows: Tensor, found: BoundEstimate) -> Self:
-        """Returns a copy in which `found` replaces the estimates of the rows with these indices."""
+        """Returns a copy with other estimates of some rows.
+
+        Args:
+            rows: Indices of these rows. Shape: (m,).
+            found: Their new estimates, in the order of `rows`.
+        """
         log_means = self.log_means.index_copy(0, rows, found.log_means)
         variance = self.variance.index_copy(0, rows, found.variance)
         return type(self)(log_means, variance, self.order)
@@ -268,8 +273,10 @@ def variance_of_mean(log_weights: Tensor, log_mean: Tensor, n_prior: int = 0) ->
     """Returns the variance of the mean of S importance weights, divided by the squared mean.
 
     The last `n_prior` samples, drawn from the prior, are a separate stratum, so the difference
-    between the means of the strata does not count as variance. A single prior sample contributes
-    its square, an upper bound in expectation. The smaller error of quasi-random samples is ignored.
+    between the means of the strata does not count as variance. The variance of a stratum cannot be
+    estimated from one sample: a single prior sample contributes its square instead, whose
+    expectation is at least the variance. That quasi-random samples have a smaller error than
+    independent ones is ignored.
 
     Returns:
         Relative variances; NaN if S = 1, 0 for a row whose weights are all zero.

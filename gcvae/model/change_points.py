@@ -84,20 +84,22 @@ class ChangePoints:
 class ChangePointLayer(nn.Module):
     """Computes the logits of the bins into which change points divide columns of numbers.
 
-    A logit is log(share of the bin given the category of the parent column / share of the bin),
-    which is fixed before training, plus a learned term. The fixed terms of a row are called
-    *offsets*: those of all columns with change points, each padded to `width` bins. Shape: (N,
-    n_offsets) for N rows. A column with change points has either a density, or a code for each of
-    its values. K is the greatest number of categories of a parent.
+    The logit of a bin is a fixed term plus a learned term. The fixed term is log(share of the bin
+    given the category of the parent column / share of the bin), as counted in the table. The fixed
+    terms of a row, for the bins of all columns with change points, are called *offsets*; each
+    column is padded to `width` bins. Shape: (N, n_offsets) for N rows. A column with change points
+    has either a density, or a code for each of its values.
 
     Attributes:
         points: Change points of the D_steps columns with a density, padded. Shape: (D_steps, width
             - 1).
-        log_ratio: Log ratios, padded. Shape: (columns with change points, K, width).
-        numbers: Position of each such column in the list of columns of numbers. Shape: (D_steps,).
-        number_columns: Index of each such column in the table. Shape: (D_steps,).
-        code_bins: Bin of each code of each column whose numbers all have codes; `width` if the code
-            is no number.
+        log_ratio: Fixed term of each bin for each category of the parent, padded to the greatest
+            number K of categories. Shape: (columns with change points, K, width).
+        numbers: Positions of the D_steps columns in the list of columns of numbers. Shape:
+            (D_steps,).
+        number_columns: Indices of the D_steps columns in the table. Shape: (D_steps,).
+        code_bins: For each column whose numbers all have codes, the bin of each code; `width` if
+            the code is no number.
     """
 
     points: Tensor
@@ -109,7 +111,8 @@ class ChangePointLayer(nn.Module):
     def __init__(
         self, change_points: Sequence[ChangePoints], columns: Sequence[ColumnShape], d_column: int
     ) -> None:
-        """Sets the log ratios; learned weights are zero. Hidden vectors have width `d_column`."""
+        """Sets the fixed terms, and the learned weights to zero. `d_column` is the width of the
+        hidden vectors from which the learned terms are computed."""
         super().__init__()
         # Columns with a density come first, columns whose numbers all have codes last.
         self.change_points = sorted(change_points, key=lambda each: _is_coded(columns[each.column]))

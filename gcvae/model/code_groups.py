@@ -32,8 +32,8 @@ class CodeGroup(nn.Module):
 
     Attributes:
         columns: Indices of the columns in the table. Shape: (D_group,).
-        last_codes: Last code of each column; in columns of numbers the point code, shared by all
-            numbers that are not frequent values. Shape: (D_group,).
+        last_codes: Last code of each column; in columns of numbers the code that all infrequent
+            numbers share. Shape: (D_group,).
         is_real: Whether the column contains numbers. Shape: (D_group,).
         padding: Terms added to logits: 0 for codes, -1e30 for padding. Shape: (D_group, K_group).
         code_values: Number that each code stands for: -inf below all numbers (missing), inf for
@@ -86,17 +86,18 @@ class CodeGroup(nn.Module):
         return torch.where(codes >= 0, log_beta.gather(-1, code).squeeze(-1), -torch.inf)
 
     def log_point(self, log_beta: Tensor) -> Tensor:
-        """Returns the log probability of each column's last code, in columns of numbers the point
-        code. Shape: (..., D_group, K_group) -> (..., D_group)."""
+        """Returns the log probability of each column's last code. In columns of numbers this is the
+        code of infrequent numbers. Shape: (..., D_group, K_group) -> (..., D_group)."""
         at = self.last_codes[:, None].expand(*log_beta.shape[:-1], 1)
         return log_beta.gather(-1, at).squeeze(-1)
 
     def tails(self, log_beta: Tensor, codes: Tensor, values: Tensor) -> Triple:
         """Returns (log P(code), log P(codes below the cell), log P(codes above the cell)).
 
-        The last two exclude the point code, because its numbers lie on both sides of a frequent
-        number. Each is computed directly, without subtraction from one. Code -1, a value that the
-        model does not contain, has probability zero.
+        The second and third probability omit the code of infrequent numbers, because these numbers
+        may lie on both sides of the cell. Each is summed directly, because subtraction from one
+        would be inaccurate for small probabilities. Code -1, a value that the model does not
+        contain, has probability zero.
 
         Shape: log_beta (..., D_group, K_group), codes and values (n, D_group) -> three of (...,
         D_group).
@@ -119,16 +120,20 @@ class CodeGroup(nn.Module):
         )
 
     def codes_at(self, log_beta: Tensor, u: Tensor, cdf: Callable[[Tensor], Tensor]) -> Triple:
-        """Inverts each column's CDF F; returns (code, probability of smaller codes except the point
-        code, probability of the code).
+        """Inverts each column's CDF F: finds the code whose part of the range of F contains u.
 
         With x_k the number of code k, bisection finds the first k with F(x_k) > u. The code is k if
-        u is within the jump of F at x_k, and the point code if u is below the jump.
+        u is within the jump of F at x_k. If u is below the jump, the code is that of infrequent
+        numbers.
 
         Args:
             log_beta: Log code probabilities. Shape: (..., D_group, K_group).
             u: Probabilities to invert. Shape: (..., D_group).
-            cdf: CDF of the numbers with the point code; ignored for columns of levels.
+            cdf: CDF of the infrequent numbers; ignored for columns of levels.
+
+        Returns:
+            The code, the total probability of the codes below it (without the code of infrequent
+            numbers), and the probability of the code.
 
         Shape: three of (..., D_group).
         """
@@ -140,7 +145,8 @@ class CodeGroup(nn.Module):
         upper, code_values = others.cumsum(-1), self.code_values.expand_as(beta)
 
         def jump(code: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            """Returns (P(smaller codes except the point code), F(x_k-), F(x_k)) for a code k."""
+            """Returns, for a code k, the probability of all smaller codes (without the code of
+            infrequent numbers), and the CDF just below x_k and at x_k."""
             mass, total, value = (_at(t, code) for t in (others, upper, code_values))
             start = total - mass + point * cdf(value)
             return total - mass, start, start + mass

@@ -1,8 +1,9 @@
 """Distribution p_j(x_j | .) of one column: code probabilities, and the density of its numbers.
 
-A cell may stand for an interval of numbers (a rounded number, or a bin between quantiles). Its
-probability is that of the interval, and later columns depend on a number sampled in the interval;
-weighted by the probability, such samples estimate the integral over the interval.
+A cell may stand for an interval of numbers (a rounded number, or a bin between quantiles). The
+probability of the cell is that of the interval. Later columns need a single number, so one is
+sampled in the interval. The probability of the interval times the probability of the later columns
+given this number is an unbiased estimate of the probability of all these cells.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ class ColumnDistribution:
         return replace(self, log_beta=self.log_beta[rows], marginal=marginal)
 
     def log_prob(self, codes: Tensor, values: Tensor) -> Tensor:
-        """Returns the log probability of each cell's code, plus the log density of the value if the
-        code is the point code. Shape: codes (N,), values (N,) -> (N,)."""
+        """Returns the log probability of each cell's code; for the code of infrequent numbers, plus
+        the log density of the value. Shape: codes (N,), values (N,) -> (N,)."""
         at = codes.long().clamp(min=0)[:, None]
         log_prob = torch.where(codes >= 0, self.log_beta.gather(-1, at)[:, 0], -torch.inf)
         if self.marginal is None:
@@ -52,8 +53,9 @@ class ColumnDistribution:
         return log_prob + torch.where(codes == self.point_code, log_density, 0.0)
 
     def draw(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Samples a code and a value for each row by inversion of uniform noise; the value is 0
-        unless the code is the point code. Shape: (N,) -> int32 (N,), (N,)."""
+        """Samples a code and a value for each row by inversion of uniform noise. Only the code of
+        infrequent numbers needs a value; for other codes it is 0. Shape: (N,) -> int32 (N,),
+        (N,)."""
         codes, rest = invert(self.log_beta, noise)
         values = torch.zeros_like(noise)
         if self.marginal is not None:
@@ -62,12 +64,13 @@ class ColumnDistribution:
         return codes.int(), values
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """Samples an allowed cell for each of N rows, with the log probability of all allowed
-        cells.
+        """Samples an allowed cell for each of N rows, and computes the log probability that a cell
+        is allowed.
 
         Args:
-            region: Weights of the codes, and allowed intervals and points of numbers, for each row
-                or for all rows; a point counts by its density. None allows all cells.
+            region: Set of allowed cells, one for each row or one for all rows: weights of codes,
+                and intervals or single numbers. A single number adds its density to the
+                probability. None allows all cells.
             noise: Uniform noise. Shape: (N,).
         """
         if region is None and (self.marginal is None or self.transform is not None):

@@ -32,8 +32,8 @@ _LOG2_E = 1.0 / _LN_2
 
 
 class ColumnWeights:
-    """Weights that compute the outputs of one column: those of its marginal and of the
-    autoregressive network, added up.
+    """Weights that compute the outputs of one column in one step: the outputs of its marginal layer
+    plus the outputs of the autoregressive network.
 
     The w outputs are K logits in bits, 3 M parameters of mixture components, B logits of bins
     between change points, and padding.
@@ -137,8 +137,8 @@ class ColumnWeights:
 
     def masses(self, outputs: Tensor, codes: Tensor) -> Tensor:
         """Returns unnormalised code probabilities, with functional dependencies enforced. `codes`
-        are those of all columns; only earlier ones are used. Shape: outputs (n, w), codes (D, n) ->
-        (n, K)."""
+        has a row for each of the D columns; only the rows of earlier columns are used. Shape:
+        outputs (n, w), codes (D, n) -> (n, K)."""
         masses = _powers_of_two(outputs[:, : self.n_codes])
         if self.densities is not None:
             atoms = self.densities.atoms
@@ -168,9 +168,9 @@ class ColumnWeights:
         return torch.log_softmax(logits, -1)
 
     def log_code(self, outputs: Tensor, codes: Tensor) -> Tensor:
-        """Returns the log probability of this column's code in m rows, at n / m samples of z for
-        each, with functional dependencies enforced. Shape: outputs (n, w), codes of all columns (D,
-        m) -> (n,)."""
+        """Returns the log probability of this column's code in m rows, with functional dependencies
+        enforced. Each row is evaluated at n / m samples of z. Shape: outputs (n, w), codes of all
+        columns (D, m) -> (n,)."""
         own = codes[self.number].clamp(0, self.n_codes - 1)
         if self.steps:
             log_prob = self._log_code_of_steps(outputs, codes, own)
@@ -211,8 +211,9 @@ def columns_in_order(network: AutoregressiveNetwork, marginals: Marginals) -> li
 
 
 def _widened(parts: Sequence[Tensor]) -> Tensor:
-    """Concatenates the parts and pads them with zeros to a multiple of `LANES`: products of other
-    widths compute the remaining columns by another algorithm, and may differ in the last bit."""
+    """Concatenates the parts along the last dimension and pads it with zeros to a multiple of
+    `LANES`. With any other width, a matrix product computes its last columns by another algorithm,
+    whose result may differ in the last bit."""
     joined = torch.cat(list(parts), -1)
     return nn.functional.pad(joined, (0, -joined.shape[-1] % LANES))
 

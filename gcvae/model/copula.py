@@ -32,7 +32,8 @@ _NODES_PER_CHUNK = 64
 
 
 class QuadratureWarning(UserWarning):
-    """Warns that a likelihood is inaccurate, because the copula needs too many nodes."""
+    """Warns that a likelihood is inaccurate, because an integral over the copula's factor needs
+    more quadrature nodes than the maximum."""
 
 
 @dataclass(frozen=True)
@@ -104,14 +105,17 @@ class RankOneCopula:
         is_point: Tensor,
         present: Tensor,
     ) -> Tensor:
-        """Returns the log of the copula's density at the cells that are points (numbers), times the
-        probability of the cells that are intervals of scores (levels) given the points.
+        """Returns the log likelihood of cells under the copula.
+
+        Cells of numbers are points with a density; cells of levels are intervals of normal scores.
+        The likelihood is the density of the points times the probability of the intervals given the
+        points:
 
         c_R(q_G) int N(f; m, 1/P) prod_H [Phi(psi_h up_h - b_h f) - Phi(psi_h low_h - b_h f)] df,
         P = 1 + sum_G b_g^2,  m = sum_G b_g psi_g q_g / P,  G the points, H the intervals
 
-        The integral uses the trapezoid rule, which converges very fast; the steepest slope in the
-        batch determines the number of nodes.
+        The integral uses the trapezoid rule, which converges very fast. The steepest integrand in
+        the batch determines the number of nodes.
 
         Args:
             score: Normal scores of points. Shape: (..., D).
@@ -148,13 +152,13 @@ class RankOneCopula:
         is_point: Tensor,
         present: Tensor,
     ) -> Tensor:
-        """Returns `log_mixed` for the first columns: entry j is that of columns 0 to j. The
-        arguments are those of `log_mixed`.
+        """Returns the log likelihood of the first columns, for each number of columns: entry j is
+        the result of `log_mixed` for columns 0 to j. The arguments are those of `log_mixed`.
 
-        The integrals int phi(f) prod_{i<=j} g_i(f) df, with g_i(f) the density or probability of
-        cell i given the factor f, are computed for all j on one grid, wide enough for one column
-        and fine enough for all. Rows in which all cells are points have a closed form. Shape: (...,
-        D), in float64.
+        Entry j needs the integral int phi(f) prod_{i<=j} g_i(f) df, with g_i(f) the density or
+        probability of cell i given the factor f. All integrals use the same grid. It covers the
+        ranges of all integrands, and is fine enough for the steepest one, that of all columns. Rows
+        in which all cells are points have a closed form. Shape: (..., D), in float64.
         """
         points, intervals = is_point & present, ~is_point & present
         are_points = ~intervals.any(-1, keepdim=True)
@@ -236,9 +240,14 @@ def _scaled_ends(
 def _common_grid(b: Tensor, t: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
     """Returns nodes of f for all integrals of `log_prefixes`, and the log of their spacing.
 
-    Given the points among the first j columns, f is N(t_j / P_j, 1 / P_j); `square` contains the
-    terms b_g^2 of points, whose cumulative sum plus one is P. Shape: (..., D) each -> (...,
-    n_nodes), (...).
+    Given the cells among the first j columns that are points, f is N(t_j / P_j, 1 / P_j).
+
+    Args:
+        b: Scaled loadings; 0 for columns that are left out.
+        t: The sums t_j.
+        square: Terms b_g^2 of points, 0 for other cells. P_j is one plus their cumulative sum.
+
+    Shape: (..., D) each -> (..., n_nodes), (...).
     """
     precision = 1.0 + square.cumsum(-1)
     mean, reach = t / precision, _QUADRATURE_RANGE * precision.rsqrt()
@@ -261,8 +270,8 @@ def _trapezoid(slope: Tensor) -> tuple[Tensor, float]:
 
 
 def _n_nodes(wanted: Tensor) -> int:
-    """Returns the largest wanted number of nodes, clipped to the limits; warns above the
-    maximum."""
+    """Returns the number of quadrature nodes: the largest entry of `wanted`, but at least
+    `_MINIMUM_NODES` and at most `_MAXIMUM_NODES`. Warns if more are wanted."""
     most = float(wanted.detach().amax()) if wanted.numel() else 0.0
     if most > _MAXIMUM_NODES:
         message = (

@@ -34,8 +34,8 @@ class CopulaColumn:
 
     Attributes:
         unconditional: Marginal distribution of the column.
-        code_values: Number that each code stands for; inf for levels and for the point code, shared
-            by all numbers that are not frequent values. Shape: (K,).
+        code_values: Number that each code stands for; inf for levels and for the code that all
+            infrequent numbers share. Shape: (K,).
         factor_shift: The products b f. Shape: (N,).
         score_deviation: The standard deviations psi. Shape: (N,).
     """
@@ -80,37 +80,40 @@ class CopulaColumn:
 
     @property
     def _log_point(self) -> Tensor:
-        """Log probability of the point code, log beta_c. Shape: (N, 1)."""
+        """Log probability of the code of infrequent numbers, log beta_c. Shape: (N, 1)."""
         return self.unconditional.log_beta.double()[:, self.unconditional.point_code, None]
 
     @cached_property
     def _log_others(self) -> Tensor:
-        """Log code probabilities; -inf for the point code and for padding. Shape: (N, K)."""
+        """Log code probabilities; -inf for the code of infrequent numbers and for padding. Shape:
+        (N, K)."""
         log_beta = self.unconditional.log_beta.double()
         is_point = torch.arange(self._n_codes) == self.unconditional.point_code
         return torch.where((log_beta > _LOG_IMPOSSIBLE) & ~is_point, log_beta, -torch.inf)
 
     @cached_property
     def _tails(self) -> Tails:
-        """Log probabilities of all smaller codes and of all larger codes, for each code, without
-        the point code. Each is summed directly, without subtraction from one. Shape: (N, K)
-        each."""
+        """For each code, the log of the total probability of all smaller codes, and that of all
+        larger codes; both omit the code of infrequent numbers.
+
+        Each is summed directly, because subtraction from one would be inaccurate for small
+        probabilities. Shape: (N, K) each."""
         beta, nothing = self._log_others.exp(), torch.zeros_like(self._log_others[:, :1])
         below = torch.cat([nothing, beta.cumsum(-1)[:, :-1]], dim=-1)
         above = torch.cat([beta.flip(-1).cumsum(-1).flip(-1)[:, 1:], nothing], dim=-1)
         return below.log(), above.log()
 
     def _tails_among(self, marginal: Marginal) -> Tails:
-        """Returns `_tails` plus the probabilities of the point code's numbers below and above each
-        code. Shape: (N, K) each."""
+        """Returns, for each code, the log of the total probability of all cells below it, and that
+        of all cells above it: `_tails` with the infrequent numbers included. Shape: (N, K) each."""
         below, above = self._tails
         under, over = marginal[:, None].at(self.code_values[None]).log_tails
         log_point = self._log_point
         return torch.logaddexp(below, log_point + under), torch.logaddexp(above, log_point + over)
 
     def _log_codes(self, below: Tensor, above: Tensor) -> Tensor:
-        """Returns the log probability of each code given f, from the log probabilities below and
-        above it."""
+        """Returns the log probability of each code given the factor f. `below` and `above` are the
+        log probabilities, without f, of all cells below and above the code. Shape: (N, K)."""
         log_others = self._log_others
         starts = self._noise_at(below, torch.logaddexp(above, log_others))
         stops = self._noise_at(torch.logaddexp(below, log_others), above)
@@ -150,9 +153,17 @@ class CopulaColumn:
     def _noise_at_value(
         self, marginal: Marginal, values: Tensor, below: Tensor, above: Tensor
     ) -> Tails:
-        """Returns the noise e at each number v, and the log density p(v | f) = p(v) phi(e) psi /
-        phi(q). `below` and `above` are the log probabilities of all other codes below and above v.
-        Shape: values (N or 1, m), others (N, m)."""
+        """Returns the noise e at each infrequent number v, and the log density of v given f, which
+        is p(v | f) = p(v) phi(e) psi / phi(q).
+
+        Args:
+            marginal: Density of the infrequent numbers.
+            values: Numbers v. Shape: (N, m) or (1, m).
+            below: Log probability of all cells below v except infrequent numbers. Shape: (N, m).
+            above: Log probability of all cells above v except infrequent numbers. Shape: (N, m).
+
+        Shape: (N, m) each.
+        """
         placed, log_point = marginal[:, None].at(values), self._log_point
         under, over = (log_point + tail for tail in placed.log_tails)
         score = normal_score_of_tails(torch.logaddexp(below, under), torch.logaddexp(above, over))
@@ -164,8 +175,9 @@ class CopulaColumn:
         return e, log_point + placed.log_prob + ratio
 
     def _value_at(self, marginal: Marginal, e: Tensor, log_below: Tensor) -> Tensor:
-        """Returns the number at u = Phi((factor_shift + e) / psi), given the log probability of all
-        other codes below it. Shape: (N,)."""
+        """Returns the infrequent number at which the CDF is u = Phi((factor_shift + e) / psi).
+        `log_below` is the log probability of all cells below it except infrequent numbers. Shape:
+        (N,)."""
         score = (self.factor_shift + e) / self.score_deviation
         if self._n_codes > 1:
             mass = self._log_point[:, 0].exp()
@@ -176,11 +188,18 @@ class CopulaColumn:
 
 @dataclass(frozen=True)
 class _Pieces:
-    """Intervals and points of numbers, none of which contains a frequent number with a code.
+    """Pieces of the allowed infrequent numbers: single numbers, and intervals that are split at the
+    frequent numbers, so that each interval lies between two neighbouring frequent numbers.
 
-    `first` and `last` are the noise e at the ends, `log_below` the log probability of all other
-    codes below the piece, and `log_mass` its log probability given f: the log density for a point,
-    -inf for an empty piece. Shape: (N, m) each; lower and upper (N, m) or (1, m).
+    Attributes:
+        lower: Lower ends. Shape: (N, m) or (1, m).
+        upper: Upper ends; equal to `lower` for a single number. Shape: as lower.
+        first: Noise e at the lower ends. Shape: (N, m).
+        last: Noise e at the upper ends. Shape: (N, m).
+        log_below: Log probability of all cells below the piece except infrequent numbers. Shape:
+            (N, m).
+        log_mass: Log probability of the piece given f; for a single number its log density, for an
+            empty piece -inf. Shape: (N, m).
     """
 
     lower: Tensor

@@ -51,8 +51,8 @@ class Conditional(ABC):
     @property
     @abstractmethod
     def marginal_parameters(self) -> MarginalParameters:
-        """Parameters of the marginals p_j(x_j|z); for an autoregressive decoder those of its copula
-        head."""
+        """Parameters of the marginals p_j(x_j|z). For an autoregressive decoder they are the
+        parameters of its copula head."""
 
     @property
     @abstractmethod
@@ -73,9 +73,11 @@ class Conditional(ABC):
         """
 
     def log_head(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor | None:
-        """Returns log p(x|z) of n rows under the copula head of an autoregressive decoder, at
-        the first n latent vectors; None for other decoders. `jitter` is as for `log_prob`.
-        Shape: (n,)."""
+        """Returns log p(x|z) of n rows under the copula head of an autoregressive decoder; None for
+        other decoders.
+
+        The rows may be fewer than the latent vectors of this distribution; row i is evaluated at
+        latent vector i. `jitter` is as for `log_prob`. Shape: (n,)."""
         return None
 
     @abstractmethod
@@ -286,8 +288,8 @@ class CopulaDecoder(Decoder):
 
 
 def loadings_head(d_in: int, d_out: int) -> nn.Linear | EmptyLinear:
-    """Returns the linear layer of the loadings, with Glorot weights: at zero the gradient
-    vanishes."""
+    """Returns the linear layer of the loadings. Its weights are random (Glorot), not zero, because
+    the likelihood depends on products of loadings, whose gradient at zero is zero."""
     head = linear(d_in, d_out)
     if d_out:
         nn.init.xavier_uniform_(head.weight)
@@ -312,8 +314,8 @@ class GenerativeModel(nn.Module):
         prior: Prior p(z).
         encoder: Network that computes q(z|x).
         decoder: Network that computes p(x|z).
-        contexts: Contexts from which `latents` chooses: those of the training rows during a fit,
-            None otherwise. Shape: (n, 2 C), codes and values of C columns.
+        contexts: Contexts of the training rows, from which `latents` chooses at random; None unless
+            a conditional model is being fitted. Shape: (n, 2 C), codes and values of C columns.
     """
 
     contexts: Tensor | None = None
@@ -361,7 +363,8 @@ class GenerativeModel(nn.Module):
         return self.decoder.order
 
     def conditional(self, z: Tensor, dropout: Dropout | None = None) -> Conditional:
-        """Returns p(x|z) for each z; `dropout` is that of a training step. Shape: z (..., K)."""
+        """Returns p(x|z) for each z. `dropout` is the dropout of a training step, None outside of
+        training. Shape: z (..., K)."""
         conditional: Conditional = self.decoder(z, dropout)
         return conditional
 

@@ -9,14 +9,15 @@ satisfy it (C) or violate it (B) are then chosen in proportion to the model's pr
     p'(k) = p(C or B) (1 - e) p(k) / p(C)  for k in C,      p(C or B) e p(k) / p(B)  for k in B
 
 Some dependencies, called *relations*, allow several codes of y for each code of the parent: those
-that occur together in the table. Others are conditions on two columns that may divide the cells of
-a column into just two *classes*, missing and present: for example, y is missing where its parent is
-missing, or has a certain level.
+that occur with this code in at least two rows. Other dependencies are conditions on two columns,
+such as "y is missing where its parent is missing" or "y is missing where its parent has a certain
+level". A condition may divide the cells of a column into just two *classes*, missing and present.
 
-A dependency that every row of the table satisfies has a small e for scores, but e = 0 in generated
-rows. Missing cells, and rows whose parents' codes occur with too many different y, are not
-constrained, so the probabilities of their codes do not change. Probabilities still add up to one,
-the network need not learn the dependency, and the table's share of exceptions is preserved.
+If every row of the table satisfies a dependency, all generated rows do too (e = 0). When rows are
+scored, e is small but positive unless the dependency is a hard rule, so that a row that violates it
+has a finite score. Missing cells, and rows whose parents' codes occur with too many different y,
+are not constrained: the probabilities of their codes do not change. Probabilities still add up to
+one, the network need not learn the dependency, and the table's share of exceptions is preserved.
 
 # PAPER-DIFF: the paper has no rules between columns. The autoregressive decoder enforces
 # functional dependencies between coded columns.
@@ -62,11 +63,12 @@ class LevelFunction:
         exceptions: Share of rows that violate the dependency; 0 for a hard rule.
         is_exact: Whether every row of the table satisfies it, so that generated rows do too.
         has_missing: Whether code 0 of y stands for missing; missing cells are not constrained.
-        class_counts: For a condition such as "y is missing where its parent is missing": the number
-            of rows by class of the parent and class of y. The classes of a column are its codes or,
-            if only missing cells matter, 0 for missing and 1 for all other codes; `pairs` then
-            contains classes. None for other dependencies. Shape: (number of classes of the parent,
-            of y).
+        class_counts: Contingency table of a condition on two columns, such as "y is missing where
+            its parent is missing": entry [a, b] is the number of rows with class a of the parent
+            and class b of y. The classes of a column are its codes or, if the condition
+            distinguishes only missing cells, 0 for missing and 1 for all other codes. If there are
+            counts, `pairs` contains classes instead of codes. None for other dependencies. Shape:
+            (number of classes of the parent, number of classes of y).
     """
 
     column: int
@@ -88,9 +90,10 @@ class LevelFunction:
     ) -> Self:
         """Fits a functional dependency to the rows of a table.
 
-        A code of y is allowed if enough of the rows with the same parents' codes have it; all other
-        rows are exceptions. Parents' codes that occur in a single row determine y, but do not count
-        for the share of exceptions. With x exceptions in n rows the share is (x + 1/2) / (n + 1).
+        A code of y is allowed if enough of the rows with the same parents' codes have it; rows with
+        another code of y are exceptions. If the parents' codes occur in a single row, its code of y
+        is allowed, but the row does not count in the share of exceptions. With x exceptions in n
+        rows the share is (x + 1/2) / (n + 1).
 
         Args:
             columns: Indices of the r parents and, last, of y.
@@ -119,10 +122,11 @@ class LevelFunction:
         """Fits the dependency "each code of the parent column occurs only with certain codes of
         column y" to the codes of both columns, of shape (n, 2).
 
-        Pairs of codes that occur in at least two rows are allowed. The probability that a new row
-        contains an unseen pair is estimated as (n_1 + 2 n_2) / n, from n_1 pairs that occur in one
-        of n rows and n_2 that occur in two (Good 1953). Parents' codes for which this probability
-        exceeds one half are not constrained.
+        Pairs of codes that occur in at least two rows are allowed. For each code of the parent, the
+        probability that a new row contains a pair that is not in the table is estimated as
+        (n_1 + 2 n_2) / n (Good 1953): n is the number of rows with this code, n_1 the number of its
+        pairs that occur in one row, n_2 the number of those that occur in two. A code for which the
+        probability exceeds one half is not constrained.
         """
         pairs, counts = np.unique(rows, axis=0, return_counts=True)
         _, key = np.unique(pairs[:, 0], return_inverse=True)
@@ -162,17 +166,32 @@ class LevelFunction:
         )
 
     def classes(self, codes: Tensor, at: Sequence[int]) -> Tensor:
-        """Converts codes to the classes that `pairs` contains; returns them unchanged if it
-        contains codes. `at` are the positions in `columns` of the columns of the codes. Shape: (n,
-        len(at))."""
+        """Converts codes to classes if `pairs` contains classes; otherwise returns them unchanged.
+
+        Args:
+            codes: Codes of some of the dependency's columns. Shape: (n, len(at)).
+            at: Position of each of these columns in `columns`.
+
+        Shape: (n, len(at)).
+        """
         if self.class_counts is None:
             return codes
         return torch.minimum(codes, codes.new_tensor([self.class_counts.shape[i] - 1 for i in at]))
 
     def pairs_by_code(self, at: int, n_codes: int) -> Codes:
-        """Returns `pairs` with codes instead of classes for the column at position `at` in
-        `columns`: each combination with a present cell is repeated for every code except missing.
-        Shape: (number of combinations, r + 1)."""
+        """Returns the allowed combinations, `pairs`, with the classes of one column replaced by its
+        codes.
+
+        The class "present" stands for every code except missing, so a combination that contains it
+        is repeated for each of these codes. If the column is not divided into such classes, `pairs`
+        is returned unchanged.
+
+        Args:
+            at: Position of the column in `columns`.
+            n_codes: Number of codes of the column.
+
+        Shape: (number of combinations, r + 1).
+        """
         if self.class_counts is None or self.class_counts.shape[at] == n_codes:
             return self.pairs
         known = self.pairs[self.pairs[:, at] == 1]
@@ -181,12 +200,16 @@ class LevelFunction:
         return np.concatenate([self.pairs[self.pairs[:, at] == 0], each])
 
     def shares(self, at: int, given: Codes) -> Numbers:
-        """Returns exception shares for m combinations of codes of the columns generated first.
+        """Returns the share of exceptions for each of m combinations of codes of the dependency's
+        columns except the one that is generated last.
+
+        A condition on two columns has a share for each class of the column that is generated first.
+        All other dependencies have the same share, `exceptions`, for every combination.
 
         Args:
             at: Position in `columns` of the column that is generated last.
-            given: For a condition on two columns, the class of the other column's cell; for others
-                only the length m matters. Shape: (m,).
+            given: For a condition on two columns, the class of the column that is generated first.
+                For other dependencies any array of length m. Shape: (m,).
         """
         if self.class_counts is None:
             return np.full(len(given), self.exceptions)
@@ -210,7 +233,8 @@ class LevelFunction:
     def follows(self) -> bool:
         """Whether the decoder has to generate y after its parents.
 
-        In a soft rule with a single parent, y may come first; it then restricts the parent's codes.
+        In a soft rule with a single parent, y may come first; its code then restricts the codes of
+        the parent.
         """
         return len(self.parents) > 1 or self.is_hard
 
@@ -251,8 +275,11 @@ class LevelFunction:
 
 
 def by_decreasing_exceptions(functions: Iterable[LevelFunction]) -> list[LevelFunction]:
-    """Returns dependencies in the order of application, by decreasing share of exceptions: only the
-    last one reproduces its share exactly, because later ones change the result of earlier ones."""
+    """Returns dependencies in the order in which they are applied: by decreasing share of
+    exceptions.
+
+    A dependency may change the result of those applied before it, so only the last one reproduces
+    its share exactly. Hard rules, which have no exceptions, therefore come last."""
     return sorted(functions, key=lambda function: -function.exceptions)
 
 
@@ -343,8 +370,8 @@ class FunctionStep(nn.Module):
         """Returns unnormalised probabilities of the last column's codes with the dependency
         enforced, for generation. Shape: masses (n, K), codes of the other columns (n, r) -> (n, K).
 
-        If the sum over the satisfying or the violating codes underflows, logarithms are used, so
-        that hard rules hold for improbable codes too.
+        If the total probability of the codes that satisfy the dependency, or of those that violate
+        it, underflows, logarithms are used, so that hard rules hold for improbable codes too.
         """
         is_known, key_index = self._key_indices(codes)
         at = self.fitting[key_index]
@@ -367,10 +394,15 @@ class FunctionStep(nn.Module):
         return others.scatter_(-1, at, fitting * kept)
 
     def log_prob(self, log_beta: Tensor, codes: Tensor, own: Tensor) -> Tensor:
-        """Returns the log probability of the last column's code `own` (at least 0) with the
-        dependency enforced; faster than `forward` if all rows satisfy it.
+        """Returns the log probability of one code of the last column in each row, with the
+        dependency enforced. This is faster than `forward` if all rows satisfy the dependency.
 
-        Shape: log_beta (..., n, K), codes of the other columns (n, r), own (n,) -> (..., n).
+        Args:
+            log_beta: Log probabilities without the dependency. Shape: (..., n, K).
+            codes: Codes of the r other columns. Shape: (n, r).
+            own: The code of the last column; must not be -1 (unknown). Shape: (n,).
+
+        Shape: (..., n).
         """
         is_known, key_index = self._key_indices(codes)
         at = self.fitting[key_index]
@@ -404,10 +436,19 @@ class FunctionStep(nn.Module):
 def _log_sides(
     log_beta: Tensor, fits: Tensor, breaks: Tensor, fitting: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Returns the log probabilities of the codes that satisfy and of those that violate a
-    dependency; less than `_NOTHING` if there are none. Sums are computed in logarithms only if one
-    underflows. `fitting` contains the log probabilities of the satisfying codes, and a mask of its
-    entries that are not padding."""
+    """Returns the log of the total probability of the codes that satisfy a dependency, and that of
+    the codes that violate it.
+
+    A total of zero has a finite logarithm below `_NOTHING`, so that it has a gradient. Sums are
+    computed in logarithms only if one of them underflows.
+
+    Args:
+        log_beta: Log code probabilities. Shape: (..., n, K).
+        fits: Mask of the codes that satisfy the dependency. Shape: (..., n, K).
+        breaks: Mask of the codes that violate it. Shape: (..., n, K).
+        fitting: Log probabilities of the codes that satisfy it, padded to k, and the mask of the
+            entries that are not padding. Shape: (..., n, k), (n, k).
+    """
     p_fit = (fitting[0].exp() * fitting[1]).sum(-1)
     p_break = (log_beta.exp() * breaks).sum(-1)
     if not bool(((p_fit < _LOW) | (p_break < _LOW)).any()):
@@ -416,9 +457,9 @@ def _log_sides(
 
 
 def _codes_by_key(key_index: Codes, codes: Codes, n_keys: int) -> tuple[Codes, Mask]:
-    """Returns the codes that belong to each key, padded by repetition, and the mask of entries that
-    are not padding. `key_index` is the index of each code's key. Shape: (m,) -> (n_keys, k)
-    each."""
+    """Groups codes by key. Returns the codes of each key, padded to the longest group by repeating
+    a code, and the mask of the entries that are not padding. `key_index` is the index of the key of
+    each code. Shape: (m,) -> (n_keys, k) each."""
     order = np.argsort(key_index, kind="stable")
     counts = np.bincount(key_index, minlength=n_keys)
     first = np.cumsum(counts) - counts
@@ -428,7 +469,8 @@ def _codes_by_key(key_index: Codes, codes: Codes, n_keys: int) -> tuple[Codes, M
 
 
 def _log_sum(log_beta: Tensor, chosen: Tensor) -> Tensor:
-    """Returns the log of the total probability of the chosen codes; about 2 `_NOTHING` for zero."""
+    """Returns the log of the total probability of the chosen codes. If it is zero, the result is a
+    finite number, about twice `_NOTHING`."""
     return torch.where(chosen, log_beta, 2 * _NOTHING).clamp(min=2 * _NOTHING).logsumexp(-1)
 
 

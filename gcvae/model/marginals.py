@@ -101,8 +101,8 @@ class MarginalParameters:
 
 @dataclass(frozen=True)
 class MarginalOutputs:
-    """Outputs of a network, which `Marginals.parameters_of` converts to parameters; those of two
-    networks can be added.
+    """Outputs of a network, which `Marginals.parameters_of` converts to parameters. The outputs of
+    the marginals' layers and of the autoregressive network can be added.
 
     Attributes:
         logits: Logits of codes of each group. Shape: (..., D_group, K_group) each.
@@ -116,7 +116,8 @@ class MarginalOutputs:
     bins: Tensor | None = None
 
     def __add__(self, other: MarginalOutputs) -> MarginalOutputs:
-        """Returns the sum of logits and of mixture outputs, with the bins of `other`."""
+        """Adds logits and mixture outputs. The bins are those of `other`, the outputs of the
+        autoregressive network, because marginals have none."""
         pairs = zip(self.logits, other.logits, strict=True)
         logits = tuple(a + b for a, b in pairs)
         return MarginalOutputs(logits, self.mixture + other.mixture, other.bins)
@@ -135,10 +136,11 @@ class AtomShapes(nn.Module):
 
     Attributes:
         powers: (1, s, s^2) of the normal score s of each code, for the D_shaped columns of the
-            group with enough atoms. Shape: (D_shaped, 3, K_group).
+            group that have enough atoms. Shape: (D_shaped, 3, K_group).
         shaped: Mask of the codes that are atoms. Shape: (D_shaped, K_group).
-        rows: Position of each of these columns in the group. Shape: (D_shaped,).
-        real: Position of each in the list of columns of numbers. Shape: (D_shaped,).
+        rows: Positions of the D_shaped columns in the group. Shape: (D_shaped,).
+        real: Positions of the D_shaped columns in the list of columns of numbers. Shape:
+            (D_shaped,).
     """
 
     powers: Tensor
@@ -245,7 +247,8 @@ class Marginals(nn.Module):
         point_codes: The code shared by all numbers that are not frequent values; -1 for levels.
             Shape: (D,).
         real_columns: Indices of the columns of numbers. Shape: (D_real,).
-        has_one_code: Whether the point code is the only code. Shape: (D_real,).
+        has_one_code: Whether the code of infrequent numbers is the column's only code. Shape:
+            (D_real,).
         code_values: Number that each code stands for, concatenated for all columns of numbers.
         value_starts: Index in `code_values` of each column's first code. Shape: (D_real,).
 
@@ -361,7 +364,7 @@ class Marginals(nn.Module):
 
     def code_values_of(self, j: int) -> Tensor:
         """Returns the number that each of the K codes of column j stands for: -inf below all
-        numbers (missing), inf for levels and for the point code. Shape: (K,)."""
+        numbers (missing), inf for levels and for the code of infrequent numbers. Shape: (K,)."""
         rows = [g.code_values[g.columns == j] for g in self.code_groups if j in g.columns.tolist()]
         return rows[0][0] if rows else self.code_values.new_full((1,), torch.inf)
 
@@ -381,7 +384,8 @@ class Marginals(nn.Module):
         return tails
 
     def _log_points(self, parameters: MarginalParameters) -> Tensor:
-        """Returns the log probability of each point code. Shape: (..., D_real)."""
+        """Returns the log probability of the code of infrequent numbers in each column of numbers.
+        Shape: (..., D_real)."""
         log_point = parameters.zeros(len(self.columns))
         for group, log_beta in zip(self.code_groups, parameters.log_beta, strict=True):
             log_point = log_point.index_copy(-1, group.columns, group.log_point(log_beta))
@@ -462,8 +466,8 @@ class Marginals(nn.Module):
     def _cdf_of(
         self, parameters: MarginalParameters, group: CodeGroup
     ) -> Callable[[Tensor], Tensor]:
-        """Returns a function that computes the CDF of the point code's numbers in each column of a
-        group, 0 for columns of levels. Shape: (..., D_group) -> the same."""
+        """Returns a function that computes the CDF of the infrequent numbers in each column of a
+        group; it returns 0 for columns of levels. Shape: (..., D_group) -> the same."""
         at = group.is_real.nonzero()[:, 0]
         real = torch.searchsorted(self.real_columns, group.columns[at])
         numbers = parameters.numbers[..., real, :, :]
@@ -508,13 +512,14 @@ def _joined(
     """Combines the tail probabilities of codes with those of a column's density.
 
     Args:
-        tails: Log probabilities of the cells' codes, and of all codes except the point code that
-            are below and above the cells.
+        tails: Log probabilities of the codes: of the cell's code, of all codes below the cell and
+            of all codes above it. The code of infrequent numbers is omitted from the last two.
         j: Indices of the columns of numbers.
-        log_point: Log probability of the point code. Shape: (..., D_real).
-        inner: Log probabilities under the density of the cell's interval, below and above it.
-        is_lowest: Mask of cells below all numbers, such as missing ones, above which the whole
-            density lies.
+        log_point: Log probability of the code of infrequent numbers. Shape: (..., D_real).
+        inner: Log probabilities under the density of infrequent numbers: of the cell's interval, of
+            the numbers below it and of the numbers above it.
+        is_lowest: Mask of cells that are below all numbers, such as missing ones: the probability
+            of all infrequent numbers is added to that of the codes above them.
     """
     share, under, over = inner
     code, below, above = (tail.to(share.dtype) for tail in tails)

@@ -38,12 +38,13 @@ class ColumnShape:
     """Indices of columns that come before this one in the chain rule, because its cells cannot be
     decoded without theirs."""
     other_code_values: tuple[float, ...] | None = None
-    """Number of each code except the point code; None if all lie below the column's values."""
+    """Number that each code stands for, without the code of infrequent numbers; None if all lie
+    below the column's values."""
 
     @property
     def code_values(self) -> tuple[float, ...]:
-        """Number for which each code but the last one stands, -inf for codes below all numbers
-        (missing); empty for a column of levels."""
+        """Number that each code stands for, without the last code, which infrequent numbers share;
+        -inf for codes below all numbers (missing). Empty for a column of levels."""
         if self.point_code is None:
             return ()
         lowest = (-math.inf,) * self.point_code
@@ -78,8 +79,8 @@ class Dropout:
     """Samples the dropout masks of a training step.
 
     Attributes:
-        columns: Mean share of dropped input cells; the rate of a row is uniform from 0 to twice
-            this.
+        columns: Mean share of dropped input cells. Each row has a random share, uniform from 0 to
+            twice the mean.
         hidden: Share of dropped hidden units.
         generator: Random generator of the step.
     """

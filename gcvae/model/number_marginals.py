@@ -67,7 +67,8 @@ class Marginal:
         return type(self)(torch.stack([part[:, number_index] for part in self.components], -2))
 
     def at(self, values: Tensor) -> Numbers:
-        """Returns numbers standardised by each component, in their dtype. Shape: values (...)."""
+        """Returns numbers standardised by the mean and deviation of each component, in the dtype of
+        `values`. Shape: values (...)."""
         _, mean, log_sigma = self.components_in(values.dtype)
         return Numbers(self, (values[..., None] - mean) * torch.exp(-log_sigma))
 
@@ -143,12 +144,14 @@ class Marginal:
         return log_terms.logsumexp(-1), mean + sigma * torch.where(is_upper, -t, t)
 
     def within(self, lower: Tensor, upper: Tensor, log_slope: Tensor) -> Within:
-        """Returns the N densities restricted to m intervals or points; points count by density.
+        """Returns the N densities restricted to m intervals or points. An interval has a
+        probability, a point a density; they are added up as if they were of one kind.
 
         Args:
             lower: Lower ends. Shape: (N, m) or (1, m).
             upper: Upper ends; equal to `lower` for a point. Shape: as lower.
-            log_slope: Log of a factor on the density of points. Shape: as lower.
+            log_slope: Log derivative of the column's transform at `lower`, added to the log density
+                of points. Shape: as lower.
         """
         log_weight, mean, log_sigma = (t[:, None] for t in self.components_in(torch.float64))
         low, high = ((s[..., None] - mean) * torch.exp(-log_sigma) for s in (lower, upper))
@@ -161,7 +164,8 @@ class Marginal:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers standardised by each component: t = (v - mu_m) / sigma_m. Shape: t (..., M)."""
+    """Numbers v standardised by the mean and deviation of each of the M components of a mixture:
+    t = (v - mu_m) / sigma_m. Shape: t (..., M)."""
 
     marginal: Marginal
     t: Tensor
@@ -194,8 +198,9 @@ class Within:
         marginal: The densities.
         lower: Lower ends. Shape: (N, m) or (1, m).
         upper: Upper ends; equal to `lower` for a point. Shape: (N, m) or (1, m).
-        log_piece: Log of each component's share of each interval or point. Shape: (N, m M).
-        n_pieces: Number of consecutive intervals into which an interval of the caller is divided.
+        log_piece: Log of (weight of the component) * (its probability of the interval, or its
+            density at the point), for each interval or point and each component. Shape: (N, m M).
+        n_pieces: Number of consecutive intervals that form one interval of the caller.
     """
 
     marginal: Marginal
@@ -242,12 +247,12 @@ def sample_truncated(low: Tensor, high: Tensor, noise: Tensor) -> Tensor:
 
 
 def invert(log_prob: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Samples an index of each row by inversion: the first whose cumulative probability exceeds the
-    noise.
+    """Samples an index for each row by inversion: the first index whose cumulative probability
+    exceeds the noise.
 
     Returns:
-        The indices, and the position from 0 to 1 of the noise in the index's interval of cumulative
-        probability, which is again uniform.
+        The indices, and new uniform noise. The new noise is the position of the noise between the
+        cumulative probabilities before and after the index, scaled to the range from 0 to 1.
 
     Shape: log probabilities (N, K), noise (N,) -> (N,) each.
     """
@@ -261,10 +266,10 @@ def invert(log_prob: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def choose(log_mass: Tensor, noise: Tensor) -> Triple:
-    """Samples an index of each row in proportion to unnormalised probabilities, by inversion.
+    """Samples an index for each row in proportion to unnormalised probabilities, by inversion.
 
     Returns:
-        The log of the sum of the probabilities, the index, and uniform noise for further use. If
+        The log of the sum of the probabilities, the index, and new uniform noise (see `invert`). If
         all probabilities are zero, the log is -inf and the index arbitrary.
 
     Shape: logarithms (N, K), noise (N,) -> (N,) each.

@@ -192,7 +192,9 @@ class AutoregressiveMixturePrior(Prior):
         return self._of_outputs(self.leave(act(h)))
 
     def _of_outputs(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Converts network outputs to `mixtures`. Shape: (..., 3 C k) -> three of (..., k, C)."""
+        """Converts the network's outputs for k dimensions of z to log weights, means and log
+        standard deviations, as `mixtures` returns them. Shape: (..., 3 C k) -> three of (..., k,
+        C)."""
         weight, mean, log_sigma = outputs.unflatten(-1, (-1, 3, self.n_components)).unbind(-2)
         return torch.log_softmax(weight, -1), mean, log_sigma.clamp(min=_LEAST_LOG_SIGMA)
 
@@ -270,8 +272,8 @@ def fit_best_mixture(
     Args:
         z: Samples to fit. Shape: (n, K).
         held_out: Samples that select the mixture. Shape: (m, K).
-        choices: Numbers of components to try. Those with fewer than fifty samples per component are
-            skipped, except the smallest.
+        choices: Numbers of components to try. A number is skipped if there are fewer than fifty
+            samples per component; the smallest number is always tried.
         report: Function that is called with the finished share of the work.
     """
     first, *others = sorted(choices)

@@ -41,8 +41,9 @@ _WIDENED = 1.1
 class LatentDraws:
     """Samples of z for each of n rows from a proposal distribution q, with log p(z) - log q(z).
 
-    The S' samples of a row are those of each replicate (source of random numbers), then padding, so
-    that a row's result does not depend on other rows.
+    A row has S' samples: first the samples of each replicate (source of random numbers) in turn,
+    then padding. The padding fills the batch to a size at which a row's result does not depend on
+    other rows, to the last bit.
 
     Attributes:
         z: Samples, to which a conditional model's contexts are appended. Shape: (S', n, K).
@@ -62,8 +63,8 @@ def draw_latents(
 
     A fixed share of the samples is from the prior. The others are from the encoder's posterior
     N(eta, tau^2), with tau widened by a factor but not beyond one, at points of a Sobol sequence
-    that is shifted for each row. The first dimensions of the sequence are used for the dimensions
-    of z with the smallest tau.
+    that is shifted for each row. The points are most even in the first dimensions of the sequence,
+    so these are used for the dimensions of z with the smallest tau, about which the row says most.
 
     Source: Veach & Guibas 1995 (balance heuristic); Hesterberg 1995 (defensive mixture).
     """

@@ -1,8 +1,9 @@
 """Generates rows from the autoregressive decoder without normalising probabilities.
 
 A code is sampled by inversion of unnormalised probabilities (masses, see `ColumnWeights`): the
-first code whose cumulative mass reaches u times the total, with u uniform noise. Numbers are
-sampled only in rows with the point code. Terms of the running sum are looked up by code.
+first code whose cumulative mass reaches u times the total, with u uniform noise. A number is
+sampled from the density only in rows whose code is that of infrequent numbers. The terms that a
+cell adds to the running sum are looked up by its code.
 """
 
 from __future__ import annotations
@@ -69,8 +70,15 @@ class RowDraws:
         codes: Tensor,
         values: Tensor,
     ) -> None:
-        """Writes sampled cells to `codes` and `values`. Shape: context (n, d_context), others (D,
-        n) or (D_real, n)."""
+        """Samples the cells of n rows and writes them to `codes` and `values`.
+
+        Args:
+            context: Hidden vectors of z. Shape: (n, d_context).
+            noise: Uniform noise that determines the codes. Shape: (D, n).
+            noise_of_numbers: Uniform noise that determines numbers. Shape: (D_real, n).
+            codes: Filled with the codes of the cells. Shape: (D, n).
+            values: Filled with the values of infrequent numbers. Shape: (D, n).
+        """
         walk = AutoregressiveWalk(self.network, self.marginals, context, codes, self.columns)
         for column in self.columns:
             j, outputs = column.number, walk.outputs(column)

@@ -4,7 +4,7 @@ For each column, a log density needs the unnormalised probability of the row's c
 the sum over all codes of the column (`ColumnWeights.log_code`). The network's hidden layer is a sum
 to which each preceding cell of the row adds a term. The terms of observed cells do not depend on z,
 so they are computed once for all samples of z. Unobserved cells are sampled at each z during the
-pass; rows that have some need terms for each sample.
+pass, so rows with unobserved cells need their own terms for each z.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ class RowLikelihoods:
         cells: Cells,
         noise: Tensor,
     ) -> None:
-        """Samples the unobserved cells of a column, under the constraints of `rows.dependent`.
-        Shape: noise (N,)."""
+        """Samples the unobserved cells of a column. `rows.dependent` may constrain them, depending
+        on the cells of earlier columns. Shape: noise (N,)."""
         j = weights.number
         times = cells.codes.shape[1] // len(rows)
         blank = padded_to_lanes((~rows.observed[:, j]).repeat(times).nonzero()[:, 0])

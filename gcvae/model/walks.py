@@ -140,7 +140,13 @@ class AutoregressiveWalk:
         self, j: int, column: ColumnDistribution, rows: Tensor | slice = slice(None)
     ) -> ColumnDistribution:
         """Returns a distribution of column j with functional dependencies on earlier columns
-        enforced; `rows` are the indices of its rows among all N."""
+        enforced.
+
+        Args:
+            j: Index of the column.
+            column: The distribution without dependencies, for some or all of the N rows.
+            rows: Indices of these rows among the N rows; all by default.
+        """
         log_beta = column.log_beta
         for step in self.network.function_steps:
             if step.last == j:

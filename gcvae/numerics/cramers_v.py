@@ -41,7 +41,7 @@ def cramers_v(groups: Sequence[Codes]) -> Numbers:
     of the other, R_a and C_b the shares of the groups. V = sqrt((phi^2 - (r - 1)(c - 1) / (n - 1))
     / (min(r', c') - 1)), with r and c the numbers of groups and r' and c' their bias-corrected
     values; the subtracted term is the expectation under independence. With very many columns only
-    the first rows are counted. Pairs with a column of only one group are NaN.
+    the first rows are counted, to limit the time. Pairs with a column of only one group are NaN.
 
     Shape: group of each cell, D arrays (n,) -> (D, D).
     Source: Bergsma 2013.
@@ -58,7 +58,8 @@ def cramers_v(groups: Sequence[Codes]) -> Numbers:
 
 
 def _first_rows(groups: Sequence[Codes]) -> list[Codes]:
-    """Returns the groups of as many rows as the budget allows, renumbered without gaps."""
+    """Returns the groups of the first rows, renumbered without gaps. So many rows are used that the
+    contingency tables of all pairs of columns take some seconds at most (`_COUNT_BUDGET`)."""
     n_rows = int(_COUNT_BUDGET / max(len(groups), 1) ** 2)
     return [np.unique(column[:n_rows], return_inverse=True)[1] for column in groups]
 

@@ -41,7 +41,8 @@ class ExactSum:
         return float(self._finite) + self._other
 
     def to_json(self) -> list[str]:
-        """Returns numerator and denominator in hexadecimal, then the sum of infinities and NaN."""
+        """Returns the sum as a list of three texts for `from_json`: numerator and denominator of
+        the sum of the finite terms, in hexadecimal, and the sum of infinities and NaN."""
         return [hex(self._finite.numerator), hex(self._finite.denominator), repr(self._other)]
 
     @classmethod

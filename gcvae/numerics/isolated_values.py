@@ -36,8 +36,8 @@ def without_isolated(
     least_share: float = LEAST_SHARE,
     least_others: int = _LEAST_OTHERS,
 ) -> slice:
-    """Returns the slice of a column's ascending distinct numbers without the isolated ones, as
-    `isolated_frequent_values` defines it.
+    """Returns the slice of a column's ascending distinct numbers without the isolated ones; see
+    `isolated_frequent_values` for which numbers are isolated.
 
     Args:
         distinct_numbers: The distinct numbers. Shape: (U,).

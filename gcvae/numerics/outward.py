@@ -22,16 +22,16 @@ _CONTEXT = Context(prec=60, Emin=-9999, Emax=9999)
 
 @dataclass(frozen=True)
 class OuterRows:
-    """Minimum and maximum of a column's numbers, and the sizes that determine to which multiples
-    they are rounded outward.
+    """Minimum and maximum of a column's numbers, and for each the size that determines the step to
+    whose multiple it is rounded outward.
 
     Attributes:
         low: Minimum.
         high: Maximum.
-        low_size: The inner range, that of all but the outermost rows, or the distance from the
-            minimum to the inner range if this is larger; None if so many rows share the minimum
-            that it is disclosed.
-        high_size: The same for the maximum.
+        low_size: Size for the minimum: the length of the inner range (the range of all but the
+            outermost rows) or the distance from the minimum to the inner range, whichever is
+            larger. None if enough rows share the minimum, so that it need not be rounded.
+        high_size: Size for the maximum: as `low_size`, with the distance from the maximum.
     """
 
     low: Any
@@ -92,8 +92,14 @@ def plain_limits(
 
 
 def _below(end: Any, size: Decimal, unit: Decimal) -> Decimal:
-    """Returns the minimum `end` rounded down to a multiple of a step that depends on `size`,
-    without a change of sign."""
+    """Returns a column's minimum rounded down to a multiple of a step, without a change of sign.
+
+    Args:
+        end: The minimum.
+        size: Size for the minimum, as in `OuterRows`. The step is a twentieth of the size or twice
+            the unit, whichever is larger, rounded down to 1, 2 or 5 times a power of ten.
+        unit: Unit of which all numbers are multiples; 0 if there is none.
+    """
     number = exact(end)
     size = size or abs(number) or Decimal(PARTS)  # no inner numbers
     step = plain_number(max(_CONTEXT.divide(size, Decimal(PARTS)), 2 * unit))

@@ -71,9 +71,11 @@ class RowNoise:
         return torch.from_numpy((bits.astype(np.float64) + 0.5) * 2.0**-N_BITS)
 
     def shifted(self, points: Numbers) -> Tensor:
-        """Returns quasi-random points randomised for each of n rows by a digital shift: the
-        exclusive or of the points, integers of `N_BITS` bits, with random bits. Shape: (S, n,
-        width) or (S, 1, width) -> (S, n, width), float64 in the open unit cube."""
+        """Returns quasi-random points, randomised for each of n rows by a digital shift.
+
+        Coordinates of points are given as integers of `N_BITS` bits. The shift combines them with
+        random bits of the row by exclusive or. Shape: points (S, n, width) or (S, 1, width) -> (S,
+        n, width), float64 in the open unit cube."""
         steps = np.arange(1, points.shape[-1] + 1, dtype=np.uint64) * np.uint64(GOLDEN)
         bits = finalised(self.keys[:, None] + steps) >> np.uint64(64 - N_BITS)
         return torch.from_numpy(((points ^ bits).astype(np.float64) + 0.5) * 2.0**-N_BITS)
