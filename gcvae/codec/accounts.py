@@ -193,8 +193,18 @@ def _guessed_pattern(stem: str, names: NameList) -> str:
 
 @lru_cache(maxsize=8)
 def _spelling_counts(locale: str, pattern: str, umlauts: bool) -> tuple[Numbers, Numbers, Numbers]:
-    """Returns, for each pair of a first and a last name: how many earlier pairs give the same
-    account, how many pairs give it in total, and a hash of the account. Shape: (n_pairs,) each."""
+    """Counts, for each pair of a first and a last name in a locale, the pairs that give the same
+    account, so that digits can make accounts unique.
+
+    Returns, for each pair: the number of pairs before it with the same account, the number of all
+    pairs with this account, and a hash of the account. Accounts are without digits. Shape:
+    (n_pairs,) each.
+
+    Args:
+        locale: Locale of the names, such as "en_US".
+        pattern: Pattern that forms the account from the names.
+        umlauts: Whether ä becomes ae (True) or a (False).
+    """
     names = names_of(locale)
     hashes = []
     for sex in names.sexes:

@@ -1,8 +1,8 @@
 """Check digits of IBANs and card numbers.
 
-The model learns and generates numbers without their check digits, which are computed afterwards. A
-generated number that differs from all originals without check digits also differs from them with
-check digits.
+Numbers are learned and generated without their check digits, which are computed afterwards. This
+never restores a number of the table: numbers that differ without check digits also differ with
+them.
 """
 
 from __future__ import annotations

@@ -92,7 +92,9 @@ class CodeMembers:
 
     @cached_property
     def _ends(self) -> Numbers:
-        """Code plus upper end of the interval, for the members sorted by code. Shape: (K,)."""
+        """For the members sorted by code: code plus upper end of the member's interval of
+        positions. These sums ascend, so that a search for code + position finds the member. Shape:
+        (K,)."""
         codes, shares = self.codes[self._order], self.shares[self._order]
         total = np.cumsum(shares)
         before = np.concatenate([[0.0], total])[np.searchsorted(codes, codes)]

@@ -79,13 +79,19 @@ class RealCodec(ColumnCodec):
 
     @classmethod
     def _unscaled(cls, series: pd.Series[Any], column: Column) -> Self:
-        """Returns a codec with scale 1 and an offset near the numbers, for exact differences."""
+        """Returns a codec with scale 1, which only subtracts an offset. The offset is near the
+        numbers, so that the differences are exact."""
         present = series[series.notna()]
         has_missing = len(present) < len(series)
         return cls(column, has_missing, cls(column, has_missing, 0, 1.0)._first(present), 1.0)
 
     def _can_centre(self, distances: Numbers, scale: float) -> bool:
-        """Returns whether numbers keep all digits if the mean is subtracted from them."""
+        """Returns whether numbers keep all digits if the mean is subtracted from them.
+
+        Args:
+            distances: Numbers minus a preliminary offset.
+            scale: Standard deviation of the numbers.
+        """
         return True
 
     @property
@@ -163,8 +169,9 @@ class RealCodec(ColumnCodec):
         )
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Returns, for n rows, a mask of those of K codes that stand for a single number from low
-        to high; a linear codec has no such codes. Shape: (n,), (n,) -> (n, K)."""
+        """Returns, for n rows and K codes, whether each code stands for a single number from low to
+        high. It is always False here: one code of a linear codec stands for all numbers. Shape:
+        (n,), (n,) -> (n, K)."""
         return np.zeros((len(low), self.n_codes), dtype=bool)
 
     @property
@@ -174,7 +181,8 @@ class RealCodec(ColumnCodec):
 
     @property
     def _spacing(self) -> float:
-        """Rounding step, in the units of `_distances`; NaN if numbers are not rounded."""
+        """Rounding step, in the units of x - offset (see `_distances`); NaN if numbers are not
+        rounded."""
         return 1.0
 
     @property
@@ -207,7 +215,7 @@ class RealCodec(ColumnCodec):
 
     @abstractmethod
     def _moved(self, distance: float) -> float:
-        """Returns the offset plus a distance, rounded for whole numbers."""
+        """Returns the offset plus a distance. Codecs of whole numbers round the sum."""
 
     @abstractmethod
     def _distances(self, present: pd.Series[Any]) -> Numbers:
@@ -244,8 +252,8 @@ class ContinuousCodec(RealCodec):
         Args:
             values: Encoded values of generated numbers. Shape: (n,).
             u: Uniform random numbers in (0, 1), which select the number of decimals. Shape: (n,).
-            are_allowed: Function from encoded values to a mask of those that rounded numbers may
-                have.
+            are_allowed: Function from encoded values to a mask of the values that rounded numbers
+                may have.
         """
         if self.rounding is None:
             return values
@@ -350,8 +358,9 @@ class DatetimeCodec(IntegerCodec):
         return times.astype(f"datetime64[{self._written_unit}]").astype(TIMES)
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Returns intervals as `RealCodec.edges` does. If the date format contains no day, a cell
-        is the first day of a month or year and stands for all of its days."""
+        """Returns intervals as `RealCodec.edges` does. In a date format without days, such as
+        %Y-%m, a cell is stored as the first day of its month or year; its interval covers the whole
+        month or year."""
         if self._written_unit != "us":
             unit = f"datetime64[{self._written_unit}]"
             ends = high.to_numpy(dtype=TIMES).astype(unit) + 1

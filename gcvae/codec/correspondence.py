@@ -63,7 +63,8 @@ class CoarseColumn:
 
 
 def coarse_columns(table: TypedTable, columns: Sequence[Column]) -> list[CoarseColumn]:
-    """Groups the columns of a parsed table into bins; very many columns are sampled."""
+    """Bins the cells of each column of a parsed table. If there are more than 64 columns, only
+    every k-th column is used, so that at most 64 remain."""
     step = -(-len(columns) // _MOST_COLUMNS)
     return [CoarseColumn.of(table[column.name], column) for column in columns[::step]]
 

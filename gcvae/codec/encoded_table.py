@@ -49,8 +49,9 @@ class EncodedTable:
             for exact numbers. None if all numbers are exact. Shape: (n, D, 2), float64.
         dependent: Constraints on unobserved cells, by index of the column; each depends on columns
             generated before that column.
-        determined: Mask of the observed cells that follow from known cells; a number among them
-            contributes a probability, not a density, to the likelihood. None if there are none.
+        determined: Mask of the cells that were not given but computed from given cells; they count
+            as observed. A number among them contributes its probability (density times rounding
+            step) to the likelihood, not its density. None if there are no such cells.
         context: Codes, then values of C columns of the parent table, for a conditional model; None
             for any other model. Shape: (n, 2 C).
     """
@@ -78,7 +79,8 @@ class EncodedTable:
 
     @property
     def code_counts(self) -> tuple[Tensor, ...]:
-        """Number of rows with each code, for each column; code -1 counts as code 0."""
+        """Number of rows with each code, for each column. Code -1 (a value that was not in the
+        training table) counts as code 0, because counts have no negative index."""
         return tuple(torch.bincount(codes) for codes in self.codes.T.clamp(min=0))
 
     def take(self, rows: Tensor) -> EncodedTable:

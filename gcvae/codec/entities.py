@@ -91,11 +91,11 @@ class Entities(Document):
 
         Args:
             table: Generated rows.
-            columns: Indices of the encoded columns that the key determines, in the order of
-                sorting.
-            n_bound: Number of columns, the first of these, that with the grouping "near" must have
-                equal cells in all rows of an entity; the others then get the cells of one row.
-            grouping: Which rows become an entity.
+            columns: Indices of the encoded columns that the key determines. The rows are sorted by
+                these columns, in this order.
+            n_bound: With the grouping "near", rows become one entity only if they have equal cells
+                in the first `n_bound` of these columns.
+            grouping: Which rows become an entity (see `Grouping`).
             origin: Strings that seed the random numbers.
 
         Returns:
@@ -140,7 +140,7 @@ def random_groups(sizes: Sequence[int], n: int, *origin: str) -> Numbers:
     """Divides n rows at random into groups of these sizes.
 
     Args:
-        sizes: Group sizes in rows, each of which stands for an equal share of the groups.
+        sizes: Group sizes in rows; each stands for an equal share of the groups.
         origin: Strings that seed the random numbers.
 
     Returns:
@@ -153,8 +153,8 @@ def random_groups(sizes: Sequence[int], n: int, *origin: str) -> Numbers:
 
 
 def _ends(sizes: Sequence[int], limits: Codes, generator: np.random.Generator) -> Codes:
-    """Cuts rows into consecutive runs of random sizes and returns the end of each run. Runs end at
-    each of `limits`, ascending row numbers, of which the last is the number of rows."""
+    """Cuts rows into consecutive runs of random sizes, and returns the end of each run. `limits`
+    are row numbers that no run crosses, ascending; the last is the number of rows."""
     drawn = generator.choice(sizes, size=int(limits[-1]))
     ends, at = list[int](), 0
     for limit in limits.tolist():
@@ -165,8 +165,11 @@ def _ends(sizes: Sequence[int], limits: Codes, generator: np.random.Generator) -
 
 
 def mean_sizes(sizes: Codes) -> tuple[int, ...]:
-    """Summarises the group sizes of C keys by at most 256 numbers, ascending: the mean sizes of
-    parts of the keys, sorted by size, with about equally many keys each. Shape: (C,)."""
+    """Summarises the group sizes of C keys by at most 256 numbers, ascending. Shape: (C,).
+
+    The keys are sorted by group size and divided into parts with about equally many keys. Each
+    number is the mean group size of one part.
+    """
     n_parts = max(min(_MOST_SIZES, len(sizes) // _LEAST_OF_SIZE), 1)
     parts = np.array_split(np.sort(sizes), n_parts)
     return tuple(max(round(float(part.mean())), 1) for part in parts)

@@ -68,9 +68,9 @@ class FunctionLevels:
         return cls(need_own_codes, determined)
 
     def nested_classes(self, levels: Codes, n_levels: int) -> list[Codes]:
-        """Returns increasingly fine divisions of K levels into classes: in division i = 0, 1, 2,
+        """Returns increasingly fine divisions of K levels into classes. In division i = 0, 1, 2,
         ..., the levels of a class determine the same cells in the first i columns of `determined`.
-        Each gives the class number of every level. Shape: (K,) each.
+        A division is an array with the class number of each level. Shape: (K,) each.
 
         Args:
             levels: Index of the level in each of n rows, -1 for missing. Shape: (n,).
@@ -86,8 +86,14 @@ class FunctionLevels:
 
 
 def _most_frequent(levels: Codes, cells: Codes, n_levels: int) -> Codes:
-    """Returns, for each of K levels, the code of its most frequent cell in the other column, plus
-    one; 0 for a level without cells. Shape: (K,)."""
+    """Returns, for each of K levels of a column, the code of the cell of another column with which
+    the level occurs most often, plus one; 0 for a level that occurs with no cell. Shape: (K,).
+
+    Args:
+        levels: Index of the level in each of n rows; -1 for missing. Shape: (n,).
+        cells: Code of the other column's cell in each row; -1 for missing. Shape: (n,).
+        n_levels: Number of levels K.
+    """
     known = (levels >= 0) & (cells >= 0)
     pairs, counts = np.unique(
         np.column_stack([levels[known], cells[known]]), axis=0, return_counts=True

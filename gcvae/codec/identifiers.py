@@ -49,11 +49,11 @@ class IdentifierCodec(ColumnPart):
 
     Attributes:
         are_numbers: Whether the keys are whole numbers.
-        templates: Key formats, each with its number of rows out of CYCLE_ROWS; in the remaining
-            ones, the key is missing.
+        templates: Key formats, each with its number of rows out of CYCLE_ROWS; the remaining rows
+            have no key.
         parts: Parts of the keys that other columns determine; the templates do not contain them.
-        sizes: Numbers of rows with the same key, each of which stands for an equal share of the
-            keys; (1,) if each row that is decoded has its own key.
+        sizes: Group sizes (numbers of rows with the same key); each stands for an equal share of
+            the keys. (1,) if keys do not recur, or if `Entities` groups the rows.
     """
 
     are_numbers: bool
@@ -76,8 +76,8 @@ class IdentifierCodec(ColumnPart):
             chunks: Cells in chunks of rows, without `parts`. They are iterated several times, so
                 that a generator does not suffice.
             parts: Parts of the keys that other columns determine.
-            sizes: Numbers of rows with the same key, each of which stands for an equal share of the
-                keys.
+            sizes: Group sizes (numbers of rows with the same key); each stands for an equal share
+                of the keys.
             used: Cells that must not be generated, like `chunks`; None if these are the cells of
                 `chunks`.
         """
@@ -93,8 +93,13 @@ class IdentifierCodec(ColumnPart):
         return cls(column, are_numbers, tuple(templates), parts, sizes)
 
     def completed(self, keys: pd.Series[Any], rows: pd.DataFrame) -> pd.Series[Any]:
-        """Inserts the parts that other columns of the n rows determine into keys from `decode`, and
-        returns the keys. Shape: (n,)."""
+        """Inserts the parts that other columns determine, and returns n complete keys. Shape: (n,)
+        -> (n,).
+
+        Args:
+            keys: Keys without parts, from `decode`.
+            rows: Cells of the other columns in the rows of the keys.
+        """
         if not self.parts:
             return keys
         texts = with_parts(keys.to_numpy(dtype=object), self.parts, rows)

@@ -64,16 +64,16 @@ def learn_templates(
     largest: int | None,
     forms: Sequence[Callable[[str], str]] = (),
 ) -> list[KeyTemplate]:
-    """Returns the key templates of a column, each with its number of rows in a sample as `rows`. If
-    the keys have no common format, the template is a prefix and a number.
+    """Returns the key templates of a column. The attribute `rows` of a template is its number of
+    rows in a sample. If the keys have no common format, the only template is a prefix and a number.
 
     Args:
         chunks: Function that returns an iterator over the column's keys, in chunks of rows.
         used: Function like `chunks` for the keys that must not be generated.
         excluded: Strings that must not be generated because they mean "missing".
         largest: Largest key allowed if all keys are whole numbers; None for other keys.
-        forms: Functions that map a key to its format, the most specific function first; a key gets
-            the first format that enough keys share. If empty, formats are inferred.
+        forms: Functions that map a key to its format, the most specific function first. A key gets
+            the first of its formats that enough keys share. If empty, formats are inferred.
     """
     n_rows = sum(map(len, chunks()))
     sample = _sample(chunks, n_rows)
@@ -155,9 +155,12 @@ def _groups(sample: list[str], *, are_numbers: bool) -> list[_Group]:
 
 
 def _of_forms(texts: list[str], forms: Sequence[Callable[[str], str]]) -> list[_Group]:
-    """Groups texts by format: each text gets the first of the formats that the functions `forms`
-    return for it that enough rows have. If too few texts have one, the most frequent formats of the
-    last function are the groups, with letters and digits generalised to their character classes."""
+    """Groups texts by format. The functions `forms` map a text to a format, the most specific
+    function first. A text gets the first of its formats that enough texts share.
+
+    If too few texts get a format, the groups are instead the most frequent formats of the last
+    function, with letters and digits generalised to their character classes.
+    """
     least = max(LEAST_SHARED_ROWS, ceil(len(texts) * LEAST_SHARED_SHARE))
     kept, rest = list[list[str]](), texts
     for form in forms:
@@ -172,7 +175,8 @@ def _of_forms(texts: list[str], forms: Sequence[Callable[[str], str]]) -> list[_
 
 
 def _by(key: Callable[[str], Any], texts: list[str]) -> list[list[str]]:
-    """Groups texts that are not too long by a function of the text, the rarest group first."""
+    """Groups texts by the value of the function `key`, the rarest group first. Empty and very long
+    texts are left out."""
     found = defaultdict[Any, list[str]](list)
     for text in texts:
         if 0 < len(text) <= _MOST_CHARACTERS:
@@ -181,7 +185,8 @@ def _by(key: Callable[[str], Any], texts: list[str]) -> list[list[str]]:
 
 
 def _by_length(texts: list[str], least: int) -> list[_Group]:
-    """Groups texts by length, without rare lengths. Returns [] if there are too many lengths."""
+    """Groups texts by length. Lengths of fewer than `least` texts are left out. Returns [] if too
+    many lengths remain."""
     kept = [own for own in _by(len, texts) if len(own) >= least]
     if len(kept) > _MOST_FORMS:
         return []
@@ -189,8 +194,9 @@ def _by_length(texts: list[str], least: int) -> list[_Group]:
 
 
 def _by_form(texts: list[str], least: int) -> list[_Group]:
-    """Groups texts by form, such as aa-0 for SO-17 and DE-204; rare forms and those without a
-    number are left out. Returns [] if there are too many forms. Keys of two forms always differ."""
+    """Groups texts by form, such as aa-0 for SO-17 and DE-204. Forms without a number, and forms of
+    fewer than `least` texts, are left out. Returns [] if too many forms remain. New keys of two
+    groups never collide, because keys of two forms always differ."""
     found = defaultdict[str, list[list[str]]](list)
     for text in texts:
         tokens = _TOKENS.findall(text if len(text) <= _MOST_CHARACTERS else "")
@@ -201,8 +207,13 @@ def _by_form(texts: list[str], least: int) -> list[_Group]:
 
 
 def _of_form(rows: list[list[str]], least: int) -> list[_Group]:
-    """Groups keys of one form, given as lists of tokens, by those tokens that have only a few
-    values; returns [] if no run of digits varies."""
+    """Groups keys of one form by the tokens that have only a few values, such as SO or 2025.
+    Returns [] if no run of digits varies.
+
+    Args:
+        rows: Keys, each as a list of its tokens.
+        least: Minimum number of keys in a group.
+    """
     runs = [i for i, token in enumerate(rows[0]) if token[0].isalnum()]
     fixed = [i for i in runs if _are_few([tokens[i] for tokens in rows], least)]
     are_names = fixed == runs
@@ -240,8 +251,8 @@ def _are_few(values: list[str], least: int) -> bool:
 
 @cache
 def _class_of(character: str) -> frozenset[str]:
-    """Returns all characters of the class of a letter or digit, such as the ten digits: those with
-    its Unicode category in its block of 32 code points."""
+    """Returns all characters of the same class as a letter or digit, such as the ten digits. A
+    class consists of the characters of one Unicode category in one block of 32 code points."""
     first, kind = ord(character) & ~31, category(character)
     return frozenset(c for c in map(chr, range(first, first + 32)) if category(c) == kind)
 
@@ -252,8 +263,8 @@ def _alphabets(texts: list[str], by_class: bool, number: int | None = None) -> A
     Args:
         by_class: Whether letters and digits are generalised to their classes, because the
             characters of few texts would identify them.
-        number: Position of the first digit of a number, which is 0 only if some text has 0 there;
-            None if the texts contain no number.
+        number: Position of the first digit of a number; None if the texts contain no number. This
+            digit may be 0 only if it is 0 in some text.
     """
     columns = [Tally(column) for column in zip(*texts, strict=True)]
     varying = {c for column in columns if len(column) > 1 for c in column if c.isalnum()}
@@ -281,11 +292,12 @@ def _alphabets(texts: list[str], by_class: bool, number: int | None = None) -> A
 
 
 class _Search:
-    """Finds new keys of one pattern that are not among the `n_rows` original keys.
+    """Finds new keys of one pattern that differ from all original keys, of which about `n_rows`
+    have the pattern.
 
-    At each position, the characters of the originals are used or, if these give too few new keys,
-    all ten digits in the number. When the keys of one length are used up, longer ones follow, up to
-    the numeric value `largest`.
+    New keys have the length of the originals and, at each position, the characters of the
+    originals. If there are too few such keys, the number in them may have all ten digits. When the
+    keys of this length are used up, longer ones follow, with numeric values of at most `largest`.
     """
 
     def __init__(self, group: _Group, n_rows: int, largest: int | None) -> None:
@@ -308,9 +320,9 @@ class _Search:
                 self._longest = max(self._longest, len(text))
 
     def tiers(self, number: int) -> list[_UsedKeys]:
-        """Returns two recorders of used keys, both empty: for keys of the usual length, and for
-        longer ones. If keys contain no number, the greater length depends on the template's index
-        `number`, so that keys of different templates differ in length."""
+        """Returns two recorders of used keys, both empty: one for keys of the usual length, and one
+        for longer keys. `number` is the index of the template. If keys contain no number, longer
+        keys have `number` characters more, so that keys of different templates differ in length."""
         own, enough = self._alphabets, _MUCH_ROOM * self._n_rows
         usual = [own, self._longer(len(own))] if self._is_number else [own]
         usual = [found for each in usual if (found := _below(each, self._largest))] or [own]
@@ -327,8 +339,8 @@ class _Search:
         return self._is_number and self._longest == len(self._alphabets) + 1
 
     def template(self, tiers: list[_UsedKeys], step: int, rows: int) -> KeyTemplate:
-        """Returns the template of the keys that `tiers` do not record as used, with its number of
-        rows. When both tiers are used up, keys grow by `step` characters at a time."""
+        """Returns the template of the keys that are unused according to `tiers`; `rows` is its
+        number of rows. When both tiers are used up, keys grow by `step` characters at a time."""
         found = [
             KeyTier(**asdict(used.unused_numbers()), alphabets=used.alphabets) for used in tiers
         ]
@@ -349,8 +361,8 @@ class _Search:
 
 
 class _UsedKeys(UsedNumbers):
-    """Records which keys of the table, represented by numbers, occur among all texts that given
-    alphabets (characters at each position) permit."""
+    """Records which of the texts that given alphabets (characters at each position) permit are keys
+    of the table. Each text is represented by a number."""
 
     def __init__(self, alphabets: Alphabets, n_rows: int) -> None:
         self.alphabets = alphabets
@@ -358,8 +370,8 @@ class _UsedKeys(UsedNumbers):
         super().__init__(size_of(alphabets, self._places), n_rows)
 
     def add_keys(self, characters: Characters) -> None:
-        """Marks keys that match the alphabets as used. Keys are given by code points. Shape: (n,
-        length)."""
+        """Marks as used those of n keys that the alphabets permit; other keys are ignored. Keys are
+        given by code points. Shape: (n, length)."""
         numbers = np.zeros(len(characters), dtype=np.uint64)
         for place, alphabet in enumerate(self.alphabets):
             letters = characters_of([alphabet], len(alphabet))[0]

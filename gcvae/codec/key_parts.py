@@ -5,9 +5,9 @@
     PAR-2023-000018   Paris     2023-11-30    PAR by branch, 2023 the year of date, 000018 a counter
 
 A key is divided into tokens: runs of letters, of digits, and of other characters. A part is a
-token, or the beginning of one with digits. Templates of keys are learned without parts
-(A-0-000017); after generation, each row's own parts are inserted. Keys stay unique, because they
-are unique without parts.
+whole token, or the first digits of a longer run of digits. Templates of keys are learned without
+parts (A-0-000017); after generation, each row's own parts are inserted. Keys stay unique, because
+they are unique without parts.
 """
 
 from __future__ import annotations
@@ -79,8 +79,14 @@ def without_parts(key: str, parts: Sequence[KeyPart]) -> str:
 
 
 def with_parts(keys: Texts, parts: Sequence[KeyPart], rows: pd.DataFrame) -> Texts:
-    """Inserts the parts that the cells of their rows determine into n keys, and returns the keys; a
-    part is omitted if the key has too few tokens. Shape: (n,) -> (n,)."""
+    """Inserts each row's parts into its key, and returns the n complete keys. A part is omitted if
+    the key has too few tokens. Shape: (n,) -> (n,).
+
+    Args:
+        keys: Keys without parts.
+        parts: Parts to insert.
+        rows: Cells of the columns that determine the parts.
+    """
     found = keys.copy()
     inserted = [(part, part.of(rows[part.column])) for part in parts]
     for i, key in enumerate(keys):
@@ -122,7 +128,8 @@ def learn_parts(table: TypedTable, key: Column, others: Sequence[Column]) -> tup
 
 
 def _room(counters: Collection[str]) -> int:
-    """Returns how many keys without parts there can be: 10 ** (their number of digits)."""
+    """Returns how many different keys without parts there can be: 10 to the power of the largest
+    number of digits in the given keys without parts."""
     most = max(sum(map(str.isdecimal, text)) for text in counters)
     return int(10**most)
 
@@ -135,8 +142,17 @@ def _part(
     dates: Sequence[Column],
     coded: Sequence[Column],
 ) -> Iterator[KeyPart]:
-    """Yields the part of the keys' token i, given its text in each of n rows, if another column
-    determines the part."""
+    """Yields the part of the keys that is token i or begins it, if another column determines one;
+    at most one part.
+
+    Args:
+        i: Index of the token.
+        kind: "digits" or "letters".
+        tokens: Text of the token in each of n rows. Shape: (n,).
+        rows: Cells of the other columns in these rows.
+        dates: Columns of dates, one of which the part may contain.
+        coded: Columns of levels, one of which may determine the part.
+    """
     for form in _FORMS if kind == "digits" else ():
         for date in dates:
             texts = rows[date.name].dt.strftime(form).to_numpy(dtype=object)

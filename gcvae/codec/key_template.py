@@ -43,10 +43,12 @@ class NumberSet(Document):
 
     Attributes:
         low: Smallest number; 0 if there are residues.
-        size: Number of consecutive numbers.
-        modulus: Modulus of the residues.
-        residues: If not empty, the set contains only those of the consecutive numbers whose
-            permuted value has one of these residues.
+        size: Number of consecutive whole numbers from `low` on; the set contains all or some of
+            them.
+        modulus: Divisor that gives the residues.
+        residues: Residues (remainders) of the numbers in the set. Before the division, a fixed
+            pseudo-random permutation replaces each number by another. Empty if the set contains
+            all consecutive numbers.
     """
 
     low: int
@@ -90,10 +92,12 @@ class UsedNumbers:
         self._residues[residues] = True
 
     def unused_numbers(self) -> NumberSet:
-        """Returns the largest of several candidate sets of unused numbers: those beyond all used
-        ones, and those with unused residues modulo powers of two.
+        """Returns the largest of several sets of unused numbers. The first set has the numbers
+        beyond all used numbers. Each other set has the numbers with unused residues modulo a power
+        of two.
 
-        A large modulus has few numbers for each residue, a small one few unused residues.
+        Several powers are compared, because a large modulus has few numbers for each residue, and a
+        small modulus has few unused residues.
         """
         low = min(self._first_free * self._step, self._size)
         found, used = [NumberSet(low, self._size - low)], self._residues

@@ -35,7 +35,8 @@ Case = Literal["title", "upper", "lower"]
 
 @dataclass(frozen=True)
 class NameRead:
-    """Form, such as "{last}, {first}", of a parsed full name, and its case-folded parts."""
+    """Result of parsing a full name: its form, such as "{last}, {first}", and the first and the
+    last name, case-folded."""
 
     form: str
     first: str

@@ -162,9 +162,9 @@ class NameList:
             start += sex.n_pairs
 
     def pairs_of(self, first: str, last: str) -> Iterator[int]:
-        """Yields the index of each listed pair that a case-folded name may stand for: an initial
-        ("a.") stands for all first names that begin with it, and a double last name for its first
-        part."""
+        """Yields the index of each listed pair that a case-folded name may stand for. An initial
+        ("a.") stands for every first name that begins with this letter. A double last name that is
+        not listed stands for its first part."""
         last = last if last in self.last_names else re.split(r"[-\s]", last)[0]
         starts = accumulate((sex.n_pairs for sex in self.sexes), initial=0)
         for (at_first, at_last), sex, start in zip(self._places, self.sexes, starts, strict=False):

@@ -66,8 +66,9 @@ class KnotLimits:
     """Limits on the knots of a fitted CDF, so that they do not disclose single rows of the table.
 
     Attributes:
-        rows: Minimum number of rows between knots, and of rows with a number for F to have a step
-            at it. Above 1, the outermost knots are also moved.
+        rows: Minimum number of rows between two knots, and minimum number of rows that share a
+            number for F to have a step there. If above 1, the outermost knots are moved, too, so
+            that they do not show the smallest and the largest number (see `moved_knots`).
         low: Smallest number allowed for a knot.
         high: Largest number allowed for a knot.
     """
@@ -77,14 +78,16 @@ class KnotLimits:
     high: float = np.inf
 
     def are_repeated(self, counts: Codes) -> Mask:
-        """Returns a mask of those of k distinct numbers that get a step in F, given the number of
-        rows with each. Shape: (k,) -> (k,)."""
+        """Returns whether F gets a step at each of k distinct numbers, given the number of rows
+        with each. Shape: (k,) -> (k,)."""
         return counts >= max(LEAST_ROWS, self.rows)
 
     def moved_knots(self, edges: Numbers, distinct: Numbers, counts: Codes, kept: Codes) -> Numbers:
-        """Returns the knots at the K selected edges. If `rows` is above 1, an outermost knot
-        becomes the end of a linearly falling density that has the same mean as the numbers in the
-        outermost interval. Shape: (K,).
+        """Returns the knots at the K selected edges. Shape: (K,).
+
+        If `rows` is above 1, the two outermost knots are moved, because they would disclose the
+        smallest and the largest number. Each becomes the end of a linearly falling density; the
+        mean of this density is the mean of the numbers in the outermost interval.
 
         Args:
             edges: Candidate knots half-way between neighbouring numbers, ascending. Shape: (k +
@@ -141,10 +144,10 @@ class NumberDistribution(Document):
 
     Attributes:
         knots: Numbers x at the K knots of the curve, ascending. Shape: (K,).
-        heights: F at the knots, from t to 1 - t; at distance d beyond the outermost knots, the tail
-            mass is t / (1 + d)^2. Shape: (K,).
-        atom_cells: Intervals of numbers that would be rounded to frequent values, which F excludes;
-            None if there are none, or without rounding.
+        heights: F at the knots, from t to 1 - t. The mass farther out than distance d beyond an
+            outermost knot is t / (1 + d)^2. Shape: (K,).
+        atom_cells: Intervals of numbers that would be rounded to frequent values; F excludes these
+            intervals. None without frequent values or without rounding.
         repeated: Steps of F at repeated numbers; knots and heights then describe F without the
             steps. None if F is smooth.
     """
@@ -194,8 +197,8 @@ class NumberDistribution(Document):
         n_intervals: int,
         has_steps: bool,
     ) -> Self:
-        """Fits a smooth F or, if `has_steps`, one with steps at repeated numbers, each of which
-        counts as one row in the smooth part S."""
+        """Fits a smooth F or, if `has_steps`, one with steps at repeated numbers. The smooth part S
+        then counts each repeated number as one row."""
         if not has_steps:
             return cls._with_intervals(distinct, counts, n_intervals, limits)
         is_repeated = limits.are_repeated(counts)
@@ -219,9 +222,9 @@ class NumberDistribution(Document):
     ) -> Self:
         """Fits a smooth F with about equally many rows between knots.
 
-        Knots are edges half-way between neighbouring positions. The first and the last interval are
+        Knots are edges half-way between neighbouring numbers. The first and the last interval are
         halved repeatedly while they contain enough rows, because tails are far from linear. `rows`
-        has the numbers of rows for the limits, if these differ from `counts`; else None.
+        has the number of rows with each number, to which `limits` apply; None if it is `counts`.
         """
         gaps = _gaps(distinct)
         if len(gaps):
@@ -258,7 +261,7 @@ class NumberDistribution(Document):
         gaps: Codes,
     ) -> Self:
         """Fits F as one curve for each cluster of numbers, weighted by the cluster's share of the
-        rows. `gaps` has the index of the first position after each gap between clusters."""
+        rows. `gaps` has the index of the first number after each gap between clusters."""
         middles = (distinct[gaps - 1] + distinct[gaps]) / 2.0
         ends = np.concatenate([[limits.low], middles, [limits.high]])
         n, below = int(counts.sum()), 0
@@ -292,7 +295,7 @@ class NumberDistribution(Document):
 
     @cached_property
     def _knot_scores(self) -> Numbers:
-        """Normal scores of the knots, between -inf and inf. Shape: (K + 2,)."""
+        """Normal scores of the knots, preceded by -inf and followed by inf. Shape: (K + 2,)."""
         scores = ndtri(self.heights)
         scores = scores if self.repeated is None else self.repeated.raised(scores)
         return np.concatenate([[-np.inf], scores, [np.inf]])
@@ -341,7 +344,7 @@ class NumberDistribution(Document):
         return log_slopes
 
     def are_repeated(self, scores: Numbers) -> Mask:
-        """Returns a mask of those of n normal scores whose numbers are rounded to a repeated
+        """Returns whether each of n normal scores belongs to a number that is rounded to a repeated
         number, at which F has a step. Shape: (n,) -> (n,)."""
         if self.repeated is None:
             return np.zeros(len(scores), dtype=bool)
@@ -358,8 +361,11 @@ class NumberDistribution(Document):
         return np.stack([self._knot_scores[at], self._knot_scores[at + 1]], axis=-1)
 
     def log_likelihood(self, positions: Numbers, half_step: float) -> float:
-        """Returns the sum of the log densities at n numbers; if `half_step`, half of the rounding
-        step, is not NaN, of their mean densities in the rounding cells. Shape: (n,)."""
+        """Returns the sum of the log densities at n numbers. Shape: (n,).
+
+        With rounding, the density of a number is the mean density in its rounding cell. `half_step`
+        is half of the rounding step; NaN without rounding.
+        """
         if not half_step > 0.0:
             return float(self.log_slopes(self.scores_at(positions)).sum())
         low, high = (self.scores_at(positions + step) for step in (-half_step, half_step))
@@ -444,7 +450,7 @@ def _best_curve(
 
 
 def _gaps(distinct: Numbers) -> Codes:
-    """Returns the index of the first position after each wide gap, for ascending positions."""
+    """Returns the index of the first number after each wide gap in ascending numbers."""
     n = _CLUSTER_NUMBERS
     at = np.arange(n, len(distinct) - n + 1)
     before, behind = distinct[at - 1] - distinct[at - n], distinct[at + n - 1] - distinct[at]
@@ -453,14 +459,15 @@ def _gaps(distinct: Numbers) -> Codes:
 
 
 def _merged_positions(distinct: Numbers, counts: Codes) -> tuple[Numbers, Codes]:
-    """Merges positions that are too close for an edge between them, and adds up their counts."""
+    """Merges ascending numbers that are too close for an edge between them, and adds up their
+    counts."""
     least = _LEAST_STEP + 8.0 * np.spacing(np.abs(distinct))
     is_apart = np.diff(distinct, prepend=-np.inf) > least
     return distinct[is_apart], np.add.reduceat(counts, np.flatnonzero(is_apart))
 
 
 def _nearest(below: Codes, targets: Numbers) -> Codes:
-    """Returns the index of the nearest ascending integer for each target."""
+    """Returns, for each target, the index of the nearest of the integers `below`, which ascend."""
     at = np.clip(np.searchsorted(below, targets), 1, len(below) - 1)
     is_lower: Mask = targets - below[at - 1] < below[at] - targets
     return at - is_lower

@@ -77,9 +77,9 @@ class People(Document):
 
     @classmethod
     def of(cls, table: TypedTable, columns: Sequence[Column], whole: TypedTable) -> Self | None:
-        """Learns the locale of a table's names, and the pairs of first and last name that do not
-        occur in the `whole` table, of which it is a part; None if no column's data are to be made
-        up."""
+        """Learns the locale of a table's names, and which pairs of a first and a last name are not
+        in the `whole` table. `table` is a part of it, such as the training rows. Returns None if no
+        column has personal data that are made up."""
         persons = columns_of_persons(columns)
         if not persons:
             return None
@@ -116,7 +116,7 @@ class PersonRows:
         numbers: Numbers of the rows. Shape: (n,).
         seed: Seed of the sample.
         people: Generator of names.
-        person: Index of the person whom the column describes among those in a row.
+        person: Index of the person whom the column describes; a row may describe several people.
         origin: String that seeds the random numbers: seed and name of the column.
     """
 
@@ -195,9 +195,12 @@ def _drawn(listed: Texts, rows: Numbers, key: int) -> Texts:
 
 
 def _locale_of(table: TypedTable, persons: Sequence[ColumnsOf]) -> str:
-    """Returns the locale whose lists contain most of the table's names or, without columns of
-    names, most words of its account names; if none contains enough, the locale of the script of the
-    names, or of the addresses."""
+    """Returns the locale whose lists contain most of the table's names or, in a table without
+    names, most words of its account names.
+
+    If no locale's lists contain enough of them, returns the locale of the script in which the names
+    (without names, the addresses) are written.
+    """
     name_kinds = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME, PersonalKind.NAME
     texts = _texts_of(table, persons, name_kinds)
     if texts:

@@ -92,8 +92,8 @@ class QuantileCodec(ColumnCodec):
         """Fits the codec to parsed cells.
 
         Args:
-            atom_rows: Number of rows from which on any number is an atom; None if only the usual
-                criteria make numbers atoms.
+            atom_rows: Numbers with at least this many rows are atoms, in addition to the numbers
+                that the usual criteria select; None for the usual criteria only.
             rare_rows: Minimum number of rows that must share a number for F to disclose it.
         """
         line = _line_of(series, column)
@@ -171,7 +171,9 @@ class QuantileCodec(ColumnCodec):
 
     @cached_property
     def code_values(self) -> Numbers:
-        """Normal score, under F, of the atom of each of K codes but the last; -inf for missing."""
+        """Normal score under F of each atom, preceded by -inf for missing cells if they have a
+        code. The last code, which all other numbers share, has none. Shape: (K - 1,) for K
+        codes."""
         atoms = self.distribution.scores_at(self.atoms)
         return np.concatenate([np.full(int(self.has_missing), -np.inf), atoms])
 
@@ -215,8 +217,11 @@ class QuantileCodec(ColumnCodec):
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
         """Returns (lower ends, upper ends) of the intervals of normal scores that decode to a
-        number from low to high, for n rows; if only atoms lie between them, both are infinite with
-        the same sign. Shape: (n,), (n,) -> (n,), (n,)."""
+        number from low to high, for n rows. Shape: (n,), (n,) -> (n,), (n,).
+
+        Numbers beyond `ends` are atoms, which have codes instead of intervals. There, the interval
+        is empty: both of its ends are -inf or both are inf.
+        """
         lower, upper = self.line.edges(low, high)
         first, last = self.ends
         is_below, is_above = upper < first, lower > last
@@ -227,7 +232,7 @@ class QuantileCodec(ColumnCodec):
         return lower, upper
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Returns, for n rows, a mask of those of K codes whose atom lies between low and high,
+        """Returns, for n rows and K codes, whether the code stands for an atom from low to high,
         both included. Shape: (n,), (n,) -> (n, K)."""
         first, last = (self.line.positions(cells)[1][:, None] for cells in (low, high))
         found = np.zeros((len(low), self.n_codes), dtype=bool)
@@ -391,8 +396,9 @@ def _mid_ranks(counts: Codes, n_missing: int) -> Numbers:
 
 
 def _code_scores(atoms: Numbers, n_missing: int, n_rows: int) -> tuple[float, ...]:
-    """Returns the normal score of each code: for missing, of its mid-rank; for atoms, the given
-    one; 0 for the last code, whose numbers have individual scores."""
+    """Returns the normal score of each code. The code of missing cells, if there are any, has the
+    score of their mid-rank. The atoms have the scores `atoms`. The last code has 0, because its
+    numbers have individual scores."""
     missing = [0.5 * n_missing / n_rows] if n_missing else []
     farthest = -ndtri(_LEAST_SHARE)
     scores = np.concatenate([ndtri(missing), atoms]).clip(-farthest, farthest)

@@ -146,8 +146,13 @@ class GroupedLevelCodec(ColumnCodec):
         return placed_values(list(self.levels), places, self.nullable)
 
     def middles(self, codes: Codes, values: Numbers) -> Numbers:
-        """Returns the value with which each of n levels is encoded, given codes and values that
-        select the levels; 0 for missing. Shape: (n,), (n,) -> (n,)."""
+        """Returns the value with which `encode` represents each of n levels; 0 for missing. This
+        value is the middle of the interval of values that select the level.
+
+        Args:
+            codes: Code of each level. Shape: (n,).
+            values: Any value that selects the level among those with its code. Shape: (n,).
+        """
         member = self.members.member_at(codes.astype(np.int64) - self.has_missing, values)
         return np.append(self.members.middles, 0.0)[member]
 
@@ -194,8 +199,9 @@ class GroupedLevelCodec(ColumnCodec):
 
 
 def _grouped(rows: Codes, classes: Codes, least: int) -> Codes:
-    """Returns the code of each of K levels: a separate one with at least `least` rows, else that of
-    a group of rare levels of similar frequency in its class.
+    """Returns the code of each of K levels. A level with at least `least` rows has its own code, if
+    it is among the MOST_OWN_CODES most frequent levels. All other levels share the code of a group:
+    levels of one class with similar frequency.
 
     A group has ROWS_PER_GROUP rows in total, or more if there would be more than MOST_GROUPS
     groups.

@@ -46,8 +46,8 @@ class ConditionalColumn(Protocol):
         """Returns the distribution for the particles at these indices."""
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """Samples a cell for each of N particles among the allowed cells `region`, all if None;
-        `noise` is uniform in (0, 1). Shape: noise (N,)."""
+        """Samples a cell for each of N particles, among the cells that `region` allows (None: all
+        cells). `noise` is uniform in (0, 1). Shape: noise (N,)."""
 
 
 NOWHERE = 38.0
@@ -62,9 +62,9 @@ class Region:
     Attributes:
         log_share: Log of the allowed share of each of the K codes: 0 if the code is allowed
             completely, -inf if not at all. Shape: (n, K).
-        lower: Lower ends of the m intervals of encoded values that are allowed with the last code,
-            that of numbers. An interval with equal ends is a point, which counts by its density.
-            Shape: (n, m), float64.
+        lower: Lower ends of the m intervals that contain the allowed numbers, as encoded values.
+            They apply to cells with the last code, which stands for numbers. An interval with equal
+            ends is a point, which counts by its density. Shape: (n, m), float64.
         upper: Upper ends of the intervals. Shape: (n, m), float64.
     """
 
@@ -87,8 +87,8 @@ class Region:
     def draw(
         self, column: ConditionalColumn, noise: Tensor, codes: Tensor, values: Tensor
     ) -> Drawn:
-        """Samples an allowed cell for each of N particles; returns the cells with the log
-        probability of all allowed ones. Shape: noise (N,), uniform.
+        """Samples an allowed cell for each of N particles. Returns the cells, and for each particle
+        the log of the total probability of its allowed cells. Shape: noise (N,), uniform.
 
         `codes` and `values`, the particles' earlier cells, are ignored; `DependentCells` uses them.
         """
@@ -96,7 +96,8 @@ class Region:
 
     def draw_by_size(self, column: ConditionalColumn, noise: Tensor) -> Drawn:
         """Samples cells like `draw`, but faster if only some particles have many allowed intervals:
-        those with at most eight are sampled separately. Shape: noise (N,), uniform."""
+        particles with at most eight intervals are sampled apart from the others. Shape: noise (N,),
+        uniform."""
         is_interval = self.lower < NOWHERE
         counts = is_interval.sum(-1)
         few = counts <= _FEW_INTERVALS

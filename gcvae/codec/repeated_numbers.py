@@ -1,8 +1,8 @@
 """Steps of a CDF at repeated numbers, such as flight numbers or ratios of small integers.
 
-There are too many such numbers, and each is too rare, for separate codes, and no smooth curve fits
-their jumps. The CDF F consists of a smooth curve S with an additional step of height w_v in the
-rounding cell [v - h, v + h] of each repeated number v:
+There are too many such numbers, and each is too rare, for separate codes. The CDF jumps at each of
+them, which no smooth curve can follow. Therefore, the CDF F consists of a smooth curve S with an
+additional step of height w_v in the rounding cell [v - h, v + h] of each repeated number v:
 
     F(x) = H(S(x)),      H(s) = (1 - w) s + sum_v w_v clip((s - s_v) / (t_v - s_v), 0, 1),
     s_v = S(v - h),  t_v = S(v + h),  w = sum_v w_v

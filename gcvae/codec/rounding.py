@@ -47,8 +47,8 @@ class Rounding(Document):
         sizes: The S sizes (exponents of ten) of the fitted numbers, ascending. Shape: (S,).
         shares: Probability that a number of each size is rounded to 0, 1, ..., C - 1 decimals; with
             the remaining probability it is only rounded to the column's decimals. Shape: (S, C).
-        lost: Error of encoding and decoding a number that `restored` removes; 0 if rounding to the
-            column's decimals removes it.
+        lost: Largest error of encoding and decoding a number, which `restored` removes; 0 if
+            rounding to the column's decimals already removes the error.
     """
 
     sizes: Codes
@@ -87,9 +87,10 @@ class Rounding(Document):
         """Rounds each of n finite numbers to a random number of decimals, which a uniform random
         number u in (0, 1) selects. Shape: (n,), (n,) -> (n,).
 
-        If the rounded number is not allowed (by a function from numbers to a mask), another
-        multiple up to three steps away is used. If none is allowed, or the number would become 0,
-        it is rounded to more decimals or left unchanged.
+        `are_allowed` is a function from numbers to a mask of the allowed ones. A rounded number
+        that is not allowed is replaced by an allowed one with as many decimals, at most three
+        rounding steps away. If there is none, or the rounded number is 0, the number is rounded to
+        more decimals or left unchanged.
         """
         middles = (self.sizes[1:] + self.sizes[:-1]) / 2.0
         ends = np.cumsum(self.shares, axis=1)[np.searchsorted(middles, _sizes(numbers))]
@@ -140,8 +141,8 @@ def _sizes(numbers: Numbers) -> Numbers:
 
 
 def _distinct_decimals(lost: float) -> int:
-    """Returns the largest number of decimals whose unit is much larger than the encoding error; 0
-    if the error is unknown."""
+    """Returns the largest number of decimals d for which 10^-d is much larger than the encoding
+    error `lost`; 0 if the error is unknown (0)."""
     return min(MOST_DECIMALS, math.floor(-math.log10(_MANY * lost))) if lost else 0
 
 
@@ -157,12 +158,12 @@ def _shortest_decimals(numbers: Numbers, most: int) -> Codes:
 
 
 def _rounded_shares(shares: Numbers, sizes: Numbers, *, is_limit: bool) -> Numbers:
-    """Computes the shares of numbers that were rounded to each number of decimals (p in the
-    module's formulas) from the shares that have these decimals (s), by size. Shape: (S, C + 1).
+    """Computes the shares of numbers that were rounded to d decimals (p_d in the module's formulas)
+    from the shares of numbers that have d decimals (s_d), by size. Shape: (S, C + 1).
 
-    A last decimal that is the number's first nonzero digit is never a zero, so the formula for
-    trailing zeros does not apply to it; nor to the last column, unless no number has more decimals
-    (`is_limit`).
+    The formula assumes that the last decimal can be zero. Therefore it is not applied where the
+    last decimal is the number's first nonzero digit. It is applied to the last column only if no
+    number has more decimals (`is_limit`), because numbers with more decimals count there, too.
     """
     ends_in_zeros = np.arange(shares.shape[1]) > np.maximum(-sizes, 0.0)[:, None]
     ends_in_zeros[:, -1] &= is_limit

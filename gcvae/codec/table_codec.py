@@ -111,7 +111,9 @@ def _is_rounded(codec: ColumnCodec) -> bool:
 def _rounded(
     codec: ContinuousCodec | QuantileCodec, values: Tensor, u: Tensor, region: Region | None
 ) -> Tensor:
-    """Rounds one column's values to decimals that u selects, within the same region in all rows."""
+    """Rounds one column's values to random numbers of decimals, which the uniform random numbers
+    `u` select. Rounded values stay within `region`, which is the same for all rows; None if all
+    values are allowed."""
 
     def are_allowed(found: Numbers) -> Any:
         if region is None:
@@ -260,9 +262,12 @@ class TableCodec:
         return self.log_units_of_cells(table).sum(-1)
 
     def log_units_of_cells(self, table: EncodedTable) -> Tensor:
-        """Returns the terms that `log_units` adds up, for n rows and D columns: log(dx / dv) of a
-        number x with encoded value v, and -log(share of the level) for levels that share a code; 0
-        for intervals, and for unobserved cells unless their level is suppressed. Shape: (n, D)."""
+        """Returns the terms that `log_units` adds up, for n rows and D columns. Shape: (n, D).
+
+        The term of a number x with encoded value v is log(dx / dv). The term of a level that shares
+        its code is -log(share of the level). The term of an interval is 0. The term of an
+        unobserved cell is 0, too, unless its level is suppressed.
+        """
         codes, values = table.codes.numpy(), table.values.numpy()
         log_units = torch.zeros(table.codes.shape, dtype=torch.float64)
         for j, codec in enumerate(self.columns):
@@ -325,8 +330,8 @@ class TableCodec:
         known: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
         """Decodes only the named columns of the table. Shape: codes (n, D), values (n, D) for D
-        encoded columns -> n rows. `known` are known cells beyond the training range, as in
-        `decode`."""
+        encoded columns -> n rows. `known` has known cells, which replace decoded cells and may lie
+        beyond the training table's range."""
         frame = self._decoded(self.reduction.needed(names), codes, values)
         return self.reduction.restore(frame, names, known)
 
@@ -355,13 +360,14 @@ class TableCodec:
         known: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
         """Returns the decoded columns on which one part of a column depends. A rule or step sizes
-        replace the column by parts, which depend on the rule's other columns and on earlier parts.
-        Shape: codes (n, D), values (n, D) for D encoded columns -> n rows.
+        replace the column by parts. Each part depends on the rule's other columns and on the
+        earlier parts. Shape: codes (n, D), values (n, D) for D encoded columns -> n rows.
 
         Args:
             rewriting: Transformation of the column to its parts, such as the residual of a rule.
             part: Name of the part.
-            known: Known cells beyond the training table's range, as in `decode`.
+            known: Known cells, which replace decoded cells and may lie beyond the training table's
+                range.
         """
         parts = [column.name for column in rewriting.parts]
         before = self._decoded(parts[: parts.index(part)], codes, values)
@@ -373,8 +379,8 @@ class TableCodec:
         return self.columns[self.places[name]]
 
     def differing_copies(self, frame: pd.DataFrame) -> dict[str, Mask]:
-        """Returns, for each column that was a copy of another in training, a mask of those of n
-        rows in which they differ, which have probability 0. Shape: (n,) each."""
+        """Returns, for each column that was a copy of another in training, a mask of the n rows in
+        which the two columns differ. Such rows have probability 0. Shape: (n,) each."""
         differing = {}
         for copy, source in self.copies.items():
             both = (frame[copy].notna() & frame[source].notna()).to_numpy()
@@ -408,8 +414,9 @@ class TableCodec:
             first_row: Number of the first row.
             seed: Seed of identifiers and personal cells. These also depend on the codec, so that
                 tables of different models differ for the same seed.
-            known: Known cells, with the columns' dtypes; they replace decoded cells, and computed
-                columns follow from them. None for no known cells.
+            known: Known cells, with the columns' dtypes. They replace decoded cells and may lie
+                beyond the training table's range; computed columns follow from them. None for no
+                known cells.
             grouping: Which rows become an entity, with the same key and determined cells.
         """
         own_seed = derived_seed(str(seed), self._identity)
@@ -442,7 +449,8 @@ class TableCodec:
         return pd.DataFrame(ordered, index=written.index)
 
     def _with_middles(self, table: EncodedTable, columns: Sequence[int]) -> EncodedTable:
-        """Returns generated rows in which equal levels of these columns have equal values."""
+        """Returns generated rows in which each level of these columns has one value, the middle of
+        its interval, so that rows with equal levels compare as equal."""
         values = table.values.clone()
         for j in columns:
             codec = self.columns[j]
@@ -452,7 +460,9 @@ class TableCodec:
         return replace(table, values=values)
 
     def grouping(self, conditioned: Iterable[str], together: Iterable[Sequence[str]]) -> Grouping:
-        """Returns which generated rows can become an entity.
+        """Returns which generated rows can become an entity (see `Grouping`): "none" without a
+        recurring key; "equal" if conditions or hard rules might no longer hold after a row got the
+        determined cells of another; else "near".
 
         Args:
             conditioned: Columns on which rows are conditioned.
@@ -475,9 +485,13 @@ class TableCodec:
 
     @cached_property
     def _entity_columns(self) -> tuple[list[int], int]:
-        """Indices of the encoded columns that the key of entities determines, coarse ones (levels,
-        few codes) first; and the number of bound ones, which precede all others. Bound columns
-        occur in functional dependencies with columns that the key does not determine."""
+        """Indices of the encoded columns that the key of entities determines, and how many of them
+        are bound. A bound column occurs in a functional dependency together with a column that the
+        key does not determine.
+
+        Rows are sorted by these columns, in this order: bound columns first; within the bound and
+        the other columns, levels before numbers, and few codes before many.
+        """
         assert self.entities is not None, "asked where there are entities"
         determined = set(self.entities.determined)
         functions = [

@@ -47,8 +47,8 @@ class ConstantCodec(ColumnPart):
 
 
 def find_copies(table: TypedTable, columns: Sequence[Column]) -> dict[str, str]:
-    """Returns, for each column that equals an earlier one in every row, the earlier column's name,
-    by the column's name. Only columns with the same kind, limits and levels can be copies."""
+    """Returns a dictionary from each column that is a copy to the earlier column that it equals in
+    every row. Only columns with the same kind, limits and levels can be copies."""
     copies: dict[str, str] = {}
     seen: dict[Column, list[str]] = {}
     for column in columns:
@@ -101,7 +101,8 @@ def fit_unmodelled(
 
     Args:
         schema: Schema of the table, whose columns may determine parts of identifiers.
-        entities: Recurring key; only columns that it determines may determine its parts.
+        entities: Recurring key, such as a customer number. Only columns that the key determines
+            may provide parts of it. None without a recurring key.
         whole: Table with all rows, whose keys and personal cells are not generated; None if `table`
             has all rows.
     """
@@ -128,8 +129,9 @@ def fit_unmodelled(
 
 
 def _sizes(table: TypedTable, column: Column) -> tuple[int, ...]:
-    """Returns the numbers of rows with the same key, each of which stands for an equal share of the
-    keys; (1,) if there are few keys, or few recur, or equal cells do not mean the same entity."""
+    """Returns group sizes (numbers of rows with the same key); each stands for an equal share of
+    the keys. Returns (1,) if there are few keys, if few keys recur, or if rows with the same key
+    may belong to different entities."""
     sizes = group_sizes(value_codes(table, column.name)) if column.is_key else np.ones(1, int)
     recurs = _LEAST_KEYS <= len(sizes) < _UNIQUE_SHARE * sizes.sum()
     return mean_sizes(sizes) if recurs else (1,)
@@ -149,8 +151,12 @@ def people_document(codecs: Iterable[Unmodelled]) -> dict[str, Any]:
 def unmodelled_of_json(
     columns: Iterable[Column], documents: Mapping[str, Any], people: Mapping[str, Any] | None
 ) -> tuple[Unmodelled, ...]:
-    """Restores the codecs of those columns that the model does not learn, from their documents by
-    name and that of the generator of names, if a column needs it.
+    """Restores the codecs of the columns that the model does not learn.
+
+    Args:
+        columns: Columns of the table; those that the model learns are skipped.
+        documents: JSON document of each codec, by name of the column.
+        people: JSON document of the generator of names; None if no column needs it.
 
     Raises:
         KeyError: A document is absent.

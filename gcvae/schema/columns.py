@@ -147,8 +147,9 @@ class Column:
 
     @property
     def is_key(self) -> bool:
-        """Whether equal cells mean the same entity, such as a customer: the column is an identifier
-        without personal data that several people may share, such as names or addresses."""
+        """Whether equal cells mean the same entity, such as a customer. True for identifiers,
+        except those that are personal data of a kind that several people may share, such as names
+        or addresses."""
         is_shared = isinstance(self.personal, PersonalKind) and not self.personal.is_number
         return self.kind.outcomes is Outcomes.KEYS and not is_shared and not self.drop
 
@@ -210,8 +211,9 @@ class Column:
         return document
 
     def for_other_rows(self) -> dict[str, Any]:
-        """Returns the column as a partial JSON document without the members that depend on the rows
-        of one table. Ordinal columns keep levels that are texts, whose order rows do not show."""
+        """Returns the column as a partial JSON document for other rows: without the members that
+        depend on the rows of one table. An ordinal column keeps levels that are texts, because
+        their order cannot be inferred from rows."""
         if self.kind.outcomes is Outcomes.ONE_VALUE:
             return {"name": self.name}
         is_open = self.kind.outcomes is not Outcomes.ORDERED_LEVELS or not any(
@@ -622,8 +624,9 @@ def _incomplete(drafts: list[Draft]) -> list[Problem]:
 
 
 def _complete_numbers(draft: Draft, pointer: str) -> list[Problem]:
-    """Fills in the number format of a column, and converts limits that are strings to numbers, in
-    place; returns problems with them."""
+    """Fills in the number format of a column, and converts limits from strings to numbers, in
+    place. Returns a problem if the format contradicts itself, or for each limit that is no
+    number."""
     name = draft.get("name")
     if "number_format" in draft:
         from gcvae.spelling.number_formats import completed_format  # imports Arrow

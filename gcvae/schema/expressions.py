@@ -146,8 +146,12 @@ def _in_one_line(part: str) -> str:
 
 
 def _position(place: int, longer: Sequence[int]) -> int:
-    """Converts a character position in the Python code to one in the original text, counted from 1.
-    `longer` has the end of each part whose code is longer, once per additional character."""
+    """Converts a character position in the Python code to a position in the original text, counted
+    from 1.
+
+    Some parts of the text become longer in the Python code, such as ≤ in <=. `longer` has the end
+    of each such part in the text, once per additional character.
+    """
     for end in longer:
         place -= place > end
     return place

@@ -204,7 +204,8 @@ def _needs_no_order(rule: Rule) -> bool:
 
 
 def parents_of(rules: Sequence[Rule]) -> dict[str, set[str]]:
-    """Returns, for each column that rules compute or limit, the columns from which they do so.
+    """Returns, for each column that rules compute or limit, the columns from which its value or
+    limit is computed.
 
     Rules on missing cells or on combinations, and conditions, are left out, because they do not
     make one column depend on the others.

@@ -3,7 +3,7 @@
     Rule("total == net + tax")            Rule("shipped >= ordered", keep="hard")
 
 A rule holds in most rows of a table. `keep` says how a model uses it: "soft" learns the rule with
-its exceptions, "hard" makes every synthetic row satisfy it, "off" ignores it. Rules of four forms
+its exceptions, "hard" makes every synthetic row satisfy it, "off" ignores it. Rules of these forms
 are satisfied by construction:
 
     y == f(x, ...)    y ≈ f(x, ...) ± 0.1            a formula, rounded to the decimals of y
@@ -13,7 +13,7 @@ are satisfied by construction:
     is_missing(y) if is_missing(x)                   missing cells that imply each other
     is_missing(y) if not is_missing(x)               columns of which only one has a value
 
-Rows that violate a hard rule of one of two more forms are rejected:
+There are two more forms. Rows that violate a hard rule of these forms are rejected:
 
     combinations(city, country)                      only combinations that the table has
     a + b <= c or d == 'x'                           any other expression that is true or false
@@ -265,7 +265,8 @@ class Rule:
 
 
 def _table_in_words(table: tuple[str, Mapping[str, Entry]]) -> str:
-    """Returns a lookup table as text for messages and pages.
+    """Returns a lookup table as text for messages and pages. The text begins with a comma, because
+    it follows the rule.
 
     >>> _table_in_words(("rate", {"G1": 0.02, "G2": 0.05}))
     ', rate: G1 → 0.02, G2 → 0.05'
@@ -324,8 +325,9 @@ def implied_formulas(rules: Iterable[Rule]) -> list[Rule]:
     """Returns the formulas and inequalities that hard conditions (rules of other forms that every
     row must satisfy) contain as terms joined by "and".
 
-    For "net < gross and gross == net + tax and net != 5" they are the first two terms. The model
-    satisfies these by construction; rows that violate the other terms are rejected.
+    For "net < gross and gross == net + tax and net != 5", these are "net <= gross" and
+    "gross == net + tax". The model satisfies the returned rules by construction. Rows that violate
+    the rest of the condition are rejected.
     """
     trees: list[ast.expr] = []
     for rule in rules:

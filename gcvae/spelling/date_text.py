@@ -43,8 +43,9 @@ class _Token(NamedTuple):
     Attributes:
         pattern: Regular expression of the texts that are read.
         shape: Regular expression of the texts that are written, with leading zeros.
-        number: Function from times to integers: each time's index in `words`.
-        words: Texts that are written; empty if the integers themselves are written.
+        number: Function from times to integers.
+        words: Text that is written for each integer from 0 on; empty if the integers themselves are
+            written.
     """
 
     pattern: str
@@ -225,11 +226,13 @@ def infer_format(texts: pa.Array) -> tuple[str, int] | None:
 
 
 def _with_century(texts: pa.Array, date_format: str) -> str:
-    """Returns the format with, for example, `%1940y` for `%y`, if `%y` reads some texts as dates
-    after LAST_SHORT_YEAR; otherwise, or if all 100 two-digit years occur, the format unchanged.
+    """Returns the format with a first year, such as `%1940y`, in place of `%y`. The format stays
+    unchanged if `%y` reads no text as a date after LAST_SHORT_YEAR, or if all 100 two-digit years
+    occur.
 
-    The first year, here 1940, follows the longest run of two-digit years that do not occur, where
-    00 follows 99. It is in the latest century for which no date is after LAST_SHORT_YEAR.
+    The two-digit years are taken as a circle, in which 00 follows 99. The first year, here 1940,
+    follows the longest run of years in the circle that do not occur in the texts. Its century is
+    the latest one in which no date is after LAST_SHORT_YEAR.
     """
     if "%y" not in date_format:
         return date_format
@@ -398,8 +401,8 @@ def _distance(offset: str) -> np.timedelta64:
 def _iso_times(texts: pa.Array, date_format: str) -> Dates | None:
     """Returns the times of texts in an ISO 8601 format that Arrow can read; None for other texts.
 
-    Arrow's parser is ten times as fast as the general one. It accepts only texts that are restored
-    when their times are written.
+    Arrow's parser is ten times as fast as the general one. It is used only for texts that are
+    restored when their times are written.
     """
     if date_format not in _ISO_LENGTHS or not len(texts):
         return None

@@ -25,13 +25,13 @@ _BEYOND_A_DAY = r"day|^-|^(?:[0-9]{3,}|2[4-9]|[3-9][0-9]):"
 
 
 def are_durations(texts: Texts) -> Mask:
-    """Returns a mask of those of n strings that are durations. Shape: (n,)."""
+    """Returns whether each of n strings is a duration. Shape: (n,)."""
     return mask_of(pc.match_substring_regex(texts, _SHAPE))
 
 
 def find_duration(texts: Texts) -> str | None:
-    """Returns the format of these durations as its text for zero, such as "0 days 00:00:00"; None
-    if all strings may be times of day, such as 12:30:00."""
+    """Returns the format of durations, given by the text for zero in this format, such as "0 days
+    00:00:00"; None if all strings may be times of day, such as 12:30:00."""
     if not pc.any(pc.match_substring_regex(texts, _BEYOND_A_DAY)).as_py():
         return None
     if pc.any(pc.match_substring(texts, " days ")).as_py():

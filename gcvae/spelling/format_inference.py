@@ -165,9 +165,12 @@ class _Evidence:
         return max(units, key=units.__getitem__, default=frozenset())
 
     def _has_unit(self, side: Side | None) -> bool:
-        """Returns whether a cell has the column's unit. A currency may be absent. A percent sign or
-        a measure may not, unless the user stated it: 12 % and 0.12 could differ by a factor of
-        100."""
+        """Returns whether a cell has the column's unit, or may lack it. `side` has the signs and
+        units around the cell's digits; None if they are invalid.
+
+        A cell may lack the unit if it is a currency, or if the user stated it. It may not lack a
+        percent sign or a measure that was inferred: 0.12 among percentages could mean 12 %.
+        """
         if side is None:
             return False
         is_said = bool({"prefix", "suffix"} & set(self.members))
@@ -175,8 +178,8 @@ class _Evidence:
         return side.unit == self.unit or (may_be_absent and side.unit <= self.unit)
 
     def reads(self, number_format: NumberFormat) -> Mask:
-        """Returns a mask of the distinct cells that are numbers in a format and have the column's
-        unit, which some cells may lack (see `_has_unit`)."""
+        """Returns a mask of the distinct cells that are numbers in a format, and whose unit is the
+        column's or may be absent (see `_has_unit`)."""
         return self._of_sides([self._has_unit(side) for side in self._sides], number_format)
 
     def reads_with_any_unit(self, number_format: NumberFormat) -> Mask:
@@ -193,8 +196,8 @@ class _Evidence:
         return chosen & self._are_bodies[number_format]
 
     def has_whole(self, n_digits: str) -> bool:
-        """Returns whether some cell consists of digits alone, as many as `n_digits`, a range of a
-        regular expression, permits: "4," for four or more."""
+        """Returns whether some cell consists of digits only, and of as many as `n_digits` permits.
+        `n_digits` is a range as in regular expressions: "4," for four or more."""
         pattern = f"^[0-9]{{{n_digits}}}$"
         return bool(pc.any(pc.match_substring_regex(self.split.bodies, pattern)).as_py())
 

@@ -55,8 +55,8 @@ def chunks(texts: Texts) -> Iterator[Texts]:
 
 
 def are_numbers(texts: Texts) -> Mask:
-    """Returns a mask of those of n strings that are finite numbers without leading zeros or
-    separators of thousands. Shape: (n,).
+    """Returns whether each of n strings is a finite number without leading zeros or separators of
+    thousands. Shape: (n,).
 
     Whole numbers beyond 64 bits are excluded, because float64 cannot restore their digits.
 
@@ -88,7 +88,7 @@ def _matches(texts: Texts, pattern: str) -> Mask:
 
 
 def _where(chosen: Mask, texts: Texts, check: Callable[[Numbers], Any]) -> Mask:
-    """Returns a mask of those chosen texts whose number passes the check."""
+    """Returns a mask of the chosen texts whose numbers pass the check."""
     if chosen.any():
         chosen[chosen] = check(read_numbers(texts.filter(pa.array(chosen))))
     return chosen
