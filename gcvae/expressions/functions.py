@@ -102,8 +102,11 @@ class Function:
 
 
 def _rounded(x: Amount, digits: Amount | None = None) -> Amount:
-    """Rounds to `digits` decimals (0 if None). If the exact number may lie half way between two
-    results, the error bound is half a unit of the last decimal, so that it equals both results."""
+    """Rounds numbers to `digits` decimals (0 if None).
+
+    If a number may lie half way between two results, within its error bound, it is not rounded. Its
+    new error bound is half a unit of the last decimal, so that the number equals both results.
+    """
     with np.errstate(all="ignore"):
         scale = 10.0 ** (0.0 if digits is None else digits.values.astype(np.float64))
         values, error = (part * scale for part in x.rounded)

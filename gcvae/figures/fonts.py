@@ -81,8 +81,8 @@ def width(text: str) -> int:
 
 
 def _within(letters: list[str], most: int, step: int = 1) -> str:
-    """Joins the first letters that fit into the width `most`; reverses their order with `step`
-    -1."""
+    """Joins the first letters that fit into the width `most`. With `step` -1, `letters` is given in
+    reverse, and the result is in normal order."""
     kept: list[str] = []
     for letter in letters:
         if width("".join([*kept, letter])) > most:

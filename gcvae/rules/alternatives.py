@@ -1,4 +1,4 @@
-"""Replaces a column y that equals a formula f(x) in some rows only by a code e.
+"""Represents a column y by a code e, for rules y == f(x) that hold in only some of the rows.
 
     e = kept if y = f(x), else the grid index of y
 
@@ -40,14 +40,16 @@ _UNSEEN = -3
 
 @dataclass(frozen=True)
 class Alternative(Computed):
-    """Replaces a column y, which equals a formula f(x) of other columns in some rows, by a code e:
-    `kept` if y = f(x), else the index of y (its multiple of the column's resolution, or the index
-    of its level).
+    """Replaces a column y, which equals a formula f(x) of other columns in some rows, by a code e.
+
+    The code is `kept` if y = f(x), else the index of y. The index of a number is its multiple of
+    the column's resolution; that of a level is its index in the schema.
 
     Attributes:
         kept: Code of the rows in which y = f(x), less than all indices.
-        exceptions: Indices of y in rows where y differs from f(x): all for levels, the smallest and
-            the largest for numbers. Empty if there are no such rows.
+        exceptions: Empty if y = f(x) in all rows. Otherwise, for levels, the indices of y in the
+            rows where y differs from f(x); for numbers, the smallest and the largest index of y in
+            any row.
         has_missing: Whether a cell of y was missing in the fitted table.
         fallback: Index that replaces f where f has no value.
     """
@@ -96,7 +98,8 @@ class Alternative(Computed):
 
     @cached_property
     def parts(self) -> tuple[Column, ...]:
-        """Schema of the code e: a column of ordered levels, or of whole numbers."""
+        """Schema of the code e: a column of ordered levels if y has levels or always equals f(x),
+        else a column of whole numbers."""
         missing = Missing(self.original.missing.allowed or self.has_missing)
         if isinstance(self.grid, LevelGrid) or not self.exceptions:
             levels = (self.kept, *self.exceptions)
@@ -105,8 +108,11 @@ class Alternative(Computed):
         return (Column(self.column, ColumnKind.INTEGER, missing, minimum=self.kept, maximum=last),)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns the code e: `kept` where y equals f(x), else the index of y; missing where y is
-        and, with `blanks_unknown`, where a column of f is."""
+        """Returns the code e: `kept` where y equals f(x), else the index of y.
+
+        The code is missing where y is missing. With `blanks_unknown`, it is also missing where a
+        column of f is missing.
+        """
         own, predicted = frame[self.column], self.prediction.predicted(frame)
         known = own.notna().to_numpy()
         codes = np.full(len(own), self.kept, dtype=np.int64)
@@ -153,8 +159,12 @@ class Alternative(Computed):
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of the code e for given intervals of y; they include `kept` in rows
-        where f(x) lies in an interval of y."""
+        """Returns the intervals in which the code e may lie if y lies in given intervals.
+
+        They are the intervals of y, because e is the index of y if it is not `kept`. In rows where
+        f(x) lies in an interval of y, one further interval contains only `kept`. Arguments as in
+        `Rewriting.part_intervals`.
+        """
         base, has_base = self.base(earlier)
         inside = ((low <= base[:, None]) & (base[:, None] <= high)).any(axis=1) & has_base
         kept = np.where(inside, self.kept, 1)[:, None], np.where(inside, self.kept, 0)[:, None]
@@ -177,5 +187,6 @@ class Alternative(Computed):
 
 
 def _plain(values: npt.NDArray[Any]) -> npt.NDArray[Any] | list[Any]:
-    """Returns values in the form that `placed_values` accepts: texts as a list."""
+    """Returns values in the form that `placed_values` accepts: a list of texts, or an array of
+    numbers or dates."""
     return values.tolist() if values.dtype == object else values

@@ -48,12 +48,14 @@ def number_ending_text(rest: int, digits: int, per_unit: int) -> str:
 
 
 def date_ending(text: str, last: Step, step: int) -> int:
-    """Parses an ending of dates to the time from the last multiple of the step `last` to the date,
-    in multiples of the column's resolution.
+    """Parses an ending of dates, such as "Monday 09:00", to the time since the beginning of a
+    period, in multiples of the column's resolution.
+
+    The period is a week if the step `last` is "1 week", a month if it is "1 month", else a day.
 
     Args:
-        text: "Monday", "25" or "25th" (after months), "09:00" or "09:00:30", or two of them:
-            "Monday 09:00".
+        text: "Monday" (of weeks), "25" or "25th" (of months), "09:00", "09:00:30", or a day and a
+            time such as "Monday 09:00".
         last: Spacing of the dates, such as "1 week" or "1 month".
         step: Resolution of the column, in microseconds.
 
@@ -85,8 +87,14 @@ def _word(word: str, last: Step) -> int:
 
 
 def date_ending_text(left: int, last: Step, step: int) -> str:
-    """Writes a remainder of dates, in multiples of the resolution `step` (microseconds), as an
-    ending such as "Monday 09:00"; the inverse of `date_ending`."""
+    """Writes the time since the beginning of a period as an ending of dates such as "Monday 09:00";
+    the inverse of `date_ending`.
+
+    Args:
+        left: Time since the beginning of the period, in multiples of the column's resolution.
+        last: Spacing of the dates, such as "1 week" or "1 hour", which is also the period.
+        step: Resolution of the column, in microseconds.
+    """
     days, microseconds = divmod(left * step, DURATIONS["day"])
     words = []
     if last == "1 week":

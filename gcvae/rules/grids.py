@@ -55,8 +55,10 @@ class Grid:
 
     @classmethod
     def of(cls, column: Column) -> Grid | None:
-        """Returns the converter between a column's values and multiples of its resolution; None
-        unless it has numbers or dates of a fixed resolution."""
+        """Returns the converter between a column's values and multiples of its resolution.
+
+        Returns None if the column has no numbers or dates, or if it has no fixed resolution.
+        """
         if column.has_times:
             return cls._of_dates(column)
         is_whole, is_ordered = column.kind.is_whole, column.kind.outcomes is _ORDERED
@@ -116,8 +118,11 @@ class Grid:
         return -math.log(self.per_unit)
 
     def indices(self, present: pd.Series[Any]) -> Indices:
-        """Converts n cells, none missing, to integer multiples of the column's resolution, and
-        levels that are no such multiple, such as text, to NO_INDEX. Shape: (n,) -> (n,)."""
+        """Converts n cells to integer multiples of the column's resolution. Shape: (n,) -> (n,).
+
+        No cell may be missing. If the column has levels, a cell that is no such multiple, such as a
+        text among numbers, becomes NO_INDEX.
+        """
         if self.step is not None:
             return np.asarray(present, dtype=TIMES).astype(np.int64) // self.step
         if pd.api.types.is_integer_dtype(present.dtype) and not self.has_decimals:
@@ -132,7 +137,8 @@ class Grid:
         return nearest
 
     def contains(self, present: pd.Series[Any]) -> Mask:
-        """Returns a mask of those of n cells, none missing, that lie within the column's limits."""
+        """Returns for each of n cells whether it lies within the column's limits. No cell may be
+        missing. Shape: (n,) -> (n,)."""
         indices = self.indices(present)
         return np.asarray((indices >= self.low) & (indices <= self.high))
 

@@ -28,13 +28,15 @@ def lookup_rule(rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: i
     """Returns a functional dependency of a column y as the rule y == value[keys], where the table
     `value` contains the most frequent y for each combination of the determining cells (keys).
 
-    Returns None if a determining column has no levels, y has dates, too few rows satisfy the
-    dependency, fewer than two values of y would be in the table, or further combinations of several
-    determining columns are likely.
+    Returns None in these cases: a determining column has no levels; y has dates; fewer than 98 % of
+    the rows satisfy the dependency; the table would contain fewer than two values of y; or several
+    columns determine y, and more than about 0.5 % of new rows would have a combination that the
+    table lacks.
 
     Args:
         rule: Functional dependency.
-        rare_rows: A combination is omitted if both it and its y are in fewer rows than this.
+        rare_rows: A combination is left out of the table if it is in fewer rows than this, and its
+            y is also in fewer rows than this.
     """
     column, parents = schema[rule.column], [schema[name] for name in rule.parents]
     if not all(parent.kind.has_levels for parent in parents) or column.has_times:

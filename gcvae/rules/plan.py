@@ -7,9 +7,13 @@ conflicts with the plan, another relation may be solved for a different column:
     gross == net + tax, tax == 0.2 * gross    becomes    net == gross - tax, tax == 0.2 * gross
 
 Among the possible plans, the one with the least total cost is chosen. The cost of a side measures
-how unnatural it is to compute its column: log2 of the ratio between the largest spread of a column
-in the relation and that of the computed column, where formulas count spreads in multiples of each
-column's resolution. A column of levels costs more if computed numbers are often none of its levels.
+how unnatural it is to compute its column:
+
+    cost = log2(largest spread of a column in the relation / spread of the computed column)
+
+In sums, the spread of a column is the standard deviation of its term, such as 0.2 * gross. In other
+formulas, it is the standard deviation in multiples of a step of the column. A side that computes a
+column of levels costs more if its results are often none of the levels.
 """
 
 from __future__ import annotations
@@ -30,13 +34,17 @@ _LEAST_COVERAGE = 0.9
 
 
 def is_sparse_bound(of_column: float, of_bound: float) -> bool:
-    """Returns whether one column of an inequality is too often missing to serve as the bound of the
-    other column, while the other can serve as its bound.
+    """Returns whether an inequality should only be used in reverse, because its bound is too often
+    missing, while in reverse the bound is rarely missing.
+
+    In `end >= start`, the column `end` is bounded, and `start` is its bound. In reverse, `start` is
+    bounded, and `end` is its bound.
 
     Args:
-        of_column: Share of the rows with a value of the other column in which the bound has a
+        of_column: Share of the rows with a value of the bounded column in which the bound also has
+            a value.
+        of_bound: Share of the rows with a value of the bound in which the bounded column also has a
             value.
-        of_bound: Share of the rows with a value of the bound in which the other column has a value.
     """
     return of_column < _LEAST_COVERAGE <= of_bound
 
@@ -78,21 +86,27 @@ class Plan:
         return self.depends(a, b) or self.depends(b, a)
 
     def add(self, sides: Sequence[Side], *, may_rearrange: bool = True) -> bool:
-        """Adds a relation, solved for the column with the least cost; returns False, and leaves the
-        plan unchanged, if no solution is compatible with it.
+        """Adds a relation, solved for the column with the least cost.
+
+        Returns False, and leaves the plan unchanged, if no solution of the relation is compatible
+        with the plan.
 
         Args:
             sides: Solutions of the relation for different columns, with their costs.
             may_rearrange: Whether a relation of the plan may be solved for a different column to
-                permit this.
+                make room for the new relation.
         """
         found = self._with(tuple(sides), may_rearrange=may_rearrange)
         self.relations = self.relations if found is None else found
         return found is not None
 
     def _with(self, sides: Sides, *, may_rearrange: bool) -> list[Sides] | None:
-        """Returns the plan's relations and a further one at the least total cost, where at most one
-        of the former is solved for a different column; None if that is impossible."""
+        """Returns the plan's relations together with a new relation, at the least total cost; None
+        if the new relation cannot be added.
+
+        To make room for the new relation, at most one relation of the plan is solved for a
+        different column. Arguments as in `add`.
+        """
         found: list[tuple[float, list[Sides]]] = []
         can_rearrange = may_rearrange and is_formula(sides[0][1])
         for first in _each_first(sides):
@@ -111,15 +125,18 @@ class Plan:
 
 
 def _each_first(sides: Sides) -> Iterator[Sides]:
-    """Yields the solutions of a relation, each of them in the first position once."""
+    """Yields all solutions of a relation in several orders: each solution is the first one once."""
     for i, side in enumerate(sides):
         yield (side, *sides[:i], *sides[i + 1 :])
 
 
 def is_formula(rule: Rule) -> bool:
-    """Returns whether a rule is an equality whose formula computes with numbers or dates. It does
-    not if it is only a lookup, or contains a lookup whose key is neither a function nor a
-    comparison; a formula such as rate[bracket(x, 7, 30)] * y does."""
+    """Returns whether a rule is an equality whose formula computes with numbers or dates, such as y
+    == rate[bracket(x, 7, 30)] * z.
+
+    A rule that only looks up a value does not count. Neither does a formula with a lookup by a
+    plain column, such as rate[product] * z: the key has to be a function call or a comparison.
+    """
     form = rule.form
     if (
         not isinstance(form, Formula)
@@ -132,8 +149,8 @@ def is_formula(rule: Rule) -> bool:
 
 
 def _is_compatible(rule: Rule, accepted: Sequence[Rule]) -> bool:
-    """Returns whether a rule can be added to the accepted ones: no column is then computed twice,
-    and none depends on itself."""
+    """Returns whether a rule can be added to the accepted rules, so that no column is computed
+    twice, and no column depends on itself."""
     if isinstance(rule.form, Condition):
         return True
     if isinstance(rule.form, Missingness):

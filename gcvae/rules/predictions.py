@@ -166,7 +166,7 @@ class Prediction:
         return _typed(on_grid, self.column).set_axis(frame.index)
 
     def at_tie(self, frame: pd.DataFrame) -> Mask:
-        """Returns a mask of those of n rows in which the formula's value lies half way between two
+        """Returns for each of n rows whether the formula's value lies half way between two
         multiples of the predicted column's resolution. Shape: (n,)."""
         unit = grid_unit(self.column)
         if unit is None or self.is_of_levels:
@@ -175,8 +175,8 @@ class Prediction:
         return np.asarray(rest == 0.5)
 
     def keeps(self, frame: pd.DataFrame) -> tuple[Mask, Mask]:
-        """Returns, for n rows, (mask of those in which no column of the rule is missing, mask of
-        those that satisfy the rule). Shape: (n,), (n,)."""
+        """Returns (mask of the rows in which no column of the rule is missing, mask of the rows
+        that satisfy the rule). Shape: (n,), (n,)."""
         f_values = self.evaluated(frame)
         values = self.values(frame[self.column.name])
         known = ~(pd.isna(values) | pd.isna(f_values))
@@ -207,22 +207,24 @@ class Prediction:
         return np.asarray(np.abs(values - f_values) <= furthest) | is_exempt
 
     def exempts(self, values: npt.NDArray[Any]) -> Mask:
-        """Returns a mask of those of n values of y (from `values`) to which the rule does not
-        apply. Shape: (n,)."""
+        """Returns for each of n values of y (from `values`) whether the rule does not apply to it.
+        Shape: (n,)."""
         if values.dtype == object:
             return np.array([value in self.form.exempt for value in values], dtype=bool)
         return np.isin(values, quantities(self.exempt))
 
 
 def keeps(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> tuple[Mask, Mask]:
-    """Returns, for n rows, (mask of those to which a rule applies, mask of those that satisfy it).
+    """Returns (mask of the rows to which a rule applies, mask of the rows that satisfy it).
 
     Shape: (n,), (n,).
 
     Args:
-        rule: Any rule except a functional dependency. A formula applies where none of its columns
-            is missing, a rule on missing cells where a cell must be missing, a condition where it
-            is true or false. A rule of combinations counts as satisfied everywhere.
+        rule: Any rule except a functional dependency. A formula applies to rows in which none of
+            its columns is missing. A rule on missing cells applies to rows in which, according to
+            the rule, one of its cells has to be missing. A condition applies to rows in which it is
+            true or false, not unknown. A rule that permits only the table's combinations of values
+            (`Combination`) counts as satisfied in all rows.
         frame: Columns of the rule, with cells of their dtypes.
     """
     if isinstance(rule.form, Combination):  # combinations of the table are those permitted

@@ -1,12 +1,12 @@
-"""Transforms a table by its rules: replaces each column that others determine by its residual.
+"""Transforms a table by its rules: a column that other columns determine is replaced by a residual.
 
     y  <->  e = y - f(x),    p(y | x) = p(e | x)
 
 The model learns the transformed ("reduced") table, and generated rows are transformed back. The
 transformation is applied to parsed cells before they are encoded; it is triangular and one-to-one.
-A residual is a whole number of steps of the column's resolution, and has the column's name. Other
-columns are split into parts, such as a date into week and weekday; the first part has the column's
-name. Replacing one column is called a rewriting.
+A residual is a whole number of steps of the column's resolution, and has the column's name. Columns
+with steps are split into parts, such as a date into week and weekday; the first part has the
+column's name. Replacing one column is called a rewriting.
 
 # PAPER-DIFF: the paper models the columns of a table as they are.
 """
@@ -64,23 +64,25 @@ class Reduction:
         dependencies: Sequence[Rule] = (),
         constant: Collection[str] = (),
     ) -> Reduction:
-        """Fits the transformation that replaces columns of a table by residuals of the schema's
-        rules and by parts.
+        """Fits the transformation of a table, which replaces columns by residuals of the schema's
+        rules, or splits them into parts.
 
-        Rules are applied in their order, but formulas that hold in most rows before all others. A
-        hard condition counts as the formulas and inequalities that are its terms.
+        Rules are applied in the order of the schema, except that formulas that hold in most rows
+        come first. If a hard condition joins formulas or inequalities by "and", these are applied
+        like rules of the schema.
 
         Args:
             left_out: Columns that are neither replaced nor used in formulas.
-            rare_rows: Minimum number of rows that contain the largest or smallest residual; with
-                fewer rows, its limit is a round number, so that it does not disclose them.
+            rare_rows: If fewer rows than this contain the largest residual, a larger round number
+                becomes the upper limit of the residuals, so that these rows are not disclosed. The
+                same holds for the smallest residual.
             coded: Functional dependencies that the decoder enforces between categories. Their
-                columns are not split into parts and not replaced by an inequality; a formula that
-                relates two columns replaces the other one.
+                columns are not split into parts, and no inequality replaces them. A formula that
+                relates one of them to another column replaces the other column, if possible.
             dependencies: Functional dependencies. One becomes a formula with a lookup table if it
-                contains a computed column, or one that is in none of `coded`.
-            constant: Columns that have one value for each entity; they are only computed from each
-                other.
+                contains a computed column, or a column that is in none of `coded`.
+            constant: Columns that have one value for each entity. Such a column is only computed
+                from other columns in `constant`.
         """
         functional = {name for rule in coded for name in rule.columns}
         unusable = set(left_out) | {column.name for column in schema if not column.is_modelled}
@@ -155,8 +157,11 @@ class Reduction:
     @cached_property
     def parents(self) -> dict[str, tuple[str, ...]]:
         """For each column that replaces another, such as a residual, the columns of the transformed
-        table on which its meaning depends: those that represent x in its formula f(x), and earlier
-        parts."""
+        table that are needed to interpret it.
+
+        These are the columns that represent x in the formula f(x) of a residual, and the earlier
+        parts of the same original column.
+        """
         return {
             part.name: (
                 *(name for parent in r.parents for name in self.parts_of(parent)),
@@ -173,8 +178,8 @@ class Reduction:
         return any(x in rewritten and y in rewritten[x].parents for x, y in ((a, b), (b, a)))
 
     def computes(self, rule: Rule) -> bool:
-        """Returns whether the column of a rule is replaced by its residual from the rule's other
-        columns."""
+        """Returns whether the column y of a rule is replaced, and restored from exactly the other
+        columns of the rule."""
         rewriting = self.rewritten.get(rule.column)
         return rewriting is not None and set(rewriting.parents) == set(rule.parents)
 
@@ -190,11 +195,14 @@ class Reduction:
         return Reduction(self.schema, tuple(kept))
 
     def log_unit(self, part: str) -> float:
-        """Returns the log of an original column's resolution for one of the columns that replace
-        it, and 0 for the others.
+        """Returns a number to subtract from the log probability of a residual or part. The
+        differences of all parts of an original column add up to the log density of that column.
 
-        Subtracted from the log probabilities of these columns, it gives the original column's log
-        density.
+        The number is the log of the original column's resolution for the first part, and 0 for
+        further parts.
+
+        Args:
+            part: Name of the residual or part.
         """
         return self.rewritten[self.owners[part]].log_unit(part)
 
@@ -242,8 +250,9 @@ class Reduction:
             frame: All columns of the transformed table, or those from which `names` are computed
                 (`needed`).
             names: Original columns to return; None for all.
-            known: Known cells of original columns, with their dtypes, from which computed columns
-                follow; unlike those of `frame`, they may lie beyond the training table's range.
+            known: Known cells of original columns, with their dtypes. They replace the restored
+                cells, and other columns are computed from them. Unlike restored cells, they may lie
+                beyond the training table's range.
         """
         if not self.rewritings:
             return frame if names is None else frame[list(names)]
@@ -318,8 +327,8 @@ _LEAST_OF_DIFFERENCES = 0.5
 
 
 def _is_sparse(rule: Rule, table: TypedTable) -> bool:
-    """Returns whether the bound of an inequality of two columns is often missing where the other
-    column has a value, but the other column rarely where the bound has one."""
+    """Returns whether an inequality between two columns should only be used in reverse, because its
+    bound is too often missing (`is_sparse_bound`)."""
     if len(rule.parents) != 1:
         return False
     of_each = [table[name].notna().to_numpy() for name in (rule.column, *rule.parents)]
@@ -328,8 +337,8 @@ def _is_sparse(rule: Rule, table: TypedTable) -> bool:
 
 
 def _applies_later(rule: Rule) -> bool:
-    """Returns whether a rule is applied after the formulas that hold in most rows: it is none of
-    them."""
+    """Returns the sort key of a rule: False for formulas that hold in most rows, which are applied
+    first; True for other rules."""
     is_formula = isinstance(rule.form, Formula) and not rule.form.is_inequality
     return not is_formula or (rule.share is not None and rule.share < _MOST_ROWS)
 
@@ -337,8 +346,8 @@ def _applies_later(rule: Rule) -> bool:
 def _rewriting(
     rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: int
 ) -> Rewriting | None:
-    """Returns the replacement of the column that a rule determines; None without a fixed
-    resolution."""
+    """Returns the replacement of the column that a rule determines; None if that column cannot be
+    replaced, for example because it has no fixed resolution."""
     is_rare = rule.share is not None and rule.share < _LEAST_OF_DIFFERENCES
     prediction = Prediction.of(rule, schema)
     if prediction.is_of_levels or (is_rare and prediction.form.relation == "=="):
@@ -350,8 +359,15 @@ def _rewriting(
 
 
 def in_order(found: Mapping[str, Rewriting]) -> list[Rewriting]:
-    """Sorts replacements of columns, given by column name, so that each follows those of the
-    columns on which it depends; those in cycles are left out."""
+    """Sorts the replacements of columns, so that each one follows the replacements of all columns
+    on which it depends.
+
+    Replacements that depend on one another in a cycle are left out, as are those that depend on a
+    cycle.
+
+    Args:
+        found: The replacements by name of the replaced column.
+    """
     ordered: dict[str, Rewriting] = {}
     waiting = dict(found)
     while waiting:

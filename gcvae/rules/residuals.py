@@ -109,8 +109,9 @@ class Residual(Computed):
     `fallback` replaces f.
 
     Attributes:
-        lowest, highest: Smallest and largest residual in the table, including those of exempt
-            values; round numbers beyond them if few rows contain them.
+        lowest, highest: Smallest and largest residual in the table, including the residuals of
+            exempt values. If few rows contain the smallest or the largest residual, a round number
+            beyond it stands in its place.
         has_missing: Whether a cell of y was missing in the table.
         fallback: Index of y that replaces f where f has no value.
         usual: Intervals that contain most residuals where f has a value: up to four single numbers,
@@ -118,16 +119,16 @@ class Residual(Computed):
         limits: Range of the residuals where f has a value; generated residuals are clipped to it.
         exempt: Indices of values of y to which the rule does not apply. Their residuals are lowest,
             lowest + 1, and so on, below the limits.
-        stride, offset: All cells of y have an index offset + k * stride; residuals count strides,
+        stride, offset: All cells of y have an index offset + k * stride. Residuals count strides,
             from the first such index that satisfies the inequality.
         reach: First and last index of y among the cells to which the rule applies.
         neutral: By column of f, the number that replaces a missing cell: 0 in a sum, 1 in a
             product.
-        by_side: Whether the sign of e is reversed where f lies below its rounded value, so that
-            positive residuals always lead towards the exact f.
-        at_ties: Whether all residuals of values that are not exempt are 0, except 1 where f lies
-            half way between two multiples of the resolution, as in tables computed in binary
-            fractions.
+        by_side: Whether the sign of e is reversed in rows where f lies below its rounded value.
+            Positive residuals then always lead from the rounded f towards the exact f.
+        at_ties: Whether f determines y except at ties, where f lies half way between two multiples
+            of the resolution. Residuals are then 0, or at a tie 0 or 1; those of exempt values do
+            not count. This occurs in tables that were computed in binary fractions.
     """
 
     lowest: int
@@ -149,12 +150,12 @@ class Residual(Computed):
         cls, rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: int = 1
     ) -> Residual | None:
         """Fits the residual y - f(x) of a rule's column y on a table; returns None if y has no
-        fixed resolution.
+        fixed resolution, or if no residual is known.
 
         Args:
             rule: Formula or inequality.
-            rare_rows: Minimum number of rows that contain the largest or smallest residual; with
-                fewer rows, its limit is a round number.
+            rare_rows: If fewer rows than this contain the largest residual, a larger round number
+                becomes the upper limit of the residuals. The same holds for the smallest residual.
         """
         grid = Grid.of(schema[rule.column])
         if grid is None:
@@ -296,8 +297,14 @@ class Residual(Computed):
         return placed_values(values, indices, self.original.missing.allowed or self.has_missing)
 
     def _within(self, base: Indices, steps: Indices, has_base: Mask) -> Indices:
-        """Returns the indices base + steps, clipped to the range of y without exempt values, except
-        where that would violate the rule."""
+        """Returns indices of y, base + steps, clipped to `reach`: the range of y without exempt
+        values. An index that satisfies the rule is not clipped to one that violates it.
+
+        Args:
+            base: Index of f(x) in each of n rows. Shape: (n,).
+            steps: Residual in multiples of y's resolution. Shape: (n,).
+            has_base: Mask of the rows in which f has a value. Shape: (n,).
+        """
         first, last = self.reach
         low = first + (self.offset - first) % self.stride
         high = last - (last - self.offset) % self.stride
@@ -316,8 +323,12 @@ class Residual(Computed):
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of the residual for given intervals of y. Residuals beyond `limits`
-        count as the limit, to which they are clipped when rows are generated."""
+        """Returns the intervals in which the residual may lie if y lies in given intervals.
+
+        An interval that reaches the upper or lower end of `limits` extends beyond it, because
+        residuals beyond an end are clipped to it when rows are generated. Each exempt value has a
+        further interval. Arguments as in `Rewriting.part_intervals`.
+        """
         base, has_base = (found[:, None] for found in self.base(earlier))
         first, last = self.limits
         apart = [self._exempt_interval(i, low, high) for i in range(len(self.exempt))]
@@ -333,8 +344,9 @@ class Residual(Computed):
         return lower, upper
 
     def _exempt_interval(self, i: int, low: Indices, high: Indices) -> tuple[Indices, Indices]:
-        """Returns the interval of the i-th exempt value's residual; empty if y cannot be that
-        value. Shape: (n, 1)."""
+        """Returns the interval that contains only the residual of the i-th exempt value. It is
+        empty in rows in which that value lies in no interval from `low` to `high`. Shape: (n, 1)
+        each."""
         is_inside = np.asarray((low <= self.exempt[i]) & (self.exempt[i] <= high))
         is_asked = is_inside.any(axis=1, keepdims=True)
         residual = self.lowest + i
@@ -454,8 +466,11 @@ def _is_by_side(prediction: Prediction) -> bool:
 
 
 def _neutral_parents(prediction: Prediction, table: TypedTable) -> dict[str, int]:
-    """Returns by column of f the number (0 or 1) that replaces a missing cell of it, if that
-    reproduces y in most rows in which only this cell is missing."""
+    """Returns the numbers that replace missing cells in the columns of f: 0 or 1, by column name.
+
+    A column is included if its number reproduces y in most of the rows in which this column is
+    missing, but no other column of f is.
+    """
     if prediction.form.is_inequality:
         return {}
     names = [column.name for column in prediction.parents if column.has_numbers]
@@ -499,7 +514,11 @@ def type_limits(column: Column) -> tuple[int, int] | None:
 
 
 def _ordinary_indices(table: TypedTable, grid: Grid, exempt: tuple[int, ...]) -> Counter[int]:
-    """Returns the number of cells at each index that is not exempt; empty if none is exempt."""
+    """Returns the number of cells at each index, without the indices of exempt values.
+
+    The result is empty if no value is exempt: the schema of the column then tells its range and
+    steps.
+    """
     found, name = Counter[int](), grid.column.name
     for chunk in row_chunks(table, [name]) if exempt else ():
         own = grid.indices(chunk[name].dropna())
@@ -508,9 +527,13 @@ def _ordinary_indices(table: TypedTable, grid: Grid, exempt: tuple[int, ...]) ->
 
 
 def _kept_steps(prediction: Prediction, others: Counter[int]) -> tuple[int, int]:
-    """Returns (stride, offset) such that all cells in the column of an inequality have an index
-    offset + k * stride; (1, 0) for other formulas. `others` are counts of the column's indices
-    without exempt values, or empty if none are exempt."""
+    """Returns (stride, offset), such that the column of an inequality only has indices offset + k *
+    stride with whole numbers k; (1, 0) for formulas that are no inequalities.
+
+    Args:
+        others: Number of cells at each index of the column, without exempt values. It is empty if
+            no value is exempt (`_ordinary_indices`).
+    """
     split = Split.of(prediction.column) if prediction.form.is_inequality else None
     if split is None or not others:
         return (1, 0) if split is None else split.kept_by_all
@@ -533,8 +556,14 @@ def _usual(counts: Counter[int]) -> tuple[tuple[int, int], ...]:
 
 
 def _ends(counts: Counter[int], rare_rows: int) -> tuple[int, int]:
-    """Returns the smallest and largest of the numbers in `counts`, or round numbers beyond them if
-    few rows contain them."""
+    """Returns limits of counted numbers: in general the smallest and the largest number.
+
+    If fewer rows than `rare_rows` contain the smallest number, a round number below it takes its
+    place. The same holds for the largest number, with a round number above it.
+
+    Args:
+        counts: Number of rows that contain each number.
+    """
     residuals = np.array(sorted(counts), dtype=np.int64)
     if len(residuals) == 1:
         return int(residuals[0]), int(residuals[0])

@@ -57,7 +57,7 @@ class Rewriting(ABC):
     def part_intervals(
         self, part: str, earlier: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of one part with which the original cell may lie in given
+        """Returns the intervals in which one part may lie if the original cell lies in given
         intervals.
 
         Args:
@@ -67,7 +67,8 @@ class Rewriting(ABC):
                 its resolution. Shape: (n, m) each.
 
         Returns:
-            (First values, last values) of m' intervals, empty if first > last. Shape: (n, m') each.
+            (First values, last values) of m' intervals of the part; m' may differ from m. An
+            interval is empty if first > last. Shape: (n, m') each.
         """
 
     def can_solve(self, parent: str) -> bool:
@@ -77,24 +78,31 @@ class Rewriting(ABC):
     def solutions(
         self, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
     ) -> tuple[Indices, Indices]:
-        """Returns the intervals of one parent for which the original cell probably lies in given
-        intervals, as (first values, last values). Shape: (n, m') each.
+        """Returns the intervals in which one parent may lie if the original cell lies in given
+        intervals.
 
         Only frequent residuals are considered, so that a few solutions may be missing.
 
         Args:
             parent: Parent to solve for.
             others: Cells of the other parents. n rows.
-            low, high: First and last values of m intervals of the original column. Shape: (n, m)
-                each.
+            low, high: First and last values of m intervals of the original column, as multiples of
+                its resolution. Shape: (n, m) each.
+
+        Returns:
+            (First values, last values) of m' intervals of the parent; m' may differ from m. An
+            interval is empty if first > last. Shape: (n, m') each.
         """
         raise NotImplementedError(f"{type(self).__name__} is not solved for a column")
 
     @abstractmethod
     def log_unit(self, part: str) -> float:
-        """Returns the log of the column's resolution for one of the parts, and 0 for the others.
-        Subtracted from the log probabilities of the parts, it gives the log density of the original
-        column."""
+        """Returns a number to subtract from the log probability of a part. The differences of all
+        parts add up to the log density of the original column.
+
+        The number is the log of the column's resolution for the first part, and 0 for further
+        parts.
+        """
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:

@@ -166,8 +166,8 @@ class Candidate:
         cost: How unnatural it is that the rule computes its column; 0 for most rules. See
             `gcvae.rules.plan`.
         others: The same relation solved for other columns, each with its cost.
-        is_reversible: Whether a rule that relates two columns directly may be solved for the other
-            one.
+        is_reversible: Whether a rule y == x or y >= x between two columns may also be used as a
+            rule for x.
     """
 
     rule: Rule

@@ -88,9 +88,13 @@ class RuleFinding:
     exceptions: tuple[int, ...] = ()
 
     def _with_rows(self, known: Mask, kept: Mask, first: int) -> RuleFinding:
-        """Returns a copy that also counts n consecutive rows, the first of which has index `first`.
-        `known` is the mask of those to which the rule applies, `kept` of those that satisfy it.
-        Shape: (n,), (n,)."""
+        """Returns a copy that also counts n consecutive rows of the table.
+
+        Args:
+            known: Mask of the rows to which the rule applies. Shape: (n,).
+            kept: Mask of the rows that satisfy the rule. Shape: (n,).
+            first: Index of the first of these rows in the table.
+        """
         rows, n_kept = self.rows + int(known.sum()), self.kept + int((known & kept).sum())
         broken = np.flatnonzero(known & ~kept)[: MOST_EXCEPTIONS - len(self.exceptions)]
         exceptions = (*self.exceptions, *(broken + first).tolist())
@@ -185,11 +189,11 @@ def _of_entities(table: TypedTable, schema: TableSchema) -> list[RuleFinding]:
 
 
 def _computes(rule: Rule) -> bool:
-    """Returns whether a rule of the schema is in the plan before the search begins, which excludes
-    other rules of its column.
+    """Returns whether a rule of the schema is in the plan before the search begins. The search then
+    finds no other rule that computes the same column.
 
-    Combinations, conditions and inequalities are not, except soft inequalities whose bound is an
-    expression.
+    Combinations and conditions are not in the plan. Neither are inequalities, except soft ones that
+    cannot be reversed, for example because their bound is an expression.
     """
     if rule.is_inequality:
         return rule.keep == "soft" and rule.reversed_text is None
@@ -200,8 +204,9 @@ def _candidates(sample: RowSample, plan: Plan, implied: Sequence[Rule]) -> Itera
     """Yields candidate rules in the order of the searches. Some searches consider the plan, which
     contains the rules accepted so far.
 
-    Inequalities of the schema, and those that its hard conditions imply, come after formulas and
-    exact functional dependencies, which restrict a column more and may imply an inequality.
+    The inequalities of the schema, and the inequalities that its hard conditions imply, come late:
+    after formulas and exact functional dependencies. These restrict a column more, and may imply an
+    inequality.
     """
     given = [rule for rule in sample.schema.rules or () if rule.keep != "off"]
     inequalities = [rule for rule in (*given, *implied) if rule.is_inequality]
@@ -269,8 +274,12 @@ def _fits(rule: Rule, schema: TableSchema) -> bool:
 
 
 def _function_keeps(rule: Rule, table: TypedTable) -> tuple[Mask, Mask]:
-    """Returns, for a functional dependency, (mask of the rows in which none of its columns is
-    missing, mask of those that have the most frequent value for their determining cells)."""
+    """Returns, for a functional dependency, (mask of the rows to which it applies, mask of the rows
+    that satisfy it).
+
+    The dependency applies to rows in which none of its columns is missing. A row satisfies it if
+    its dependent cell is the most frequent one among the rows with the same determining cells.
+    """
     joint = joint_codes([value_codes(table, name) for name in rule.parents])
     codes = value_codes(table, rule.column)
     known = (joint >= 0) & (codes >= 0)

@@ -1,15 +1,16 @@
 """Finds conditions on rows that decide a column's level, or whether its cell is missing.
 
-    missing cells of `end` are those of `start`     cells that are missing together, or one of two
+    missing cells of `end` are those of `start`     missing where another cell is missing, or is not
     is_missing(left) == (status == 'active')        missing where another column has certain levels
     not is_missing(phone) if is_missing(mail)       at least one of two cells has a value
     origin != destination                           columns of the same levels that never agree
-    is_late == (delivered > promised)               a column of two levels compares two columns
-    is_vip == (spend >= 1000 and orders >= 5)       ... or says whether two conditions hold
+    is_late == (delivered > promised)               a flag compares two columns
+    is_vip == (spend >= 1000 and orders >= 5)       a flag says whether two conditions hold
 
-A rule of the first kind may have exceptions. The next three kinds hold in all rows of the sample,
-although many rows would violate them if the columns were independent. A flag is a column of two
-levels: all rows of one level satisfy its conditions, all rows of the other violate one of them.
+Rules like the first example may have exceptions. Rules like the next three examples hold in all
+rows of the sample, although many rows would violate them if the columns were independent. A flag,
+as in the last two examples, is a column of two levels: all rows of one level satisfy the
+conditions, and all rows of the other level violate at least one condition.
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ def find_missingness(sample: RowSample) -> list[Candidate]:
     """Returns rules on missing cells, at most one for each column y: y is missing where another
     column x is missing, or where x has a value.
 
-    A column x for which the converse holds too is preferred. Of columns that are missing together,
-    or of which only one has a value, x is the one that comes first in the table.
+    If several columns x are possible, one for which the converse holds too is preferred. If two
+    columns are missing together, or always exactly one of them is, only the later one in the table
+    is y.
     """
     names = [c.name for c in sample.columns if sample.training.frame[c.name].isna().any()]
     seen, unseen = (half.frame[names].isna().to_numpy() for half in sample.halves)
@@ -104,12 +106,13 @@ def find_missingness(sample: RowSample) -> list[Candidate]:
 
 
 def find_conditions(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
-    """Yields conditions on pairs of columns that all sampled rows satisfy: levels of one column for
-    which the other is missing or has a value, two columns that are never both missing, and columns
-    that are never equal.
+    """Yields conditions on pairs of columns that all sampled rows satisfy.
 
-    For each column with missing cells, only the one other column whose levels decide most cells is
-    used.
+    There are three kinds. One column is missing, or has a value, where the other column has certain
+    levels. Two columns are never both missing. Two columns are never equal.
+
+    Conditions of the first kind relate a column with missing cells to only one other column: the
+    one whose levels decide most cells.
     """
     n, whole = len(sample.training), sample.frame
     blank = {c.name: whole[c.name].isna().to_numpy() for c in sample.columns}
@@ -161,13 +164,16 @@ def find_conditions(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
 def _of_levels(
     y: str, x: str, codes: Codes, levels: Sequence[Level], blank: Mask, n: int
 ) -> Iterator[tuple[float, str]]:
-    """Yields (number of validation rows that would violate a rule by chance, rule) for the rules by
-    which column y is missing, or has a value, where column x has certain levels.
+    """Yields (excluded, rule) for each rule by which column y is missing, or has a value, where
+    column x has certain levels. `excluded` is the number of validation rows that would violate the
+    rule if the columns were independent.
 
     Args:
-        codes: Index in `levels` of the cells of x in n training rows, followed by those in
-            validation rows; -1 for missing.
-        blank: Mask of the missing cells of y.
+        codes: Index in `levels` of the cells of x in the training rows, followed by the validation
+            rows; -1 for missing.
+        levels: Levels of x.
+        blank: Mask of the missing cells of y in the same rows.
+        n: Number of training rows.
     """
     is_seen, known = np.arange(len(codes)) < n, codes >= 0
     n_rows = np.bincount(codes[known], minlength=len(levels))
@@ -213,16 +219,18 @@ def _one_of(x: str, levels: Sequence[Level], named: Mask, *, is_negative: bool =
 
 
 class _Test(NamedTuple):
-    """A condition v >= limit, of which rules of flags (columns of two levels) are composed.
+    """A condition v >= limit, a building block of the rules for flags (columns of two levels).
 
     Attributes:
-        size: Complexity.
+        size: Complexity of the condition.
         values: Number v in each of n rows; NaN where it is unknown. Shape: (n,).
-        text: Expression of the condition, with {} for a limit that follows from the rows.
-        negated: Expression of its negation.
-        limit: The limit, if it does not follow from the rows.
-        sign: -1 if the limit in the expression is that of -v, else 1.
-        dates: Column of the limit if it is a date.
+        text: Expression of the condition, with {} in place of a limit that is not fixed.
+        negated: Expression of the opposite condition, likewise with {}.
+        limit: The limit, if it is fixed; None if it has to be found in the rows (`_limit`).
+        sign: -1 if v is the negative of the number that the expression compares, as for `x <= {}`;
+            else 1.
+        dates: Column of dates that the expression compares with a limit; None if the limit is no
+            date.
         is_of_two: Whether the condition compares two columns.
     """
 
@@ -283,8 +291,14 @@ def find_flags(sample: RowSample, column: Column) -> Iterator[Candidate]:
 
 
 def _tests(sample: RowSample, y: str, is_own: Mask) -> Iterator[_Test]:
-    """Yields conditions on columns other than y. `is_own` is the mask of the training rows with one
-    level of y; a condition on levels names those of another column that occur in these rows."""
+    """Yields conditions on columns other than the flag y.
+
+    A condition on another column of levels says whether its level is one of those that occur in the
+    rows `is_own`.
+
+    Args:
+        is_own: Mask of the training rows in which y has a certain level.
+    """
     frame = sample.frame
     for columns in (sample.numeric[:_MOST_COLUMNS], sample.dates[:_MOST_COLUMNS]):
         others = [column for column in columns if column.name != y]
@@ -328,12 +342,15 @@ def _tests(sample: RowSample, y: str, is_own: Mask) -> Iterator[_Test]:
 
 def _limit(test: _Test, is_own: Mask, needed: Mask, n: int) -> str | None:
     """Returns the text of a condition's limit: the number with the fewest digits that separates the
-    rows of a level from those to exclude. It is "" for a fixed limit, and None if no number
-    separates the rows or it has too many digits.
+    rows of one level of a flag from the rows that the condition has to exclude.
+
+    Returns "" if the limit is fixed. Returns None if no number separates the rows, or if two
+    columns are compared and the number has too many digits.
 
     Args:
-        is_own: Mask of the rows of the level; the first n are training rows.
+        is_own: Mask of the rows of the level.
         needed: Mask of the rows to exclude.
+        n: Number of training rows; these are the first rows of both masks.
     """
     if test.limit is not None:
         return ""

@@ -96,8 +96,14 @@ def _likely(values: Numbers) -> tuple[str, ...]:
 def _matching(
     sample: RowSample, of: str, likely: Mapping[str, Sequence[str]], zone: str | None
 ) -> Iterator[tuple[Rule, float]]:
-    """Yields (rule, share of rows) for each column that agrees with a part of the date `of` in a
-    time zone. `likely` contains the parts to try by column name."""
+    """Yields (rule, share) for each column that agrees with a part of the date `of` in enough
+    training rows. `share` is the share of training rows in which it agrees.
+
+    Args:
+        of: Name of a column of dates.
+        likely: Parts of a date to try, by name of the column that may agree.
+        zone: Time zone to which the parts refer; None for the zone of the column `of`.
+    """
     half = sample.training
     column = sample.schema[of]
     predicted: dict[str, Numbers] = {}
@@ -252,8 +258,11 @@ def counted_from(sample: RowSample, start: Column, end: Column) -> tuple[str, Nu
 
 
 def find_months(sample: RowSample) -> Iterator[Candidate]:
-    """Yields rules by which a date is n months after another date, or the day before. The number n
-    is a constant, a column of months or years, or determined by a level."""
+    """Yields rules by which a date is n months after another date, or one day earlier than that.
+
+    The number n is a constant, the number in a column of months or years, or a number that a column
+    of levels determines.
+    """
     dates, half = sample.dates[:_MOST_COLUMNS], sample.training
     n_tried = max(2 * len(sample.columns) * len(dates) ** 2, 1)
     for (start, end), days in product(permutations(dates, 2), (0, 1)):

@@ -205,8 +205,11 @@ def _plain(value: Any) -> Level:
 
 
 def _lookup(column: Column, feature: str, table: Mapping[str, Level]) -> Rule:
-    """Returns the rule y == name[feature] with a lookup table, or a shorter one if the table is the
-    identity or maps to truth values."""
+    """Returns the rule y == name[feature], which looks up y in a table.
+
+    If the table maps truth values to truth values, or each weekday to itself, the rule needs no
+    table: it is y == feature or y == (not feature).
+    """
     if feature.startswith("weekday(") and all(value == key for key, value in table.items()):
         return equality(column, feature)
     if all(isinstance(value, bool) for value in table.values()) and {"true", "false"} >= {*table}:
@@ -219,8 +222,11 @@ def _lookup(column: Column, feature: str, table: Mapping[str, Level]) -> Rule:
 
 
 def _thresholds(sample: RowSample, column: Column) -> Iterator[Candidate]:
-    """Yields rules y == (x >= limit), or y == name[bracket(x, limits)] of more than two levels, for
-    columns y whose levels have separate ranges of a number x."""
+    """Yields rules for columns y whose levels have separate ranges of a number x.
+
+    For two levels, the rule compares x with a limit, as in y == (x >= limit). For more levels, it
+    is y == name[bracket(x, limits)].
+    """
     n, codes = len(sample.training), sample.codes[column.name]
     levels = [_plain(level) for level in pd.unique(sample.training.frame[column.name].dropna())]
     k, n_tried = len(levels), max(len(sample.numeric), 1) * 4
@@ -248,8 +254,14 @@ def _thresholds(sample: RowSample, column: Column) -> Iterator[Candidate]:
 
 
 def _ordering_columns(sample: RowSample, codes: Codes, n_levels: int) -> Iterator[Column]:
-    """Yields the numeric columns by which the levels of some rows can be put in order: sorted by
-    the number, the level changes n_levels - 1 times."""
+    """Yields the numeric columns that may separate the levels of a column.
+
+    When some training rows are sorted by such a number, rows of equal level are neighbours: the
+    level changes only n_levels - 1 times.
+
+    Args:
+        codes: Index of the level in each row of the sample; -1 for missing.
+    """
     rows = np.flatnonzero(codes[: len(sample.training)] >= 0)[:_SIEVE_ROWS]
     for column in sample.numeric:
         x = sample.training.numbers[column.name][rows]
@@ -277,9 +289,12 @@ def _are_clusters(x: Numbers, ends: Sequence[tuple[float, float]]) -> bool:
     """Returns whether numbers lie in separate clusters, such as the latitudes of cities: the number
     then follows from the level, not the level from the number.
 
-    `ends` are gaps: neighbouring numbers of different levels. A gap separates clusters if it is so
-    large a part of the interval of the 10 distinct numbers on either side that at most 1 of 10,000
-    random gaps is as large.
+    A gap between two levels is compared with the interval from the tenth distinct number below it
+    to the tenth above it. It separates clusters if at most 1 of 10,000 random gaps would be as
+    large a part of this interval.
+
+    Args:
+        ends: For each gap between levels, (the number below it, the number above it).
     """
     values = np.unique(x[~np.isnan(x)])
     for high, low in ends:
@@ -418,8 +433,8 @@ def _factors(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
 
 
 def _are_few(form: str, y: Numbers, x: Numbers) -> bool:
-    """Returns whether y / x (form "factor") or y - x has few distinct values of three digits.
-    Shape: (n,) twice."""
+    """Returns whether y / x (form "factor") or y - x (form "summand") has few distinct values,
+    after rounding to three significant digits. Shape: (n,) twice."""
     known = ~(np.isnan(y) | np.isnan(x)) & (x != 0)
     has_zeros = form == "factor" and bool((y[known] == 0).any())
     known &= y != 0
@@ -454,9 +469,12 @@ def _base(sample: RowSample, x: Column, y: Column) -> tuple[str, Numbers]:
 
 
 def _brackets(sample: RowSample, y: Column, x: Column) -> Iterator[tuple[str, Codes]]:
-    """Yields keys of lookup tables by intervals of a number z within which y / x is constant, such
-    as z >= 7 or bracket(z, 7, 30), with the index of the interval in each of n training rows.
-    Shape: (n,)."""
+    """Yields expressions that divide a number z into intervals within which y / x is constant, such
+    as z >= 7 or bracket(z, 7, 30). They serve as keys of lookup tables.
+
+    Each is yielded as (expression, index of the interval in each of n training rows; -1 for
+    missing). Shape: (n,).
+    """
     numeric, near = sample.numeric[:_MOST_COLUMNS], (0.5 + 1e-6) * (grid_unit(y) or 0.0)
     values = sample.numbers
     target, other = values[y.name], np.where(values[x.name] == 0, np.nan, values[x.name])
@@ -486,8 +504,11 @@ def _brackets(sample: RowSample, y: Column, x: Column) -> Iterator[tuple[str, Co
 
 def _group_sizes(ends: Numbers) -> list[int] | None:
     """Divides n intervals into consecutive groups, each as large as possible, whose intervals have
-    a number in common; returns the sizes of the groups, None if there are too many. Shape: (2,
-    n)."""
+    a number in common. Returns the sizes of the groups; None if there are too many.
+
+    Args:
+        ends: First and last numbers of the intervals. Shape: (2, n).
+    """
     sizes, low, high = [0], -np.inf, np.inf
     for first, last in ends.T.tolist():
         low, high = max(low, first), min(high, last)
@@ -503,12 +524,12 @@ def _group_sizes(ends: Numbers) -> list[int] | None:
 def _with_levels(
     sample: RowSample, y: Column, x: Column, key: tuple[str, Codes], form: str, n_tried: int
 ) -> list[Candidate]:
-    """Returns the rule in which each level has the factor or summand with the fewest digits that
-    fits all its rows; an empty list if it is not valid.
+    """Returns, in a list, the rule in which each level has its own factor or summand: the number
+    with the fewest digits that fits all rows of the level. The list is empty if the rule is not
+    valid.
 
     Args:
-        key: Expression of the level, and the index of its value in each of n training rows. Shape:
-            (n,).
+        key: (Expression of the level, index of the level in each of n training rows). Shape: (n,).
         form: "factor" for y == rate[level] * x, "summand" for y == x + extra[level].
     """
     half = sample.training

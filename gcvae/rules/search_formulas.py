@@ -2,16 +2,18 @@
 
     leaves    x, and for rates 1 - r, 1 + r, 1 - r/100, 1 + r/100
     pairs     a + b, a - b, a * b, a / b, 100 * a / b, a / b², (a - b) / b, (a + b) / 2
-    triples   a pair P and a third leaf u, by meet in the middle: y = P * u where y / u = P
+    triples   a pair P and a third leaf u, by meet in the middle: y = P * u if P equals y / u
     multiples c * x, c * P or c * a * b * d, with the constant c that most rows agree on
     products  a * b + d * e, by meet in the middle
     bounds    max(a, f) or min(a, f), of such a formula f and a column or number a
     exempt    y == f or y == c, with the column's most frequent number c
 
 A formula is tested on some rows (the sieve), then on all of the training half, and validated on the
-other half. Among formulas that hold equally often, the shortest is preferred. A relation between
-columns may have several formulas, one for each column that it computes: the one is preferred whose
-results, after rounding, satisfy the others most often.
+other half. Among formulas that hold equally often, the shortest is preferred.
+
+A relation between columns may have several formulas, one for each column that can be computed.
+Because results are rounded, rows that one formula computes may violate the other formulas. The
+formula is preferred whose results satisfy the other formulas most often.
 """
 
 from __future__ import annotations
@@ -109,8 +111,14 @@ _Of = Callable[..., Numbers]
 
 
 class _Term(NamedTuple):
-    """A term of which formulas are built: expression, columns, complexity and, of a product, its
-    factors as (complexity, index of the leaf)."""
+    """A term of which formulas are built.
+
+    Attributes:
+        text: Expression of the term.
+        names: Columns in the expression.
+        size: Complexity.
+        factors: (Complexity, index of the leaf) of each factor, if the term is a product.
+    """
 
     text: str
     names: frozenset[str]
@@ -129,8 +137,15 @@ class _Terms(NamedTuple):
 
 
 class _Proposal(NamedTuple):
-    """A formula that holds in most rows of a sieve (the rows tested first): expression, complexity,
-    columns, and a function that returns its values in the rows of the terms. Shape: (n,)."""
+    """A formula that holds in most rows of a sieve (the rows tested first).
+
+    Attributes:
+        text: Expression of the formula.
+        size: Complexity.
+        names: Columns in the expression.
+        values: Function that returns the formula's values in the first training rows, for which the
+            terms were computed (`_Terms`). Shape: (n,).
+    """
 
     text: str
     size: float
@@ -139,8 +154,14 @@ class _Proposal(NamedTuple):
 
 
 class _Triple(NamedTuple):
-    """Formula of a pair p and a leaf u: expression, complexity, function of (p, u) that computes
-    it, and function of (y, u) that computes the p for which it equals y."""
+    """A way to combine a pair p and a leaf u to a formula.
+
+    Attributes:
+        text: Expression with {p} and {u}.
+        size: Complexity that the combination adds.
+        value: Function of (p, u) that returns the formula's value y.
+        pair: Function of (y, u) that returns the value p for which the formula equals y.
+    """
 
     text: str
     size: float
@@ -210,12 +231,15 @@ def find_formulas(sample: RowSample, terms: FormulaTerms, plan: Plan) -> Iterato
 def _one_per_relation(
     sample: RowSample, candidates: Sequence[Candidate], plan: Plan
 ) -> Iterator[Candidate]:
-    """Yields one formula for each set of related columns, with the formulas that compute its other
-    columns.
+    """Yields one formula for each set of related columns. Its `others` are formulas that compute
+    other columns of the set.
 
-    Rounding loses information, so that rows that are computed by one formula may violate the others
-    of its relation. The formulas whose computed rows satisfy the others most often are kept. Exact
-    formulas of fewer columns come first, and among them those that the plan allows.
+    Rounding loses information, so that rows that one formula computes may violate the others of the
+    same set. The formula is chosen whose computed rows satisfy the others most often.
+
+    Exact formulas of fewer columns come first. If such a formula holds equally often, formulas with
+    further columns are left out. Among formulas of equally many columns, those that the plan allows
+    come first.
     """
     relations: dict[frozenset[str], list[Candidate]] = {}
     for candidate in candidates:
@@ -239,9 +263,12 @@ def _one_per_relation(
 
 
 def _preferred(sample: RowSample, sides: Sequence[Candidate]) -> Candidate | None:
-    """Returns, of formulas for the same columns, the one with the least cost among those whose
-    computed rows satisfy the others most often, with the others; None if it rarely computes a level
-    of a column of levels."""
+    """Returns the preferred one of several formulas for the same columns.
+
+    It has the least cost among the formulas whose computed rows satisfy all others most often. The
+    remaining formulas among these are its `others`. Returns None if the preferred formula computes
+    a column of levels, but its results are rarely among the levels.
+    """
     rules = [side.rule for side in sides]
     agreement = {rule.text: _agreement_of_others(sample, rule, rules) for rule in rules}
     most = max(kept for _, kept in agreement.values())
@@ -259,17 +286,23 @@ def _preferred(sample: RowSample, sides: Sequence[Candidate]) -> Candidate | Non
 
 
 def _cost(sample: RowSample, rule: Rule) -> float:
-    """Returns the cost of a formula: log2 of the ratio between the spread of the finest parent and
-    that of the computed column, in multiples of their resolutions (`_n_steps`), if positive. In
-    formulas of two columns, a cost of up to 3 counts as 0."""
+    """Returns the cost of a formula: log2(largest spread of its inputs / spread of the computed
+    column), or 0 if that is negative.
+
+    The spread of a column is its standard deviation in multiples of its step (`_n_steps`). In a
+    formula with only one input, a cost of up to 3 counts as 0.
+    """
     own, *others = (_n_steps(sample, name) for name in (rule.column, *rule.parents))
     n_doubled = math.log2(max(1.0, *(other / own for other in others)))
     return n_doubled if len(rule.parents) > 1 or n_doubled > _COARSER else 0.0
 
 
 def _n_steps(sample: RowSample, name: str) -> float:
-    """Returns the standard deviation of a column in multiples of its step: the largest power of ten
-    times the resolution of which all numbers are multiples, such as thousands."""
+    """Returns the standard deviation of a column in multiples of its step.
+
+    The step is the resolution times a power of ten, such as 1000: the largest one of which all
+    numbers of the column are multiples.
+    """
     numbers, step = sample.training.numbers[name], grid_unit(sample.schema[name]) or 1.0
     numbers = numbers[~np.isnan(numbers)]
     while np.abs(numbers).max() >= 10 * step and np.allclose(
@@ -282,9 +315,13 @@ def _n_steps(sample: RowSample, name: str) -> float:
 def _agreement_of_others(
     sample: RowSample, rule: Rule, others: Sequence[Rule]
 ) -> tuple[float, float]:
-    """Computes a column by a formula from permuted cells of the other columns. Returns (share of
-    these rows in which a column of levels has one of its levels, share that satisfies the formulas
-    of other columns)."""
+    """Tests a formula on new rows: permutes the cells of each of its inputs, and computes a column
+    y.
+
+    Returns:
+        (share of these rows in which y is one of its levels, mean share of the rows that satisfy
+        the formulas of the other columns). The first share is 1 if y has no levels.
+    """
     others = [other for other in others if other.column != rule.column]
     column = sample.schema[rule.column]
     frame = sample.training.frame[list(rule.columns)].dropna()[:_ROWS]
@@ -330,13 +367,15 @@ def find_approximations(sample: RowSample, terms: FormulaTerms, plan: Plan) -> I
 def _best_products(
     sample: RowSample, column: Column, leaves: _Terms, pairs: _Terms
 ) -> list[tuple[str, float]]:
-    """Returns the products of a pair P and a leaf u whose logarithm best fits that of a column y.
+    """Returns up to three products or quotients of a pair P and a leaf u whose logarithm best fits
+    that of a column y.
 
-    With centred logarithms a of y / u and p of P, |a - p|² = |a|² + |p|² - 2 a·p for all pairs at
-    once.
+    Let a be the logarithm of y / u, and p that of P, both minus their means over the rows. The
+    squared error is then |a - p|² = |a|² + |p|² - 2 a·p, which one matrix product gives for all
+    pairs and leaves.
 
     Returns:
-        (expression, share of the standard deviation that remains) of up to three products.
+        (expression, share of the standard deviation of log y that remains) of each product.
     """
     y = sample.training.numbers[column.name][:_ROWS]
     rows = np.flatnonzero(y > 0)[:_NEAR_ROWS]
@@ -530,8 +569,16 @@ def find_exempting(sample: RowSample, terms: FormulaTerms, plan: Plan) -> Iterat
 def _confirmed(
     sample: RowSample, whole: _Sieve, proposals: Sequence[_Proposal], n_tried: int, least: float
 ) -> list[tuple[float, Candidate]]:
-    """Returns (complexity, formula) of the proposals that hold in a share `least` of the rows of
-    each half, and in nearly as many rows as the best one."""
+    """Returns (complexity, formula) of the proposals that hold in enough rows.
+
+    A proposal has to hold in at least a share `least` of the rows of each half of the sample. It
+    also has to hold in nearly as many validation rows as the best proposal.
+
+    Args:
+        whole: Training rows of the computed column in which proposals are tested first.
+        n_tried: Number of formulas tried.
+        least: Minimum share of rows.
+    """
     found = []
     for text, size, _, values in proposals:
         if not whole.may_hold(values()) or whole.is_near(values()):
@@ -547,12 +594,13 @@ def _confirmed(
 
 
 def _bounded(whole: _Sieve, terms: FormulaTerms) -> Iterator[_Proposal]:
-    """Yields formulas of a column with a bound, max(a, f) or min(a, f), or with two constant
+    """Yields formulas of a column y with one bound, max(a, f) or min(a, f), or with two constant
     bounds.
 
-    A bound a is the column's most frequent number, which informative rows do not contain, or
-    another column that is hardly ever above (for max) or below it (for min). Two bounds are its
-    smallest and its largest number.
+    A single bound a is the most frequent number of y, or another column: for max(a, f), one that is
+    hardly ever larger than y; for min(a, f), one that is hardly ever smaller than y. Two constant
+    bounds are the smallest and the largest number of y. The formula f is sought in rows in which y
+    does not equal the bound.
     """
     y, near, usual, leaves = whole.y, whole.near, whole.usual, terms.leaves
     known = y[~np.isnan(y)]
@@ -592,8 +640,9 @@ def _clipped(values: Callable[[], Numbers], low: float, high: float) -> Numbers:
 
 
 def _informative_rows(y: Numbers) -> npt.NDArray[np.intp]:
-    """Returns indices of rows in which a column is neither 0 nor its most frequent number, by
-    descending absolute value."""
+    """Returns indices of some rows in which a column is neither 0 nor its most frequent number, by
+    descending absolute value. If these rows are too few, rows with the most frequent number are
+    included."""
     known = np.flatnonzero(~np.isnan(y) & (y != 0))
     if not len(known):
         return known
@@ -632,9 +681,12 @@ class _Sieve:
         return slack(self.column, np.abs(self.y), is_rounded=True)
 
     def may_hold(self, values: Numbers) -> bool:
-        """Returns whether a formula with these values equals the column in so many rows that it is
-        worth a test in all rows. This must also hold among rows without the column's most frequent
-        number."""
+        """Returns whether a formula with these values equals the column in so many rows that a test
+        in all rows is worthwhile.
+
+        It also has to equal the column in most of the rows that do not contain the column's most
+        frequent number.
+        """
         off = np.abs(values - self.y)
         is_equal, known = off <= self.near, np.isfinite(off)
         for among, least in ((known, _LEAST_HELD), (known & (self.y != self.usual), 0.7)):
@@ -691,9 +743,12 @@ class _Sieve:
         return sorted(best[:_MOST_TRIED], key=lambda one: one.size)
 
     def _of_multiples(self, terms: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[_Proposal]:
-        """Yields the terms that, times a constant factor, equal the column in most rows. The factor
-        is a usual one or has at most _MOST_DIGITS_OF_FACTOR digits; a rate alone only has a usual
-        one."""
+        """Yields the terms that equal the column in most rows when they are multiplied by a
+        constant.
+
+        The constant is one of the usual factors (`_FACTORS`), or has at most _MOST_DIGITS_OF_FACTOR
+        digits. If the term is a rate alone, such as 1 - r, only the usual factors are tried.
+        """
         is_fine = self.unit is None or np.ptp(self.y) >= _LEAST_STEPS * self.unit
         at = np.arange(len(terms.each))
         for step in (_SKIPPED, 1):
@@ -733,8 +788,8 @@ class _Sieve:
     def _of_triples(
         self, leaves: _Terms, pairs: _Terms, rows: npt.NDArray[np.intp]
     ) -> Iterator[_Proposal]:
-        """Yields the formulas of three columns, a pair such as a + b combined with a third, that
-        equal the column in most rows; the shortest first."""
+        """Yields the formulas that combine a pair, such as a + b, with a third column and equal the
+        column y in most rows; the shortest first."""
         u, p = leaves.values[rows], pairs.values[rows]
         required = self._required_pairs(leaves, u)
         if not required or not pairs.each:
@@ -783,9 +838,15 @@ class _Sieve:
     def _required_pairs(
         self, leaves: _Terms, u: Numbers
     ) -> list[tuple[int, _Triple, Numbers, Numbers]]:
-        """Returns (index of a leaf, form, values, tolerance) for each leaf and form of a triple:
-        the values that a pair must have for the triple to equal y. Shape: u (n, leaves); values and
-        tolerance (n,)."""
+        """Returns, for each leaf and each way to combine it with a pair (`_Triple`), the values
+        that the pair must have for the combination to equal y.
+
+        Args:
+            u: Values of the leaves in the rows of y. Shape: (n, leaves).
+
+        Returns:
+            (index of the leaf, way, values, tolerance) each. Shape: values and tolerance (n,).
+        """
         found = []
         with np.errstate(all="ignore"):
             for i, leaf in enumerate(leaves.each):
@@ -802,8 +863,8 @@ class _Sieve:
 
     @staticmethod
     def _may_agree(off: Numbers, near: Numbers) -> npt.NDArray[np.intp]:
-        """Returns the indices of the terms that differ from y by at most `near` in half of a few
-        rows. Shape: (n, terms)."""
+        """Returns the indices of the terms that may equal their targets: the distance `off` is at
+        most `near` in half of the known rows. Shape: (n, terms) twice."""
         return np.flatnonzero((off <= near).sum(axis=0) >= 0.5 * (~np.isnan(off)).sum(axis=0))
 
     @staticmethod
@@ -816,7 +877,8 @@ class _Sieve:
 
 
 def _plain_factors(factor: float) -> Iterator[float]:
-    """Yields approximations of a factor: 1 / n for whole n, then those of ever more digits."""
+    """Yields approximations of a factor, the plainest first: 1 / n with a whole number n if the
+    factor lies between -1 and 1, then the factor rounded to 1, 2 and more digits."""
     if 0.0 < abs(factor) < 1.0:
         yield 1.0 / round(1.0 / factor)
     for digits in range(1, _MOST_DIGITS_OF_FACTOR + 1):

@@ -39,8 +39,8 @@ Codes = npt.NDArray[np.integer[Any]]
 
 
 def find_functions(sample: RowSample) -> list[Candidate]:
-    """Finds functional dependencies: columns that one other column determines, or two where one
-    does not suffice; preferred ones first.
+    """Finds functional dependencies of columns on one other column, or on two other columns where
+    one does not suffice; preferred dependencies first.
 
     Of columns that determine each other, the first in the table determines the others.
     """
@@ -65,9 +65,12 @@ def find_functions(sample: RowSample) -> list[Candidate]:
     ]
 
     def is_inverse(candidate: Candidate) -> bool:
-        """Returns whether a numeric column with more distinct values determines the dependent
-        column, and so probably by chance: a price that follows from room and season may determine
-        the room."""
+        """Returns whether a determining column is numeric and has more distinct values than the
+        dependent column.
+
+        Such a dependency probably holds by chance: a price that follows from room and season may
+        determine the room.
+        """
         n_values, rule = {n: c.max() for n, c in sample.training.codes.items()}, candidate.rule
         return any(
             sample.schema[name].has_numbers and n_values[name] > n_values[rule.column]
@@ -163,8 +166,8 @@ def joint_codes(columns: Sequence[Codes]) -> Codes:
 
 def most_frequent_codes(joint: Codes, codes: Codes) -> Codes:
     """Returns the most frequent code of a column for each of the C combinations of other columns'
-    cells (`joint_codes`); -1 for a combination without one. Shape: joint (n,), codes (n,) ->
-    (C,)."""
+    cells (`joint_codes`). It is -1 for a combination in whose rows the column is always missing, or
+    that does not occur. Shape: joint (n,), codes (n,) -> (C,)."""
     n_codes = int(codes.max(initial=0)) + 1
     known = (joint >= 0) & (codes >= 0)
     pairs, counts = counted(joint[known].astype(np.int64) * n_codes + codes[known])

@@ -4,11 +4,13 @@
     day <= days_in_month(year, month)   three columns of numbers
     payment == bill                     equalities, for example in one row of seven
 
-An inequality is useful if the gap y - x has a better held-out log-likelihood than y itself, both
-given groups of x. Columns whose ranges hardly overlap, or that only rise together, satisfy
-inequalities without information. A violated order of dates or whole numbers is conspicuous, so for
-these it suffices that the inequality excludes some values that y alone would have. Isolated values
-of y, such as 0 or 2099-12-31, may be exempt.
+An inequality y >= x is useful if the gap y - x is easier to learn than y: its held-out
+log-likelihood is larger, where both are predicted from groups of rows with similar x. Columns whose
+ranges hardly overlap, or that only rise together, satisfy inequalities without information.
+
+A violated order of dates or whole numbers is conspicuous. An inequality between such columns is
+therefore also useful if it excludes some values that y alone would have. Isolated values of y, such
+as 0 or 2099-12-31, may be exempt.
 
 For equalities, rows in which both columns have their most frequent value, such as 0, are ignored.
 In the remaining rows the columns have to be equal far more often than by chance.
@@ -175,8 +177,11 @@ def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> li
 
 def _kept_by_all(rule: Rule, sample: RowSample, n_tried: int) -> list[Candidate]:
     """Returns an inequality in a list, if every row satisfies it and chance cannot explain this;
-    else an empty list. It ranks behind inequalities whose gap is easier to learn than the column,
-    which is not tested here."""
+    else an empty list.
+
+    Whether the gap of the two columns is easier to learn than the column itself is not tested here.
+    The gain is reduced, so that the inequality ranks behind those that passed that test.
+    """
     found = agreement_of(rule, sample.frame, sample.schema)
     if found.share < 1.0 or found.rows < 2 * LEAST_ROWS or not found.is_significant(n_tried):
         return []
@@ -195,8 +200,9 @@ def with_exempt_values(rule: Rule, column: Column, numbers: Numbers) -> Rule:
     """Returns an inequality of the schema, extended by exempt values: isolated values of its
     column, such as 2099-12-31, to which it does not apply.
 
-    If every row must satisfy the inequality ("hard"), only values that satisfy it are exempted,
-    because they would make the difference of the columns too large; others remain violations.
+    If every row must satisfy the inequality ("hard"), only isolated values that satisfy it are
+    exempted, because they would make the difference of the columns too large. Values that violate
+    it are not exempted, and remain violations.
 
     Args:
         numbers: Cells of the column as float64, dates as seconds since 1970. Shape: (n,).
@@ -239,9 +245,13 @@ def _ruled_out(seen: tuple[Numbers, Numbers], unseen: tuple[Numbers, Numbers]) -
 
 
 def _log_masses(halves: Sequence[tuple[Numbers, Numbers]], step: float) -> Numbers:
-    """Returns the log probability per interval of width `step` at each of m unseen numbers, by
-    histograms of n seen numbers within groups of another column. `halves` are (other column,
-    number) of the seen and of the unseen rows. Shape: (m,)."""
+    """Returns the log probability per interval of width `step` at each of m unseen numbers. It is
+    estimated by histograms of the seen numbers, one for each group of rows in which another column
+    is similar. Shape: (m,).
+
+    Args:
+        halves: (cells of the other column, numbers) of the seen rows, and of the unseen rows.
+    """
     seen, unseen = halves
     edges = np.unique(np.quantile(seen[0], np.arange(1, _N_GROUPS) / _N_GROUPS))
     groups = [np.searchsorted(edges, other, side="right") for other, _ in (seen, unseen)]

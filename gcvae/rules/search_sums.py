@@ -236,8 +236,8 @@ def _term(sample: RowSample, *columns: Column) -> _Term:
 
 
 def _standardised(values: Numbers, tail: float) -> Numbers:
-    """Returns values clipped at both tails, with mean 0 and deviation 1; 0 where unknown. Shape:
-    (n,)."""
+    """Returns values clipped to their `tail` and 1 - `tail` quantiles, then scaled to mean 0 and
+    standard deviation 1; 0 where unknown. Shape: (n,)."""
     known = ~np.isnan(values)
     if not known.any():
         return np.zeros(len(values))
@@ -252,9 +252,17 @@ def _standardised(values: Numbers, tail: float) -> Numbers:
 
 
 def _selected(correlations: Numbers, y: int, is_usable: Mask, least: float) -> Iterator[list[int]]:
-    """Yields growing lists of indices of usable terms that fit term y by least squares, with an R²
-    of at least `least`. Shape: correlations (T, T), mask (T,), for T terms. Source: Pati, Rezaiifar
-    and Krishnaprasad, Orthogonal Matching Pursuit (1993)."""
+    """Yields growing lists of indices of terms that fit a term y by least squares. The terms are
+    selected by orthogonal matching pursuit.
+
+    Args:
+        correlations: Correlations between all T terms. Shape: (T, T).
+        y: Index of the term to fit.
+        is_usable: Mask of the terms that may be selected. Shape: (T,).
+        least: Minimum R² of a list.
+
+    Source: Pati, Rezaiifar and Krishnaprasad, Orthogonal Matching Pursuit (1993).
+    """
     chosen = list[int]()
     left = correlations[:, y].copy()
     for _ in range(min(MOST_TERMS, len(correlations) - 1)):
@@ -299,13 +307,20 @@ def _exceeds_rounding(terms: _Terms, y: str, name: str, factor: float) -> bool:
 
 
 def _rules(sample: RowSample, terms: _Terms, relation: Mapping[str, float]) -> list[Side]:
-    """Returns a relation Σ c x = constant, given as {term: c}, solved for each of its columns for
-    which it holds, best first. Each solution has a cost: log2 of the ratio of the largest spread to
-    that of its column, and more for ties.
+    """Returns the rules into which a relation Σ c x = constant can be solved, each with its cost;
+    best first.
 
-    The preferred column has few ties and the factors with the fewest digits; then the largest
-    spread c·σ, because totals vary more than their terms; then the last position in the table,
-    because computed columns usually follow their inputs.
+    A relation is solved for each of its columns. Solutions that hold in clearly fewer rows than the
+    best one are left out. The cost is log2(largest spread c·σ of a term / spread of the computed
+    column); it is larger if many results are ties, half way between two multiples of the
+    resolution.
+
+    Solutions with few ties come first, then those with the fewest digits in their factors. Then the
+    computed column with the largest spread is preferred, because totals vary more than their terms;
+    then the last column in the table, because computed columns usually follow their inputs.
+
+    Args:
+        relation: The factors c by term x.
     """
     found = []
     positions = {
@@ -339,8 +354,8 @@ def _rules(sample: RowSample, terms: _Terms, relation: Mapping[str, float]) -> l
 def _plain_sum(
     terms: _Terms, y: str, factors: Mapping[str, float]
 ) -> tuple[dict[str, float], _Fit] | None:
-    """Returns (factors of few digits, their fit) of a sum that holds for y; None if it does not, or
-    holds without one of its terms."""
+    """Returns (factors of few digits, their fit) of a sum that equals y; None if there is no such
+    sum, or if it equals y as often without one of its terms."""
     plain = _plain(terms, y, factors)
     if plain is None:
         return None
@@ -376,8 +391,8 @@ def _is_rounded(terms: _Terms, y: str, factors: Mapping[str, float]) -> bool:
 def _are_apart(terms: _Terms, y: str, factors: Mapping[str, float]) -> bool:
     """Returns whether the remainders are a few separate values instead of noise.
 
-    This holds if one remainder occurs in nearly all rows, or if they leave most of the grid between
-    them unused.
+    This holds if one remainder occurs in nearly all rows, or if most multiples of the resolution
+    between the smallest and the largest remainder do not occur.
     """
     _, remainders, _ = _fit_of(terms, y, factors)
     unit = terms[y].unit
@@ -390,8 +405,8 @@ def _are_apart(terms: _Terms, y: str, factors: Mapping[str, float]) -> bool:
 def _all_needed(
     terms: _Terms, y: str, factors: Mapping[str, float], share: float, n_remainders: int
 ) -> bool:
-    """Returns whether the sum holds in clearly fewer rows, with as many remainders, if any of its
-    terms is omitted."""
+    """Returns whether every term is needed: without any one of them, the sum holds in clearly fewer
+    rows, even with the same number of remainders."""
     gap = _LEAST_LOST if share < 1.0 else _LEAST_LOST_OF_ALL
     for name in factors:
         rest = {other: factor for other, factor in factors.items() if other != name}
@@ -431,8 +446,8 @@ def _to_part(factor: float, digits: int) -> float:
 
 
 def _to_whole_or_part(factor: float, digits: int) -> float:
-    """Rounds a factor of at least 1 to some significant digits, or the reciprocal of another
-    factor."""
+    """Rounds a factor to some significant digits. If the factor lies between -1 and 1, its
+    reciprocal is rounded instead, to a number n, and 1 / n is returned."""
     return _to_digits(factor, digits) if abs(factor) >= 1 else _to_part(factor, digits)
 
 
@@ -458,8 +473,12 @@ def _most_common(
 def _fit_of(
     terms: _Terms, y: str, factors: Mapping[str, float], most: int = _MOST_REMAINDERS
 ) -> _Fit:
-    """Returns (constant, remainders, share of rows) of a sum with the given factors: the most
-    frequent difference to y, and at most `most` frequent deviations from it."""
+    """Returns (constant, remainders, share of rows) of a sum with the given factors.
+
+    The constant is the most frequent difference between y and the sum. The remainders are the most
+    frequent deviations of this difference from the constant, at most `most`; () if the only one is
+    0. The share is that of the rows with one of these deviations.
+    """
     off, step, share = _most_common(terms, y, factors)
     if share < _LEAST_COMMON:
         return 0.0, (), 0.0

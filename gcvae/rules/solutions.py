@@ -106,8 +106,8 @@ def clock_of(form: Formula) -> tuple[str, str] | None:
 def solutions(
     prediction: Prediction, parent: Column, others: pd.DataFrame, low: Indices, high: Indices
 ) -> tuple[Indices, Indices]:
-    """Returns the intervals of the column `parent` for which a formula f lies in given intervals,
-    as multiples of the columns' resolutions.
+    """Returns the intervals in which the column `parent` lies if a formula f lies in given
+    intervals. All numbers are multiples of the columns' resolutions.
 
     Args:
         prediction: Compiled formula f.
@@ -115,7 +115,8 @@ def solutions(
         low, high: First and last values of m intervals of f. Shape: (n, m) each.
 
     Returns:
-        (First values, last values) of m' intervals, empty if first > last. Shape: (n, m') each.
+        (First values, last values) of m' intervals of `parent`; m' may differ from m. An interval
+        is empty if first > last. Shape: (n, m') each.
     """
     grid, own = Grid.of(prediction.column), Grid.of(parent)
     if grid is None or own is None:
@@ -125,7 +126,8 @@ def solutions(
         return _of_clock(clock, parent.name, others, low)
 
     def g(indices: Indices) -> Numbers:
-        """Returns the index of f in each row for an index of the column; NaN where f has none."""
+        """Returns the value of f in each row, given a value of the column `parent` in each row; NaN
+        where f has no value. Values are multiples of the columns' resolutions."""
         cells = {name: others[name] for name in others.columns}
         cells[parent.name] = pd.Series(own.values(indices), index=others.index)
         found = prediction.predicted(pd.DataFrame(cells, index=others.index))
@@ -149,18 +151,19 @@ def solutions(
 def monotone_solutions(
     g: Callable[[Indices], Numbers], own: Grid, n: int, low: Indices, high: Indices
 ) -> tuple[Indices, Indices]:
-    """Returns the intervals of a column for which a monotone function g of it lies in given
+    """Returns the intervals in which a column lies if a monotone function g of it lies in given
     intervals. All numbers are indices: multiples of the resolution.
 
     Args:
         g: Returns the index of the result for an index of the column in each of n rows; NaN where
-            there is none. Shape: (n,) -> (n,).
+            there is no result. Shape: (n,) -> (n,).
         own: Grid of the column.
         n: Number of rows.
         low, high: First and last values of m intervals of g. Shape: (n, m) each.
 
     Returns:
-        (First values, last values) of the intervals, empty if first > last. Shape: (n, m) each.
+        (First values, last values) of the intervals of the column. An interval is empty if first >
+        last. Shape: (n, m) each.
     """
     # The ends of the column are the same for all intervals.
     farthest = _FARTHEST if own.step is None else LARGEST_INDEX
@@ -183,8 +186,9 @@ class _Line:
     at_last: Numbers
 
     def around(self, target: Numbers) -> tuple[Indices, Indices]:
-        """Returns (lower, upper) indices between which the line reaches each of n targets, allowing
-        for rounding; the first index where the line is undefined. Shape: (n,) twice."""
+        """Returns (lower, upper) indices between which the line reaches the target of each row,
+        with a margin for rounding. Both are the first index where the line is undefined. Shape:
+        (n,) -> (n,) twice."""
         with np.errstate(divide="ignore", invalid="ignore"):
             run = (self.last - self.first) / (self.at_last - self.at_first)
             found = self.first + (target - self.at_first) * run
@@ -210,8 +214,8 @@ def _of_monotone(
     first, last, falls = line.first, line.last, line.at_first > line.at_last
 
     def crossing(is_beyond: Callable[[Numbers], Mask], target: Numbers) -> Indices:
-        """Returns in each row the smallest index for which `is_beyond(g)` holds, searched first
-        where the line reaches `target`; last + 1 if there is none."""
+        """Returns in each row the smallest index for which `is_beyond(g)` holds; last + 1 if there
+        is none. The search begins where the line reaches `target`."""
         below, above = first - 1, last + 1
 
         def look(middle: Indices) -> None:
@@ -240,8 +244,16 @@ def _of_monotone(
 def _of_clock(
     clock: tuple[str, str], parent: str, others: pd.DataFrame, target: Indices
 ) -> tuple[Indices, Indices]:
-    """Solves the formula clock(start, minutes) for one of the two columns, given its result
-    `target` (first column). Returns the start, or three numbers of minutes a day apart."""
+    """Solves the formula clock(start, minutes) for the column `parent`, one of the two.
+
+    Args:
+        others: Cells of the other column. n rows.
+        target: Result of the formula; only the first column is used. Shape: (n, m).
+
+    Returns:
+        The solutions twice, as (first values, last values) of intervals. For `start` there is one
+        solution. For `minutes` there are three, a day apart. Shape: (n, 1) or (n, 3) each.
+    """
     end = minutes_of(target[:, 0])
     begin, gone = clock
     known = others[gone if parent == begin else begin]

@@ -153,8 +153,8 @@ class Split(JsonFields, Rewriting):
 
     @cached_property
     def part_names(self) -> tuple[str, ...]:
-        """Names of the parts: that of the split column for the first one, then readable ones such
-        as "day (weekday)"."""
+        """Names of the parts. The first part has the name of the split column; the others have
+        names such as "day (weekday)"."""
         names = [self.column]
         for i in range(1, self._n_parts):
             name = draft = f"{self.column} ({self._label(i)})"
@@ -188,8 +188,8 @@ class Split(JsonFields, Rewriting):
         return placed_values(values, at, self.original.missing.allowed or not known.all())
 
     def keeps(self, indices: Indices) -> npt.NDArray[np.bool_]:
-        """Returns a mask of those of n values, as multiples of the column's resolution, that remain
-        the same when they are split into parts and joined again. Shape: (n,)."""
+        """Returns for each of n values whether it remains the same when it is split into parts and
+        joined again. Values are multiples of the column's resolution. Shape: (n,) -> (n,)."""
         digits = self._digits(indices)[: self._n_parts - self.has_ending]
         return np.asarray(self._joined(digits) == indices)
 
@@ -282,8 +282,8 @@ class Split(JsonFields, Rewriting):
         return [*digits, left] if self.has_ending else digits
 
     def _joined(self, digits: list[Indices]) -> Indices:
-        """Returns the grid indices (multiples of the resolution) of n rows from their parts, except
-        the part of the ending. Shape: (n,) each -> (n,)."""
+        """Returns the grid indices (multiples of the resolution) of n rows from their parts. The
+        part of the ending is not needed, because it is constant. Shape: (n,) each -> (n,)."""
         own = digits[1:] if self.months else digits
         left = np.full(len(digits[0]), self.ending)
         for step, digit in zip(self.steps, own, strict=True):
@@ -321,7 +321,7 @@ class Split(JsonFields, Rewriting):
 
 def splits_of(schema: TableSchema, left_out: Collection[str] = ()) -> list[Split]:
     """Returns the splits of all columns of a schema that have steps (spacings) or endings (common
-    remainders) into multiples of the steps and remainders.
+    remainders).
 
     Args:
         left_out: Columns that are not split.

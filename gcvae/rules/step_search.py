@@ -4,9 +4,10 @@
     remainders)
 
 A step is a spacing such as 0.05 or 15 minutes; an ending is a common remainder such as .99. One
-half of the cells determines the common remainders; the other half measures the gain over equally
-frequent ones, in nats. For cells without steps the gain is that of a likelihood ratio of mean one:
-it exceeds t nats with probability at most exp(-t).
+half of the cells determines the shares of the remainders. The other half measures the gain in
+log-likelihood, in nats, over a model in which all remainders are equally frequent. If the cells
+have no steps, the gain is the log of a likelihood ratio with mean one: it exceeds t nats with
+probability at most exp(-t).
 """
 
 from __future__ import annotations
@@ -147,8 +148,11 @@ def found_steps(indices: Indices, codes: npt.NDArray[np.integer[Any]], grid: Gri
 def _with_rest(
     steps: tuple[Step, ...], endings: tuple[str, ...], indices: Indices, common: int, grid: Grid
 ) -> Found:
-    """Returns the steps of most dates, followed by a step of which all dates are multiples, such as
-    a second if 9999-12-31 23:59:59 occurs beside midnights."""
+    """Returns steps and endings that fit all dates, given those of most dates.
+
+    If some dates do not fit, a step of which all dates are multiples is appended: a second, for
+    example, if 9999-12-31 23:59:59 occurs beside midnights.
+    """
     split = Split.of(replace(grid.column, steps=steps, endings=endings or None)) if steps else None
     if split is None or split.keeps(indices).all():
         return steps, endings
@@ -232,8 +236,8 @@ def _are_free(rows: Indices) -> Mask:
 
 
 def _are_many(quotients: Indices, most: float = MOST_IN_ONE) -> bool:
-    """Returns whether no quotient (cell // step) has a larger share than `most`; else remainders
-    would reflect the distribution of the column."""
+    """Returns whether no quotient (cell // step) has a larger share than `most`. If one quotient
+    dominated, the remainders would only reflect the distribution of the column."""
     return bool(counted(quotients)[1].max() <= most * len(quotients))
 
 
@@ -313,10 +317,16 @@ def _best_step(halves: Halves, steps: list[int], common: int, decimals: int = 0)
 
 
 def _log_decimals(halves: Halves, common: int, decimals: int) -> Numbers:
-    """Returns the gain of each validation cell, over equally frequent multiples of the resolution,
-    that a codec without steps reaches because it learns the number of decimals
-    (`gcvae.codec.rounding`): log (share of cells with as many decimals · distance between such
-    numbers). All cells are multiples of `common`. Shape: (n / 2,)."""
+    """Returns the log-likelihood of each validation cell in a codec without steps, relative to a
+    model in which all multiples of the resolution are equally frequent. Shape: (n / 2,).
+
+    Such a codec learns how many decimals cells have (`gcvae.codec.rounding`). The result is
+    log(share of cells with as many decimals · distance between numbers with so many decimals).
+
+    Args:
+        common: Number of which all cells are multiples.
+        decimals: Number of decimals of the column.
+    """
     unit = 10**decimals // common if 10**decimals % common == 0 else 1
     most = len(str(unit)) - 1 if str(unit).strip("0") == "1" else 0
 
@@ -446,8 +456,12 @@ def _has_hours(halves: Halves, day: int, last: int) -> bool:
 
 
 def _gain(parts: Halves, alike: Numbers) -> float:
-    """Returns the gain in log-likelihood of all validation cells, in nats, by the shares of parts
-    in the training half over `alike`, the shares of the k parts without a step. Shape: alike
-    (k,)."""
+    """Returns by how much a model that learns the shares of the parts is better than a model
+    without the step: the difference of their log-likelihoods of all validation cells, in nats.
+
+    Args:
+        parts: Part of each cell, such as its weekday, as a number below k.
+        alike: Share of each of the k parts if there is no step. Shape: (k,).
+    """
     nats = parts.log_shares(len(alike))[0] - np.log(alike[parts.validation])
     return float(nats.sum())
