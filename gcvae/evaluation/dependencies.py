@@ -75,7 +75,13 @@ class Dependency:
 
 
 class _Feature(NamedTuple):
-    """Bin of each cell of a column, or of its hour or weekday, in real and in synthetic rows."""
+    """Bins of the cells of a column, or of the hours or weekdays of a date column.
+
+    Attributes:
+        name: Name of the feature.
+        column: Name of the column.
+        real, drawn: Bin of each cell in the real and in the synthetic rows. Shape: (n,), (m,).
+    """
 
     name: str
     column: str
@@ -88,9 +94,10 @@ def strongest_dependencies(
 ) -> list[Dependency]:
     """Returns the ten strongest pairs of columns, then each column with its two best predictors.
 
-    Both groups are sorted, the strongest first. A dependency is left out if it is below 0.05 nats,
-    or if its sampling error is so large that the loss of half of it could go undetected. At most 60
-    features are examined: columns, and the hours and weekdays of dates.
+    Both groups are sorted, the strongest first. A dependency is left out if it is below 0.05 nats.
+    It is also left out if its sampling error exceeds half of its strength: synthetic rows could
+    then lose half of the dependency undetected. At most 60 features are examined: columns, and the
+    hours and weekdays of dates.
 
     Args:
         real: Real rows, with cells of their columns' dtypes.
@@ -159,8 +166,9 @@ def _joint(codes: list[Codes]) -> Codes:
 def _information(x: Codes, y: Codes) -> tuple[float, float]:
     """Returns (corrected mutual information in nats, variance of its estimate) of two columns.
 
-    The variance is that of the mean of log (p(x, y) / (p(x) p(y))), plus that of the estimate for
-    independent columns.
+    The variance is a sum of two variances: of the mean of log (p(x, y) / (p(x) p(y))) over the
+    rows, and of the mutual information that is estimated from independent columns. The second one
+    matters if the columns are nearly independent, because the first one is then near 0.
     """
     from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 

@@ -91,7 +91,8 @@ def trend_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema
                       with bin k of one and bin l of the other column; numbers are in 10 bins of
                       equal width, from the minimum to the maximum of each table
 
-    An extreme value changes the bins, and so all errors of its column; not those of `two_way_tv`.
+    A single extreme value changes the bins of its column, and so all errors of this column. The
+    errors of `two_way_tv` hardly change, because its bins are quantiles.
 
     Source: 1 − CorrelationSimilarity and 1 − ContingencySimilarity, combined as the column pair
     trends of SDMetrics' quality report, without its association thresholds.
@@ -177,8 +178,12 @@ def _subsampled(
 def _auc(
     x: Numbers, are_levels: list[bool], n_folds: int, n_repeats: int, seed: int
 ) -> TwoSampleAuc:
-    """Returns the AUC of boosted trees that separate real from synthetic rows, the two halves of
-    x."""
+    """Returns the AUC of boosted trees that separate real from synthetic rows.
+
+    Args:
+        x: Encoded real rows, followed by as many encoded synthetic rows. Shape: (2 n, columns).
+        are_levels: Whether each column contains levels instead of numbers.
+    """
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import RepeatedStratifiedKFold
@@ -207,7 +212,11 @@ def _largest_gap(real: Numbers, synthetic: Numbers) -> float:
 
 
 def _equal_width_codes(numbers: Numbers) -> Codes:
-    """Returns the bin of each number, 1 to 10; 11 is the maximum itself and 12 missing."""
+    """Returns the code of the bin of each number, from 1 to 10. Shape: (n,) -> (n,).
+
+    Bins exclude their upper edge, so that the maximum itself has the code 11. Missing numbers have
+    the code 12. If all numbers are equal, their code is 6.
+    """
     missing = np.isnan(numbers)
     present = numbers[~missing]
     largest = float(np.abs(present).max(initial=0.0))

@@ -62,7 +62,10 @@ def _most_moved(rows: pd.DataFrame, is_kept: Mask, column: Column) -> tuple[str,
 
 
 def _cells_text(value: Any, column: Column) -> str:
-    """Returns a level as text, or "at most" a number or a date, given as days since 1970."""
+    """Returns a text that describes cells of a column: "at most 12.5", or the name of a level.
+
+    `value` is a level or the largest number of the cells; dates are given as days since 1970-01-01.
+    """
     if column.has_times:
         return f"at most {pd.Timestamp(np.datetime64(round(value * 86_400), 's'))}"
     return f"at most {value:.10g}" if is_number(column) else str(value)

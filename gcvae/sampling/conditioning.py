@@ -2,11 +2,15 @@
 
     p(x | x in a region)
 
-A pilot run finds latent vectors that lead to such rows. Its first particles (weighted latent
-vectors with partial rows) come from the prior. The rows that result are encoded, and a Gaussian
-mixture is fitted to draws from their posteriors, as the prior was to the posteriors of the training
-rows. The next particles come from that mixture and, to a fixed share, from the prior, so that the
-weights are bounded however poor the fit is.
+A particle is a latent vector with a partial row and an importance weight. A pilot run finds latent
+vectors that lead to rows in the region:
+
+1. Particles are drawn from the prior of the latent vector. Some of them, chosen by weight, are
+   completed to rows in the region.
+2. The encoder gives the posterior of the latent vector for each of these rows. A Gaussian mixture
+   is fitted to draws from the posteriors.
+3. New particles are drawn from the mixture, but a tenth of them from the prior. This share keeps
+   the weights bounded, even if the mixture fits poorly.
 
 Source: adaptive importance sampling with a defensive mixture; Cappe et al. 2004, Hesterberg 1995.
 """
@@ -89,7 +93,8 @@ class Proposal:
     def factors(self, latent: Tensor) -> Tensor:
         """Returns the copula's factors f of latent vectors [z, context, f].
 
-        Shape: (N, K + 2 C + F) -> (N, F), for K dimensions of z, C context columns and F factors.
+        The context has a code and a value for each of C context columns. Shape: (N, K + 2 C + F) ->
+        (N, F), for K dimensions of z and F factors.
         """
         return latent[:, latent.shape[-1] - self.n_factors :]
 
@@ -176,8 +181,10 @@ class ConditionedModel:
         return min(whole, MOST_PARTICLES_PER_ROW * max(rows, PILOT_PARTICLES))
 
     def effective_rows(self, rows: int) -> float:
-        """Returns the effective sample size of `rows` generated rows: the number of independent
-        rows under the condition that they are worth."""
+        """Returns the effective sample size of `rows` generated rows.
+
+        It is the number of independent rows that would give the same precision.
+        """
         return min(float(rows), self.particles_for(rows) * self.effective_share)
 
     def draw(self, rows: int, generator: AnyGenerator) -> tuple[Tensor, Tensor]:

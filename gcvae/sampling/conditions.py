@@ -63,12 +63,13 @@ class Condition:
 
     Attributes:
         regions: The set of possible cells of each modelled column; None without a condition.
-        grouped: Mask of the possible levels, by column index, for conditioned columns in which
-            several (rare) levels share one code.
-        expected: Text for error messages: the training table's limits of the computed columns that
-            the condition requires to lie beyond them; None if there are none.
-        known: One row with the values of the computed columns that the condition fixes. They
-            replace decoded values, which may differ from them if a formula's result is rounded.
+        grouped: For conditioned columns in which several (rare) levels share one code, a mask of
+            the levels that the condition allows, by column index.
+        expected: Text for error messages. It names computed columns, such as a total, for which the
+            condition only allows values beyond the column's limits, and gives these limits. None if
+            there are no such columns.
+        known: One row with the computed columns for which the condition allows a single value.
+            These values replace decoded ones, which may differ because formulas round.
         names: Names of the conditioned columns.
     """
 
@@ -150,8 +151,11 @@ def read_condition(
 
 
 def _beyond(targets: Mapping[str, TargetIntervals], schema: TableSchema) -> Iterator[str]:
-    """Yields the limits, as text, of each column whose possible values (`targets`) all lie beyond
-    its limits."""
+    """Yields a text such as "total from 0 to 120" for each column with an impossible restriction.
+
+    A restriction is impossible if all values that it allows (`targets`, by column) lie beyond the
+    limits of the column. The text contains these limits.
+    """
     for name, target in targets.items():
         grid, limits = grid_of(schema[name]), " ".join(_limits(schema[name]))
         is_within = (target.low <= grid.high) & (target.high >= grid.low)
@@ -165,7 +169,10 @@ def _broken_rules(
     known: pd.DataFrame,
     condition: Condition,
 ) -> Iterator[Problem]:
-    """Yields a problem for each rule that the condition violates but no row of the table."""
+    """Yields a problem for each rule that the condition violates.
+
+    Only rules that every row of the table satisfies are checked.
+    """
     for rule in codec.schema.rules or ():
         is_sure = rule.is_dependency and rule.share == 1.0 and rule.keep != "off"
         has_parents = set(rule.parents) <= set(known.columns)
@@ -194,9 +201,11 @@ def _breaks(
     known: pd.DataFrame,
     condition: Condition,
 ) -> bool:
-    """Returns whether the condition contradicts a functional dependency: the table contains the
-    known determining cells, but never with a level of the dependent column that the condition
-    allows."""
+    """Returns whether the condition contradicts a functional dependency.
+
+    It does if rows of the table have the same determining cells (`known`), but none of these rows
+    has a level of the dependent column that the condition allows.
+    """
     names = [column.name for column in codec.columns]
     for function in functions:
         if [names[j] for j in function.columns] != [*rule.parents, rule.column]:
@@ -215,9 +224,9 @@ def _breaks(
 def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
     """Converts a value, list or range of NumPy or pandas to its form in a JSON document.
 
-    A span of time, such as a `pandas.Period`, "2022-05", or a day in a column with times, becomes
-    the range from its first to its last moment. As one end of a range (`end` is "min" or "max"), it
-    becomes its first or its last moment.
+    A span of time is a `pandas.Period`, a text such as "2022-05", or a day in a column with times.
+    It becomes the range from its first to its last moment. If the span is itself an end of a range,
+    only one moment is used: the first if `end` is "min", the last if `end` is "max".
     """
     if isinstance(wanted, Mapping):
         return {key: _as_document(item, column, key) for key, item in wanted.items()}
@@ -331,8 +340,11 @@ def _add(
 
 
 def _target(name: str, wanted: Any, codec: TableCodec) -> TargetIntervals:
-    """Returns the values that a condition allows for a column that the model represents by
-    residuals or parts, as intervals for one row."""
+    """Returns the values that a condition allows for a column, as intervals for one row.
+
+    The column is one that the model replaces by its residual, or by several columns, such as a date
+    by its week and weekday.
+    """
     residual = codec.column_codec(name)
     items, missing = _listed(wanted, residual)
     column, grid = codec.schema[name], grid_of(codec.schema[name])
@@ -392,7 +404,10 @@ def _listed(wanted: Any, codec: ColumnCodec) -> tuple[list[Any], bool]:
 
 
 def _may_be_missing(codec: ColumnCodec) -> bool:
-    """Returns True; raises an error if the column had no missing cells in training."""
+    """Checks that the model can generate missing cells in a column, for a condition with null.
+
+    Returns True. Raises a ConditionError if no cell of the column was missing in training.
+    """
     if not codec.has_missing:
         raise _refusal("no cell of the column was missing in training", "a value")
     return True
@@ -503,7 +518,11 @@ def _end(value: Any, column: Column, key: str) -> Any:
 
 
 def _on_grid(end: Any, column: Column, toward: Callable[[Any], Any]) -> Any:
-    """Returns the nearest number with the column's decimals, rounded up or down by `toward`."""
+    """Rounds one end of a range to the decimals of the column.
+
+    `toward` is `np.ceil` for the lower end and `np.floor` for the upper end, so that the
+    rounded end lies in the range. Dates are unchanged.
+    """
     if isinstance(end, np.datetime64):
         return end
     if column.kind.is_whole:

@@ -64,8 +64,9 @@ class Acceptance:
     def to_json(self, pointers: Sequence[str]) -> dict[str, Any]:
         """Returns the acceptance as an entry of the model's training record.
 
-        `pointers` are JSON pointers of the hard rules in the schema. `log_standard_error` is that
-        of log(a): sqrt((1 - a) / (a n)), for the share a of n rows.
+        `pointers` are JSON pointers of the hard rules in the schema. The entry's member
+        `log_standard_error` is the standard error of log(a), sqrt((1 - a) / (a n)), where a is the
+        share of the n drawn rows that satisfy all hard rules.
         """
         return {
             "rows": self.rows,
@@ -162,10 +163,13 @@ class ConstrainedModel:
         conditioned: Iterable[str] = (),
         known: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        """Decodes generated rows with identifiers, like `TableCodec.decode`. Several rows become
-        rows of one entity, such as a customer, if this violates no hard rule and no condition.
+        """Decodes generated rows with identifiers, like `TableCodec.decode`.
 
-        `conditioned` are the names of the columns with a condition; the other arguments are those
+        If the table has a recurring key, such as a customer number, generated rows are grouped into
+        customers: all rows of a group have the same number and name. This is only done where it
+        violates no hard rule and no condition.
+
+        `conditioned` are the names of the columns with a condition. The other arguments are those
         of `TableCodec.decode`.
         """
         together = [rule.columns for rule in self.hard_rules.rules]

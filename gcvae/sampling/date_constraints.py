@@ -1,8 +1,9 @@
-"""Restricts unknown dates by known parts, which are computed from them: months, weekdays, hours.
+"""Restricts unknown dates of a row by their known parts, such as the month, weekday or hour.
 
-Every day or hour between the date column's limits is tested against all known parts together,
-because a date drawn at random hardly ever has a given month, day and hour at once. Unknown dates
-are then drawn among the blocks (days or hours) that remain.
+A part is a column that a formula computes from a date column. A date drawn at random hardly ever
+has a given month, day and hour at once. Every day or hour between the limits of the date column is
+therefore tested against all known parts together, and unknown dates are drawn among the days or
+hours (blocks) that agree with every part.
 """
 
 from __future__ import annotations
@@ -115,8 +116,11 @@ def _ends(
 
 
 def _blocks(codec: TableCodec, parent: str) -> Indices | None:
-    """Returns the grid index at which each of B days or hours between a date's limits begins; None
-    if there are too many. Shape: (B,)."""
+    """Returns the first moment of each of B days or hours between the limits of a date column.
+
+    Moments are given as multiples of the column's resolution. None if there are too many days or
+    hours to test. Shape: (B,).
+    """
     grid = Grid.of(codec.schema[parent])
     assert grid is not None, "its parts are a rule"
     assert grid.step is not None, "it is a date"
@@ -138,7 +142,8 @@ def _target(
     """Returns the possible values of a date: the days or hours between its `ends` for which all
     parts, computed by `rules`, have `possible` values.
 
-    Shape: ends (n, 2); starts (B,), the grid indices at which the B days or hours begin.
+    `starts` are the first moments of the B days or hours (`_blocks`). Shape: ends (n, 2), starts
+    (B,).
     """
     schema, parent = codec.schema, rules[0].parents.names[0]
     grid = Grid.of(schema[parent])
@@ -172,7 +177,10 @@ def _target(
 
 
 def _places(rule: Prediction, cells: pd.Series[Any]) -> Numbers:
-    """Returns the grid indices of the cells of a part; NaN for missing ones. Shape: (n,)."""
+    """Returns the cells of a part of a date as multiples of the part's resolution.
+
+    NaN for missing cells. Shape: (n,).
+    """
     known = cells.notna().to_numpy()
     found = np.full(len(cells), np.nan)
     found[known] = grid_of(rule.column).indices(cells[known])

@@ -1,13 +1,20 @@
 """Deduces unknown cells of a row from its known cells by formulas, until no further cell follows.
 
-    forwards        y = f(x) if all x are known
-    backwards       the unique x that gives y, if y and the other columns of f are known
-    chains          the unique x that gives all known y, if the other unknown columns follow from x
-    combinations    all x, if only one combination of them gives y: 2054 is 20 and 54
+A formula y = f(x) computes one column y from one or several columns x.
 
-Formulas without exceptions determine cells (`determined`): these count as known, even beyond the
-training table's range. Other formulas and combinations only guide proposals (`deduced`): their
-cells are drawn and scored like other unknown cells.
+    forwards        y, if all x are known
+    backwards       one x, if y and all other x are known and only one value of this x gives y
+    chains          one x, if it is the only unknown column that no formula computes, and only one
+                    value of it gives every known y
+    combinations    all x, if y is known and only one combination of values gives it: if y = 2054
+                    is a century and a year of two digits, they are 20 and 54
+
+There are two kinds of deduced cells:
+
+    determined      by formulas without exceptions, except combinations. These cells count as known,
+                    even beyond the training table's range.
+    deduced         by these and by other formulas and combinations. The cells are only proposed:
+                    the model draws and scores them like other unknown cells.
 """
 
 from __future__ import annotations
@@ -77,8 +84,9 @@ def determined(codec: TableCodec, frame: pd.DataFrame, barred: Mapping[str, Mask
     """Returns rows completed with the cells that known ones determine by formulas that every row of
     the training table satisfies.
 
-    A cell may lie beyond the range of the training table, unless its column has levels. If several
-    values give the same rounded result, all beyond the range, the one nearest to it is used.
+    A cell may lie beyond the range of the training table, unless its column has levels. If formulas
+    round, several values may give the known result. A single one within the range is then used. If
+    all lie beyond the range, the value nearest to the range is used.
 
     Args:
         frame: Rows with cells of the columns' dtypes; missing cells are unknown.
@@ -108,7 +116,10 @@ def filled(cells: pd.Series[Any], by: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _rounds(cells: Cells) -> Iterator[int]:
-    """Yields round numbers until a round fills no further cell, at most _MOST_ROUNDS."""
+    """Yields 0, 1, 2, ... until the last round of deductions has filled no further cell of `cells`.
+
+    There are at most _MOST_ROUNDS rounds.
+    """
     n_unknown = -1
     for number in range(_MOST_ROUNDS):
         n_before, n_unknown = n_unknown, sum(int(series.isna().sum()) for series in cells.values())
@@ -118,8 +129,11 @@ def _rounds(cells: Cells) -> Iterator[int]:
 
 
 def _computed(formula: Residual, cells: Cells, barred: Mapping[str, Mask]) -> pd.Series[Any] | None:
-    """Returns the result y of a formula where y is unknown and all columns of the formula are
-    known, missing elsewhere; None if there are no such rows. `barred` masks cells to leave out."""
+    """Computes the unknown cells y = f(x) in rows in which all x are known.
+
+    The other rows of the returned series are missing. None if no cell can be computed. `barred`
+    masks, by column, the unknown cells that must not be computed.
+    """
     parents = pd.DataFrame({name: cells[name] for name in formula.parents})
     is_computable = cells[formula.column].isna() & parents.notna().all(axis=1)
     is_computable &= ~barred.get(formula.column, np.zeros(len(parents), dtype=bool))
@@ -144,10 +158,14 @@ def _solved(
     *,
     beyond: bool,
 ) -> Iterator[tuple[str, pd.Series[Any]]]:
-    """Yields (name of a column of the formula, its unknown cells computed from y and the others).
+    """Solves a formula y = f(x) in rows in which y is known and exactly one x is unknown.
 
-    `beyond` tells whether cells may lie beyond the training table's range; `barred` masks cells to
-    leave out.
+    Yields (name of an unknown x, series of its solutions); rows without a solution are missing in
+    the series.
+
+    Args:
+        barred: By column, a mask of the unknown cells that must not be computed.
+        beyond: Whether solutions may lie beyond the training table's range.
     """
     known = pd.DataFrame({name: cells[name].notna() for name in formula.parents})
     is_one = cells[formula.column].notna() & (known.sum(axis=1) == known.shape[1] - 1)
@@ -178,14 +196,17 @@ def _solved(
 def _from_chains(
     codec: TableCodec, cells: Cells, barred: Mapping[str, Mask], *, beyond: bool
 ) -> Iterator[tuple[str, pd.Series[Any]]]:
-    """Yields (name of a column x, its deduced cells) if all known computed cells of a row follow
-    from x, as do all other unknown columns of their formulas.
+    """Yields (name of a column, its deduced cells) for unknown columns that no formula computes.
+
+    A known computed cell gives the cell of such a column if the computed cell depends on no other
+    unknown column, apart from columns that formulas compute from that column:
 
         net == gross - tax, tax == round(0.2 * gross, 2)      net gives gross if tax is unknown too
 
     Args:
-        beyond: If True, a cell must be the only solution, but may lie beyond the range of the
-            training table. If False, it lies within, and is the middle one of several solutions.
+        beyond: If True, deduced cells may lie beyond the range of the training table, and a cell
+            with several solutions stays unknown. If False, deduced cells lie within the range, and
+            the middle one of several solutions is used.
     """
     formulas = {
         r.column: r
@@ -231,8 +252,9 @@ class _Chain:
 
     Attributes:
         codec: Codec of the table.
-        leaf: Name of the column.
-        formulas: Exact formulas by the computed column, each after those of its parents.
+        leaf: Name of the unknown column, which no formula computes.
+        formulas: Formulas without exceptions, by the column that they compute. The columns of a
+            formula are known, leaves, or computed by an earlier formula.
         cells: Cells of n rows, by column.
     """
 
@@ -242,12 +264,14 @@ class _Chain:
     cells: Cells
 
     def solved(self, equations: Mapping[str, Mask], *, beyond: bool) -> pd.Series[Any] | None:
-        """Returns the cells of the leaf that give the known computed cells; missing in rows without
-        a solution or, with `beyond`, with several. None if no row has one.
+        """Returns the cells of the leaf from which all known computed cells follow.
+
+        Rows without a solution are missing in the returned series. Of several solutions, the middle
+        one is used, but none if `beyond` is True. Returns None if no row has a solution.
 
         Args:
-            equations: By known computed column, a mask of the rows in which it depends on no other
-                unknown leaf. Shape: (n,) each.
+            equations: By known computed column, a mask of the rows in which its cell depends on the
+                leaf and on no other unknown leaf. Shape: (n,) each.
             beyond: Whether solutions may lie beyond the range of the training table.
         """
         is_chained = np.zeros(len(self.cells[self.leaf]), dtype=bool)
@@ -301,8 +325,11 @@ class _Chain:
         return values.reindex(cells.index)
 
     def _can_step(self, name: str) -> bool:
-        """Returns whether the formula of column `name` can be solved for each of its columns that
-        depends on the leaf, and whether the formulas of these columns can be solved likewise."""
+        """Returns whether column `name` can be traced back to the leaf, one formula at a time.
+
+        This requires that the column's formula can be solved for each of its columns that depends
+        on the leaf, and that these columns can be traced back too.
+        """
         formula = self.formulas[name]
         return all(
             formula.can_solve(parent)
@@ -318,8 +345,19 @@ class _Chain:
         return {name}.union(*(self._ancestors(parent) for parent in parents))
 
     def _result(self, name: str, at: Indices, grid: Grid, indices: Indices) -> Numbers:
-        """Returns the index of a computed column in rows `at` if the leaf has the given `indices`
-        (multiples of its resolution); NaN without a value. Shape: (m,), (m,) -> (m,)."""
+        """Returns the values that a computed column has if the leaf has given values.
+
+        NaN if a column of the formula has no value.
+
+        Args:
+            name: Name of the computed column.
+            at: Indices of m rows, which may repeat. Shape: (m,).
+            grid: Conversion of the leaf's cells to multiples of its resolution.
+            indices: Value of the leaf in each row, as a multiple of its resolution. Shape: (m,).
+
+        Returns:
+            Values as multiples of the computed column's resolution. Shape: (m,).
+        """
         index = pd.RangeIndex(len(at))
         values = {self.leaf: pd.Series(grid.values(indices, limited=False), index)}
 
@@ -344,10 +382,17 @@ class _Chain:
 
 
 def _nearest(low: Indices, high: Indices, grid: Grid) -> tuple[Indices, Mask]:
-    """Returns, for n rows, (the only solution within the column's limits or, if none lies within,
-    the nearest one; mask of the rows with such a solution).
+    """Chooses one solution of an equation for each of n rows.
 
-    Shape: first and last solutions of m intervals (n, m) -> (n,), (n,).
+    The solution is the only one within the column's limits. If none lies within the limits, it is
+    the one nearest to them. A row with several solutions within the limits gets none.
+
+    Args:
+        low, high: First and last value of m intervals of solutions. Shape: (n, m) each.
+        grid: Limits of the column.
+
+    Returns:
+        (solutions, mask of the rows that have one). Shape: (n,), (n,).
     """
     within = np.maximum(low, grid.low), np.minimum(high, grid.high)
     sizes = np.where(within[0] <= within[1], within[1] - within[0] + 1, 0)
@@ -365,11 +410,11 @@ def _nearest(low: Indices, high: Indices, grid: Grid) -> tuple[Indices, Mask]:
 
 
 def _without_limits(grid: Grid, formula: Residual) -> Column:
-    """Returns a column of numbers or dates with much wider limits, to solve a formula f for it;
-    unchanged if it has levels or times of day.
+    """Returns the column of `grid` with much wider limits, to search solutions of a formula there.
 
-    Positive numbers stay positive if f divides by them or raises them to a power, because f is not
-    monotone across 0.
+    A column of levels or times of day is returned unchanged. A column of positive numbers stays
+    positive if the formula divides by it or raises it to a power: the formula is not monotone
+    across 0, and only monotone formulas can be solved.
     """
     column = grid.column
     if column.levels or (column.has_times and is_time_of_day(column.date_format)):

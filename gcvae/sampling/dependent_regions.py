@@ -61,8 +61,9 @@ class DependentRegion:
         target: Possible values of the restricted column.
         is_scored: Whether the probability of a cell is divided by the resolution of its column, as
             in scores.
-        beyond: Known cells of columns with cells beyond the training table's range, which the codec
-            cannot represent; None if there are none. n rows.
+        beyond: Known cells of each column that has a known cell beyond the training table's range.
+            They are kept here, because the codec cannot encode such a cell. None if there are no
+            such columns. n rows.
     """
 
     codec: TableCodec
@@ -131,7 +132,10 @@ class RegionsByRow:
 
     @property
     def has_density(self) -> bool:
-        """Whether a row that no rule restricts has a single possible number, with a density."""
+        """Whether the regions' probability is a density.
+
+        It is if rows that no rule restricts are conditioned on a single number that has a density.
+        """
         return isinstance(self.default_region, Region) and self.default_region.has_density
 
     def take(self, rows: Tensor | None) -> RegionsByRow:
@@ -184,14 +188,17 @@ def rule_regions(
     may_be_missing: bool,
     are_scored: bool = False,
 ) -> DependentRegions:
-    """Returns the sets of possible cells (regions) of model columns, given restrictions of the
-    table's columns that they represent, such as a computed column that is modelled by its residual.
+    """Returns the sets of possible cells (regions) of model columns, given restricted columns of
+    the table. A column of the table can differ from the model's columns that represent it: the
+    model represents a computed column by its residual, for example.
 
-    Unknown columns of a rule are proposed among the solutions of the rule, and so are columns from
-    which they follow by another rule.
+    If a rule computes a restricted column from unknown columns, the unknown columns are proposed
+    among the solutions of the rule. If another rule computes one of the unknown columns, the
+    columns of that rule are proposed in the same way.
 
     Args:
-        frame: Cells of the columns' dtypes; missing cells are unknown. n rows, or one for all.
+        frame: Cells of the columns' dtypes; missing cells are unknown. It has n rows, or a single
+            row that applies to all rows.
         targets: Possible values in each row of `frame`, by name of the restricted column.
         order: Order in which the decoder generates the columns.
         may_be_missing: Whether an unknown cell may be a missing value.
@@ -262,8 +269,13 @@ def _by_column(
     constraint: Iterable[_Proposal],
     joint: Mapping[int, JointRegion],
 ) -> DependentRegions:
-    """Collects the regions of each column, the most restrictive first: those of columns drawn
-    jointly (`joint`), restricted columns (`own`) and proposals (`constraint`)."""
+    """Collects the regions of each column, by its index in the codec, the most restrictive first.
+
+    Args:
+        own: Regions of restricted columns; they come second.
+        constraint: Proposals, which exclude no cell; they come last, in the order of their ranks.
+        joint: Regions of columns that are drawn jointly; they come first.
+    """
     regions: dict[int, list[DependentRegion | JointRegion | ProposalRegion]] = {
         j: [region] for j, region in joint.items()
     }
@@ -295,7 +307,8 @@ class _ParentProposals:
 
     Attributes:
         codec: Codec of the table.
-        frame: Known cells of the columns' dtypes. n rows, or one for all.
+        frame: Known cells of the columns' dtypes. It has n rows, or a single row that applies to
+            all rows.
         order: Order in which the decoder generates the columns.
         may_be_missing: Whether an unknown cell may be a missing value.
     """
@@ -340,7 +353,8 @@ class _ParentProposals:
     def of_deductions(self) -> Iterator[_Proposal]:
         """Yields proposals for the unknown cells that follow from known ones.
 
-        Columns that a formula computes need none, because the model has their residuals.
+        Columns that a formula computes are left out, because the model draws their residuals
+        instead.
         """
         for column in self.codec.schema:
             grid = Grid.of(column) if column.name in self.frame else None
@@ -368,8 +382,15 @@ class _ParentProposals:
         j: int,
         is_open: Mask,
     ) -> _Proposal:
-        """Returns the proposal for column `parent` of the table, by its model column
-        with index `j`, among the solutions of `target`, for the rows of the mask `is_open`."""
+        """Returns a proposal to draw an unknown column among the solutions of a restriction.
+
+        Args:
+            rank: Priority of the proposal among those for the same column; the smallest is first.
+            parent: Name of the unknown column of the table.
+            target: Restriction of the column.
+            j: Index of the model's column that represents it.
+            is_open: Mask of the rows in which the column is unknown. Shape: (n,).
+        """
         name, beyond = self.codec.columns[j].name, self.beyond
         region = ProposalRegion(
             self.codec, parent, target, name, is_open, self.may_be_missing, beyond=beyond
@@ -403,8 +424,10 @@ class _ParentProposals:
 
     @cached_property
     def beyond(self) -> pd.DataFrame | None:
-        """Known cells of the columns that have a known cell beyond the training table's range; None
-        if there are no such columns."""
+        """Known cells of each column that has a known cell beyond the training table's range.
+
+        None if there are no such columns.
+        """
         grids = {c.name: Grid.of(c) for c in self.codec.schema if c.name in self.frame}
         names = [
             name
@@ -419,13 +442,20 @@ class _ParentProposals:
         return [index_of[part] for part in self.codec.reduction.parts_of(name) if part in index_of]
 
     def _drawn_at(self, name: str) -> int:
-        """Returns the position in the decoder's order of the last part of a column."""
+        """Returns the position in the decoder's order at which a column of the table is complete.
+
+        Several columns of the codec may represent it; this is the position of the last of them, or
+        -1 if there are none.
+        """
         return max((self.order.index(j) for j in self._parts(name)), default=-1)
 
 
 def unrounded_columns(regions: Iterable[object]) -> set[str]:
-    """Returns the names of the columns whose generated numbers must not be rounded, because
-    restricted columns are computed from them by a formula that is not an inequality."""
+    """Returns the names of the columns whose generated numbers must not be rounded.
+
+    A restricted column is computed from each of them by a formula that is not an inequality, and
+    rounding could move its result out of the restriction.
+    """
     found: set[str] = set()
     for region in regions:
         for own in dependent_parts(region):
@@ -437,17 +467,22 @@ def unrounded_columns(regions: Iterable[object]) -> set[str]:
 
 
 def dependent_parts(region: object) -> list[DependentRegion]:
-    """Returns the regions of class `DependentRegion` of a column, whose region may combine several
-    (`RegionsByRow`)."""
+    """Returns the objects of class `DependentRegion` in the region of a column.
+
+    A region of class `RegionsByRow` may contain several; any other region is one or none.
+    """
     parts = region.regions if isinstance(region, RegionsByRow) else (region,)
     return [part for part in parts if isinstance(part, DependentRegion)]
 
 
 def evaluation_rank(codec: TableCodec, name: str) -> int:
-    """Returns the rank in which restrictions of column `name` are evaluated: 0, 1 or 2.
+    """Returns the priority of a restriction of column `name`; restrictions with 0 come first.
 
-    0: no rule computes the column. 1: a rule other than an inequality. 2: an inequality, which
-    leaves most freedom. If several rules restrict an unknown column, the first proposes it.
+        0   no rule computes the column
+        1   a rule that is not an inequality computes it
+        2   an inequality relates it to other columns, which leaves most freedom
+
+    If several restrictions apply to an unknown column, the first one proposes its values.
     """
     rewriting = codec.reduction.rewritten.get(name)
     if rewriting is None:

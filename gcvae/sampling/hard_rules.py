@@ -1,13 +1,18 @@
 """Checks rows against hard rules; generated rows that violate one are rejected.
 
-The rules are the hard rules of a schema, and its soft conditions and inequalities that every row of
-the table satisfies, unless a residual expresses them (`gcvae.rules.residuals`). A row violates a
-rule only if the rule is false, not if a missing cell makes it unknown; in rules on combinations of
-columns, a missing cell counts as a level.
+Two groups of rules are checked:
+
+    hard rules of the schema
+    soft conditions and soft inequalities that every row of the table satisfies; an inequality is
+    left out if a residual already expresses it (`gcvae.rules.residuals`)
+
+A row violates a rule only if the rule is false. A rule that is neither true nor false, because a
+cell is missing, is not violated. In rules on combinations of columns, a missing cell counts as a
+level.
 
 A hard functional dependency with one determining column needs no check, because the decoder
-enforces it. With several, a row is rejected if the table does not contain its combination of cells:
-the dependency does not tell the value for a new combination.
+enforces it. For a dependency with several determining columns, a row is rejected if the table does
+not contain its combination of cells: the table then does not show which value would be right.
 """
 
 from __future__ import annotations
@@ -194,9 +199,10 @@ class HardRules:
         return None
 
     def blanks_of_formulas(self, frame: pd.DataFrame) -> dict[str, Mask]:
-        """Returns masks of the unknown cells of n rows that must be missing values, because a known
-        cell is computed from them by a formula with `is_missing`. They are by column;
-        columns without such cells are omitted. Shape: (n,) each.
+        """Returns, by column, a mask of the unknown cells of n rows that must be missing values,
+        because a known cell is computed from them by a formula with `is_missing`.
+
+        Columns without such cells are omitted. Shape: (n,) each.
         """
         found = {str(name): np.zeros(len(frame), dtype=bool) for name in frame}
         for rule, term in self._of_missing:
@@ -206,12 +212,12 @@ class HardRules:
         return {name: mask for name, mask in found.items() if mask.any()}
 
     def required_missing(self, frame: pd.DataFrame) -> dict[str, Mask]:
-        """Returns masks of the unknown cells of n partly observed rows that must be missing values,
-        because any value would violate a rule.
+        """Returns, by column, a mask of the unknown cells of n partly observed rows that must be
+        missing values, because any value would violate a rule.
 
         With `delivered == (not is_missing(date))`, this is the date of a row that is not delivered.
-        The rules are conditions, and rules on missing cells, that are hard or have no exception in
-        the table. Masks are by column; columns without such cells are omitted. Shape: (n,) each.
+        Only conditions and rules on missing cells are used, and only those that are hard or have no
+        exception in the table. Columns without such cells are omitted. Shape: (n,) each.
 
         Args:
             frame: Rows with cells of the columns' dtypes; missing cells are unknown.
@@ -220,11 +226,11 @@ class HardRules:
         return {name: mask for name, mask in self._closed(frame, found).items() if mask.any()}
 
     def possible_blanks(self, frame: pd.DataFrame) -> dict[str, Mask]:
-        """Returns masks of the unknown cells of n rows that may have to be missing values,
-        depending on other unknown cells of the row.
+        """Returns, by column, a mask of the unknown cells of n rows that may have to be missing
+        values, depending on other unknown cells of the row.
 
         With `discounted == (not is_missing(code))`, this is `code` where both cells are unknown.
-        The masks are by column; columns without such cells are omitted. Shape: (n,) each.
+        Columns without such cells are omitted. Shape: (n,) each.
 
         Args:
             frame: Rows with cells of the columns' dtypes; missing cells are unknown.
@@ -251,11 +257,12 @@ class HardRules:
         return {name: mask for name, mask in found.items() if mask.any()}
 
     def impossible_levels(self, frame: pd.DataFrame) -> dict[str, Mask]:
-        """Returns, for each of n rows, the levels of unknown cells that would violate a rule given
-        the row's known cells, as a mask by column. Shape: (n, K) each, for a column of K levels.
+        """Returns, by column, a mask of the levels that an unknown cell of n rows cannot have.
 
-        Columns without such levels, or with more than _MOST_LEVELS levels, are omitted. In a row in
-        which every level of a column would violate a rule, none is marked.
+        Such a level would violate a rule, given the known cells of the row. Columns without such
+        levels, or with more than _MOST_LEVELS levels, are omitted. In a row in which every level of
+        a column would violate a rule, no level is marked, so that the cell can still be drawn.
+        Shape: (n, K) each, for a column of K levels.
 
         Args:
             frame: Rows with cells of the columns' dtypes; missing cells are unknown.
@@ -278,8 +285,11 @@ class HardRules:
         return {name: wrong for name, wrong in found.items() if wrong.any()}
 
     def _closed(self, frame: pd.DataFrame, found: dict[str, Mask]) -> dict[str, Mask]:
-        """Adds to `found`, masks by column of cells known to be missing, the cells that must then
-        be missing too, until no more follow; returns `found`."""
+        """Marks all cells that must be missing because other cells are missing.
+
+        `found` has, by column, a mask of the cells known to be missing. Cells that must be missing
+        too are added to these masks, until no further cell follows. Returns `found`.
+        """
         n_before = -1
         while n_before < (n_before := sum(int(mask.sum()) for mask in found.values())):
             for rule, term in self._deciding:
@@ -295,8 +305,16 @@ class HardRules:
         frame: pd.DataFrame,
         found: Mapping[str, Mask],
     ) -> Mask:
-        """Returns a mask of the unknown cells of column `name` that must be missing, because any
-        value makes a compiled rule false; `found` masks cells known to be missing. Shape: (n,)."""
+        """Returns a mask of the unknown cells of column `name` that must be missing values, because
+        any value would violate a rule. Shape: (n,).
+
+        Args:
+            term: The compiled rule.
+            names: Names of the rule's columns.
+            name: Name of the column.
+            frame: Rows; missing cells are unknown.
+            found: By column, a mask of the cells known to be missing.
+        """
         cells = frame.get(name)
         if cells is None or not cells.isna().any():
             return np.zeros(len(frame), dtype=bool)
@@ -311,8 +329,12 @@ class HardRules:
         frame: pd.DataFrame,
         found: Mapping[str, Mask],
     ) -> tuple[Truths, Truths]:
-        """Returns (truth of a compiled rule if the unknown cells of column `name` have values,
-        truth if they are missing); `found` masks cells known to be missing. Shape: (n,) each."""
+        """Evaluates a compiled rule twice: with values in the unknown cells of column `name`, and
+        with missing values.
+
+        Returns (truth with values, truth with missing values). The arguments are those of
+        `_must_be_missing`. Shape: (n,) each.
+        """
         certain = {
             other: np.where(found[other], TRUE, UNKNOWN) for other in names if other in found
         }
@@ -355,9 +377,11 @@ class HardRules:
 def _rejects(rule: Rule, reduction: Reduction | None) -> bool:
     """Returns whether rows that violate a rule are rejected.
 
-    They are if the rule is hard, except a functional dependency on one column, which the decoder
-    enforces; or if it is soft, every row of the table satisfies it, and it is a condition, or an
-    inequality of two columns that no residual expresses.
+    They are in two cases:
+
+        a hard rule, except a functional dependency on one column, which the decoder enforces
+        a soft rule that every row of the table satisfies and that is a condition, or an inequality
+        of two columns that no residual expresses
     """
     form = rule.form
     if rule.is_dependency:
@@ -378,13 +402,17 @@ def _is_exact(rule: Rule) -> bool:
 
 
 def _allows_values(form: Form) -> bool:
-    """Returns whether a rule is on missing cells, and rows without missing cells satisfy it."""
+    """Returns whether a rule concerns missing cells and every row without missing cells satisfies
+    it."""
     return isinstance(form, Missingness) and not form.is_inverse
 
 
 def _is_of_missing(rule: Rule) -> bool:
-    """Returns whether a rule is on missing cells, a formula with `is_missing`, or a soft
-    condition."""
+    """Returns whether a rule may require that a cell is missing.
+
+    True for rules on missing cells, formulas with `is_missing`, and soft conditions. Hard
+    conditions are left out, because `HardRules` compiles them in any case.
+    """
     form = rule.form
     if isinstance(form, Missingness) or (isinstance(form, Condition) and rule.keep == "soft"):
         return True

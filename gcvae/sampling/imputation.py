@@ -1,12 +1,17 @@
 """Imputation: fills missing cells from p(missing | known); known cells are returned unchanged.
 
-Filled cells are drawn given that they are not missing, unless a rule without exceptions requires a
-missing cell because of other cells of the row. Known text cells keep their exact text; filled ones
-have the format of the schema, truth values the words of the table. Cells of other dtypes keep their
-dtype. Cells stay missing in identifiers, dropped columns, and columns that `filled_columns` leaves
-or keeps. Left cells are unknown, so that filled cells are the same as if all columns were filled;
-kept cells are known to be missing. A column that equals another in every training row is filled
-with the other column's cell.
+A filled cell is never missing, unless a rule without exceptions requires a missing cell because of
+other cells of the row. A column that equals another column in every training row is filled with the
+cell of that column.
+
+Form of the cells: in columns of text, known cells keep their exact text, and filled cells have the
+format of the schema; filled truth values are written with the words of the table, such as yes and
+no. Other columns keep their dtype.
+
+Cells stay missing in identifiers, in dropped columns, and in columns that `filled_columns` leaves
+or keeps. In columns that it leaves, missing cells are treated as unknown: the cells filled in other
+columns are the same as if all columns were filled. In columns that it keeps, missing cells are
+treated as known to be missing.
 """
 
 from __future__ import annotations
@@ -185,8 +190,12 @@ def _filled(
 
 
 def _holding(values: pd.Series[Any], dtype: Any) -> Any:
-    """Returns the dtype for a series that drawn cells are added to: `dtype`, with new categories if
-    needed, or that of drawn dates."""
+    """Returns the dtype that a series needs to hold both its own cells and the drawn `values`.
+
+    It is the series' `dtype`, with one exception for dates and one for categories: a series of
+    dates gets the dtype of drawn dates, and a categorical dtype gets the drawn categories that it
+    lacks.
+    """
     if pd.api.types.is_datetime64_any_dtype(dtype) and values.dtype.kind == "M":
         return values.dtype
     if not isinstance(dtype, pd.CategoricalDtype):

@@ -52,10 +52,11 @@ def stream_completed(
 def _other_truths(
     block: pd.DataFrame, types: Mapping[str, str], schema: TableSchema
 ) -> dict[str, Column]:
-    """Returns by name the schemas with which to write columns of truth values that the imputed
-    table contains as numbers or strings.
+    """Returns replacement schemas for columns of truth values that are not written as booleans.
 
-    `types` are the types of the columns in the Parquet file that was read.
+    If the imputed table contains a column of truth values as numbers or strings, its cells are
+    written as numbers or strings too. The schemas are by name of the column. `types` are the types
+    of the columns in the Parquet file that was read.
     """
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 

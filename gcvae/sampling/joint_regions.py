@@ -105,12 +105,15 @@ class _RowConstraint:
     """Restriction of the unknown columns of a row by its formulas.
 
     Attributes:
-        formulas: Formulas in an order in which their results follow from each other.
-        unknown: Unknown columns that are drawn; all other columns are known or follow from them.
+        formulas: Formulas, ordered so that each comes after the formulas that compute its columns.
+        unknown: Unknown columns that are drawn. All other columns of the formulas are known or
+            follow from these.
         known: Known cells of the row, each as a series of length one.
-        target: For each known computed column, intervals (low, high) of its possible grid indices.
+        target: For each known computed column, its possible values: the ends (low, high) of
+            intervals, as multiples of the column's resolution.
         checks: Inequalities, and formulas with exceptions, that compute a known column from unknown
-            ones. Combinations with a residual beyond its range in the table are impossible.
+            ones. A combination of cells is impossible if its residual lies beyond the range that
+            residuals have in the table.
     """
 
     formulas: Sequence[Residual | Alternative]
@@ -137,7 +140,8 @@ def joint_regions(
     formulas hold, by index in the codec, if their combinations can be enumerated.
 
     Args:
-        frame: Cells of the columns' dtypes; missing ones are unknown. n rows, or one for all.
+        frame: Cells of the columns' dtypes; missing ones are unknown. It has n rows, or a single
+            row that applies to all rows.
         target: Possible values of each known computed column.
         order: Order in which the decoder generates the columns.
     """
@@ -186,8 +190,11 @@ def _row_constraint(
     cells: Mapping[str, pd.Series[Any]],
     target: Mapping[str, TargetIntervals],
 ) -> _RowConstraint | None:
-    """Returns the restriction of a row's unknown columns by its formulas; None if there is none, or
-    if `ProposalRegion` handles it."""
+    """Returns the restriction of the unknown columns of a row by its formulas.
+
+    None if there is no restriction, or if only one column is unknown and `ProposalRegion` can
+    propose it.
+    """
     known_targets = {}
     for name in exact:
         intervals = target.get(name)

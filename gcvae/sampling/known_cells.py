@@ -257,10 +257,13 @@ class KnownRows:
     def _satisfied(
         self, table: EncodedTable, known: pd.DataFrame, open_cells: Mapping[str, Mask]
     ) -> Tensor:
-        """Returns a mask of the completed rows that satisfy the hard rules, and in which a cell of
-        the masks `open_cells` (by column) is missing only if a rule requires it. Shape: (n,).
+        """Returns a mask of the completed rows that satisfy the hard rules. Shape: (n,).
 
-        `known` are known numbers and dates, which replace decoded ones.
+        Args:
+            table: Completed rows, encoded.
+            known: Known numbers and dates, which replace decoded ones.
+            open_cells: By column, a mask of drawn cells that should be values. A row in which such
+                a cell is missing, although no rule requires this, is not accepted either.
         """
         hard_rules = self.constrained.hard_rules
         if not len(hard_rules) and not open_cells:
@@ -401,8 +404,11 @@ class KnownRows:
         return problems
 
     def _problem(self, wrong: Mask, message: str, **place: Any) -> Problem:
-        """Returns one problem for the rows of a mask: its place is the line or, without lines, the
-        number of the first of them, and the message lists the others. Shape: wrong (n,)."""
+        """Returns one problem for all rows of the mask `wrong`.
+
+        The problem is placed at the first of these rows, by its line number or, if there is no
+        file, by its index. The message lists the other rows. Shape: wrong (n,).
+        """
         rows = np.flatnonzero(wrong).tolist()
         places = rows if self.lines is None else [self.lines[row] for row in rows]
         if len(places) > 1:
@@ -457,8 +463,12 @@ def _nearest(typed: pd.DataFrame, codec: TableCodec) -> pd.DataFrame:
 
 
 def _declared_missing(frame: pd.DataFrame, codec: TableCodec) -> Tensor:
-    """Returns a mask of the cells with a text that declares the value missing, such as "none", in
-    columns in which that is information; empty cells are unknown. Shape: n rows -> (n, D)."""
+    """Returns a mask of the cells that are known to be missing, because a text such as "none" says
+    so. Empty cells are not marked: they are unknown.
+
+    Only columns with `missing.is_value` in the schema are marked. Shape: n rows -> (n, D), for D
+    columns of the codec.
+    """
     found = torch.zeros(len(frame), len(codec.columns), dtype=torch.bool)
     for column in codec.schema:
         words = [text for text in column.missing.markers if text.strip()]

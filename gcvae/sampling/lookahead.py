@@ -74,9 +74,10 @@ class Dependency:
 
     Attributes:
         function: The functional dependency: r columns determine another.
-        pairs: The m combinations of codes that satisfy the dependency. Where it only distinguishes
-            missing from present cells, each code of the weighted column has its own combination.
-            Shape: (m, r + 1).
+        pairs: The m combinations of codes that satisfy the dependency. A dependency that only
+            distinguishes missing from present cells stores 0 for a missing and 1 for a present
+            cell; in the weighted column, every combination with a present cell is repeated for each
+            code instead. Shape: (m, r + 1).
         at: Position of the weighted column in `pairs`.
         earlier: Positions in `pairs` of the columns that are generated before the weighted one.
         possible: Mask of the K possible codes of each later conditioned column, by position in

@@ -22,8 +22,8 @@ def lookahead_regions(
     """Returns the regions, by column index, of the columns drawn with lookahead: those generated
     before a conditioned column with which they share a functional dependency.
 
-    `regions` are the regions of all columns without lookahead. They remain in rows in which a rule
-    restricts the column.
+    `regions` are the regions of all columns without lookahead. In rows in which a rule restricts a
+    column, it keeps its region without lookahead.
     """
     found: dict[int, LookaheadRegion] = {}
     if order is None:
@@ -77,9 +77,19 @@ def _possible_codes(region: object) -> Tensor | None:
 
 
 def _possible(function: LevelFunction, at: int, codes: Tensor) -> Tensor:
-    """Converts a mask of a column's K possible codes to the coding of the dependency's pairs, which
-    may only distinguish missing (0) from present (1). `at` is the column's index in the dependency.
-    Shape: (n, K) -> (n, K or 2)."""
+    """Converts a mask of possible codes to the codes that a functional dependency uses.
+
+    A dependency that only distinguishes missing from present cells uses two codes instead of the
+    column's K: 0 for missing and 1 for present.
+
+    Args:
+        function: The functional dependency.
+        at: Position of the column among the columns of the dependency.
+        codes: Mask of the column's possible codes. Shape: (n, K).
+
+    Returns:
+        The mask for the dependency's codes. Shape: (n, K) or (n, 2).
+    """
     if function.class_counts is None or function.class_counts.shape[at] == codes.shape[-1]:
         return codes
     return torch.stack([codes[:, 0], codes[:, 1:].any(-1)], dim=-1)

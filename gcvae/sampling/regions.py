@@ -33,8 +33,9 @@ Regions = Sequence[AnyRegion | None]
 def level_region(log_share: Numbers) -> Region:
     """Returns the region (set of possible cells) of a column of levels, the same for all rows.
 
-    `log_share` is the log of the possible share of each of K codes: 0 for possible and -inf for
-    excluded codes; between, if a code stands for several levels and some are possible. Shape: (K,).
+    `log_share` is the log of a share for each of K codes: 0 if the code is possible, -inf if it is
+    excluded. If a code stands for several levels, of which only some are possible, it is the log of
+    the share of the code's rows with a possible level. Shape: (K,).
     """
     nothing = torch.zeros(1, 0, dtype=torch.float64)
     return Region(torch.from_numpy(log_share)[None], nothing, nothing)
@@ -45,7 +46,8 @@ def number_region(
 ) -> Region | None:
     """Returns the region (set of possible cells) of numbers in m closed intervals; None if empty.
 
-    A single number with a density but no probability is ignored if other cells have a probability.
+    An interval of a single number has a density but no probability. It is ignored if other cells of
+    the region have a probability, because densities and probabilities cannot be compared.
 
     Args:
         low: Lower end of each interval, in the column's dtype. Shape: (m,).

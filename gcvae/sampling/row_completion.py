@@ -176,8 +176,13 @@ class _RowProposal:
         n: int,
         generator: AnyGenerator,
     ) -> _RowProposal:
-        """Returns the proposal from the encoder's posteriors of n rows, completed from the `chosen`
-        particles. The copula's factors f are centred at these, with the spread of `particles`."""
+        """Returns the proposal for the second round, fitted to completions of n rows.
+
+        The `chosen` particles of each row are completed and encoded. The Gaussians of the latent
+        vector z are the resulting posteriors, widened. The Gaussians of the copula's factors f are
+        centred at the factors of the chosen particles, with the weighted standard deviation of all
+        `particles` of the row.
+        """
         codes, values = complete(model, regions, chosen, generator)
         everything = torch.ones_like(codes, dtype=torch.bool)
         eta, log_tau = model.encoder(EncodedTable(codes, values, everything))

@@ -61,9 +61,9 @@ class Sampler(Protocol):
     def summary(self, rows: int) -> dict[str, Any]:
         """Returns estimates by name, without generating rows.
 
-        `probability` is that of the condition under the model (`density` if the condition names
-        numbers that are not rounded); `effective_sample_size` is the number of independent rows
-        under the condition to which a sample of `rows` rows is equivalent.
+        `probability` is the probability of the condition under the model. If the condition names
+        numbers that are not rounded, it is replaced by `density`. `effective_sample_size` is the
+        number of independent rows that would give the same precision as a sample of `rows` rows.
         """
 
 
@@ -112,7 +112,8 @@ def make_sampler(
         given_rows: Known cells of each row to generate.
         distribution: Shares of the levels of one column: {column: {level: share}}.
         reveals_probability: Whether the summary and error messages may contain the condition's
-            probability. For a condition on all cells of a row, that is the row's score.
+            probability. It can disclose a score: the log probability of a condition on all cells
+            of a row is the score of the row.
 
     Raises:
         ConditionError: The condition is malformed, names an unknown column or level, or is too
@@ -189,8 +190,12 @@ class ConditionSampler:
         return self.conditioned.effective_rows(SAMPLE_BLOCK_ROWS) / SAMPLE_BLOCK_ROWS * rows
 
     def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
-        """Yields rows in blocks. A shorter block contains the first rows of a full one, unless
-        several rows share a key."""
+        """Yields rows in blocks; the arguments are those of `Sampler.blocks`.
+
+        If the last block is shorter than the others, its rows equal the first rows of a full block.
+        This does not hold for tables with a recurring key, such as a customer number, because the
+        rows of a block are grouped by key after they are drawn.
+        """
         for first_row, n in block_ranges(rows, among):
             generator = generator_for(self.seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
             block = self.draw(n, SAMPLE_BLOCK_ROWS, generator)

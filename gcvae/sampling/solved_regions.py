@@ -1,11 +1,15 @@
 """Proposes unknown columns of a rule near the values for which the rule holds.
 
-Unconstrained draws hardly ever satisfy a precise rule. An unknown column is therefore drawn among
-the solutions of the rule for 80 % of the particles (weighted draws of a row), left missing for 10
-%, where the rule does not apply, and drawn freely for the rest; the weights correct for this
-proposal. If another column of the rule is unknown and drawn later, values that solve the rule for
-some value of that column count as solutions. If the column is itself computed from others, they are
-restricted accordingly.
+Unconstrained draws hardly ever satisfy a precise rule. The particles (weighted draws of a row)
+therefore draw an unknown column of the rule in three ways, and their weights correct for this:
+
+    80 %    among the solutions of the rule
+    10 %    as a missing cell, if the column has missing cells, because the rule does not apply then
+    rest    freely, from the model
+
+A solution is a value with which the rule can hold. If another column of the rule is unknown and
+drawn later, it is sufficient that the rule holds for some value of that column. If the model
+represents the unknown column by a residual, the residual is drawn so that the column is a solution.
 
 Source: sequential importance sampling with a defensive mixture; Hesterberg 1995.
 """
@@ -64,7 +68,8 @@ class ParentConstraint:
         name: Name of the computed column y.
         parent: Name of the restricted column x.
         target: Possible values of y.
-        known: Known cells of the rule's columns, with their dtypes. n rows, or one for all.
+        known: Known cells of the rule's columns, with their dtypes. It has n rows, or a single
+            row that applies to all rows.
         guessed: The same rows, completed with cells that follow from known ones.
         later: Columns of the rule that are drawn after `parent`.
     """
@@ -87,10 +92,11 @@ class ParentConstraint:
         return np.logical_and(self.target.is_restricted, ~self._is_open_cyclic())
 
     def _is_open_cyclic(self) -> Mask:
-        """Returns a mask of the rows without a restriction, because the rule is cyclic (times of
-        day) and another column drawn later is unknown.
+        """Returns a mask of the rows in which a rule on times of day does not restrict the column.
 
-        Shape: (n,) or (1,).
+        This is the case if another column of the rule is unknown and drawn later. Times of day
+        start again at midnight, so that every time can then solve the rule. Shape: (n,), or (1,)
+        for all rows alike.
         """
         rewriting = self.codec.reduction.rewritten[self.name]
         is_round = (
@@ -158,13 +164,18 @@ class ParentConstraint:
 
 
 def _of_rows(mask: Mask, at: npt.NDArray[np.int64]) -> Mask:
-    """Returns a mask for the rows with the given indices; one of length 1 is for all rows."""
+    """Returns the entries of a mask for the rows with the given indices.
+
+    A mask of length 1 applies to all rows and is returned unchanged.
+    """
     return mask if len(mask) == 1 else mask[at]
 
 
 @dataclass(frozen=True)
 class ProposalRegion:
-    """Proposes an unknown column among the solutions of a rule, which random draws hardly satisfy.
+    """Proposes an unknown column among the solutions of a rule.
+
+    Draws from the model alone would hardly ever satisfy the rule.
 
     Attributes:
         codec: Codec of the table.
@@ -177,8 +188,9 @@ class ProposalRegion:
         may_be_missing: Whether the cell may be a missing value.
         others: Further restrictions of the column, each with a mask like `is_open`. The column is
             proposed among the values that satisfy all restrictions, if there are any.
-        beyond: Known cells of columns with cells beyond the training table's range, which the codec
-            cannot represent; None if there are none. n rows.
+        beyond: Known cells of each column that has a known cell beyond the training table's range.
+            They are kept here, because the codec cannot encode such a cell. None if there are no
+            such columns. n rows.
     """
 
     codec: TableCodec

@@ -52,8 +52,10 @@ def cell_tails(
     noise: RowNoise,
     code_counts: Sequence[Tensor] | None = None,
 ) -> Tensor | None:
-    """Returns the tail probability of each known cell of n rows and D columns: that of outcomes no
-    likelier than the cell, given the cells before it. 1 for unknown cells. Shape: (n, D).
+    """Returns the tail probability of each known cell of n rows and D columns.
+
+    It is the probability of outcomes no likelier than the cell, given the cells before it; 1 for
+    unknown cells. Shape: (n, D).
 
     The conditionals are averaged over draws of the latent vector z, each weighted by its likelihood
     of the earlier cells. Returns None for models that are not autoregressive.
@@ -61,9 +63,9 @@ def cell_tails(
     Args:
         rows: Encoded rows; cells that are not `observed` are unknown.
         noise: Random numbers of each row.
-        code_counts: For rows of the training table, which are then scored as if it did not contain
-            them: its number of rows with each code of each column. None for other rows. Shape:
-            (K_j,) for the K_j codes of column j.
+        code_counts: Number of rows of the training table with each code, for each column. With it,
+            each of `rows`, which must belong to that table, is scored as if the table did not
+            contain the row. None for other rows. Shape: (K_j,) for the K_j codes of column j.
     """
     if not model.is_autoregressive:
         return None
@@ -149,9 +151,9 @@ def column_tails(
     """Returns for each of N cells the total probability of the outcomes of its column that are no
     likelier than the cell.
 
-    For a row of the training table, `kept` is the share of the rows with its code that remain
-    without this row; the probability of the code is multiplied by it. Shape: codes, values and kept
-    (N,) -> (N,).
+    `kept` is a factor for the probability of the cell's own code, None for 1. For a cell of the
+    training table it is (c - 1) / c, if c cells of the table have the code: the cell is then judged
+    as if its row were not in the table. Shape: codes, values and kept (N,) -> (N,).
     """
     mass = column.log_beta.double().exp()
     own = mass.gather(-1, codes.long().clamp(min=0)[:, None])[:, 0]

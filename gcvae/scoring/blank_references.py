@@ -57,8 +57,8 @@ class BlankReferences:
         """Returns the ascending scores of R generated rows with given cells missing. Shape: (R,).
 
         Args:
-            is_blank: Mask of the missing cells of D columns of the codec and C of the table. Shape:
-                (D + C,).
+            is_blank: Mask of the missing cells: of the codec's D columns, then of the table's C
+                columns (see `blank_cells`). Shape: (D + C,).
         """
         key = is_blank.tobytes()
         if key not in self._kept:
@@ -84,9 +84,10 @@ class BlankReferences:
 class BlankRanks:
     """Ranks rows with missing cells among generated rows, in one pass over a table.
 
-    Each set of missing columns needs its own generated rows. In each unit of SHARD_UNIT_ROWS rows,
-    therefore, only the first MOST_BLANK_SETS different sets get percentiles. Units make the result
-    for part of a table the same as for the complete table.
+    Each set of missing columns needs scores of its own generated rows, which takes time. The table
+    is therefore divided into units of SHARD_UNIT_ROWS rows, and in each unit only rows with one of
+    the first MOST_BLANK_SETS different sets get percentiles. Sets are counted by unit, so that a
+    part of a table that consists of complete units gets the same percentiles as within the table.
     """
 
     def __init__(self, references: BlankReferences) -> None:
@@ -103,8 +104,8 @@ class BlankRanks:
 
         Args:
             scores: Scores of the rows, in nats. Shape: (n,).
-            are_blank: Mask of the missing cells of D columns of the codec and C of the table.
-                Shape: (n, D + C).
+            are_blank: Mask of the missing cells: of the codec's D columns, then of the table's C
+                columns (see `blank_cells`). Shape: (n, D + C).
             first_row: Number of the first of these rows in the table. All rows must lie in one unit
                 of SHARD_UNIT_ROWS rows.
         """

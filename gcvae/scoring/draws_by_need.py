@@ -1,8 +1,9 @@
 """Adaptive number of draws: scores rows to within a standard error.
 
-The draws of a row form two halves, and the variance within one half determines the number of
-further draws of the other. So no draw is discarded, and no draw influences the number of draws of
-its own half, which would bias the result (optional stopping). The score is the mean of both halves.
+The first draws of a row are divided into two groups of equal size, A and B. The variance within A
+determines how many draws are added to B, and the variance within B how many are added to A. A draw
+thus never influences the size of its own group, which would bias the score (optional stopping). The
+score is the mean of the estimates from A and from B, so no draw is discarded.
 """
 
 from __future__ import annotations
@@ -61,9 +62,14 @@ def bound_by_need(
 
 
 def _further(variance: Tensor, tolerance: float) -> Tensor:
-    """Returns the number of further draws of a half, given the variance of the other half.
+    """Returns how many draws must be added to a group of first draws, for each of n rows.
 
-    It is 0 if less than half of the smallest possible number is needed. Shape: (n,) -> (n,).
+    The number that the tolerance requires is rounded up to one of `_FURTHER`. It is 0 if the
+    tolerance requires less than half of the smallest positive number there.
+
+    Args:
+        variance: Variance of each row's estimate from its other group of first draws. Shape: (n,).
+        tolerance: Target standard error of the score, nats.
     """
     needed = _OF_HALF * variance / (2.0 * tolerance**2) - _OF_HALF
     needed = torch.where(needed < 0.5 * _FURTHER[1], 0.0, needed)

@@ -1,8 +1,9 @@
 """Prepares partly observed rows for scoring, in which unknown cells are integrated out.
 
 A known cell of a computed column, such as a total, is evidence on the unknown columns from which it
-is computed. Unknown cells are therefore recorded for the columns of the table and for those of the
-codec, which represents a computed column by its residual.
+is computed. The codec represents a computed column by its residual, which is unknown in such a row
+although the total is known. Unknown cells are therefore recorded twice: for the columns of the
+table and for the columns of the codec.
 """
 
 from __future__ import annotations
@@ -87,10 +88,10 @@ def blank_cells(codec: TableCodec, typed: pd.DataFrame, rows: EncodedTable) -> M
     """Returns a mask of the unknown cells: of the codec's D columns, then of the table's C columns.
     Shape: (n, D + C).
 
-    A cell of the table's columns is marked only in rows where a computed column is known but not
-    all columns of its formula, because the codec's columns then do not show which cells are
-    unknown; cells that follow from known ones are marked too. All cells are marked in a row without
-    any known cell.
+    The mask of the table's columns is used only in rows in which a computed column is known but a
+    column of its formula is unknown, because the codec's columns then do not show which cells are
+    unknown. It also marks unknown cells that follow from known ones. In a row without any known
+    cell, all cells are marked.
 
     Args:
         typed: Rows with cells of the columns' dtypes.
@@ -117,8 +118,8 @@ def with_blank_cells(
     Args:
         constrained: Model that generated the rows.
         rows: Generated rows.
-        is_blank: Mask of the unknown cells of D columns of the codec and C of the table. Shape: (D
-            + C,).
+        is_blank: Mask of the unknown cells: of the codec's D columns, then of the table's C columns
+            (see `blank_cells`). Shape: (D + C,).
     """
     codec = constrained.codec
     coded, written = np.split(is_blank, [len(codec.columns)])

@@ -34,10 +34,13 @@ class PlainMarginal:
     Attributes:
         shares: Share of the rows with each integer code (level, missing, frequent number). Shape:
             (K,).
-        below: Share of all cells below each code. Shape: (K,).
+        below: Share of all cells that come before the cells of each code: cells with smaller codes
+            or, in a column of numbers, with smaller numbers. Not used for `point_code`. Shape:
+            (K,).
         point_code: Code whose cells are numbers with a density, which the kernels spread; None for
             a column without such numbers.
-        code_values: Number that each of the other codes stands for. Shape: (K - 1,).
+        code_values: In a column of numbers, the number for which each code except `point_code`
+            stands; -inf for missing. Shape: (K - 1,).
         centres: Centres of the C kernels. Shape: (C,).
         bandwidth: Standard deviation of the kernels.
     """
@@ -150,9 +153,12 @@ class PlainCopula:
         return cls(marginals, np.asarray(np.linalg.cholesky(R), dtype=np.float64))
 
     def scores(self, rows: EncodedTable, seed: int, n_draws: int = 16) -> PlainScores:
-        """Returns log p of rows under both baseline models. That of the copula is computed by
-        `log_simulated`: exact if all columns are numbers, else with an unbiased estimate of the
-        probability of the codes."""
+        """Returns log p of rows under both baseline models.
+
+        Log p under the copula is computed by `log_simulated`. It is exact if all columns are
+        numbers; else it contains an unbiased estimate of the probability of the codes, from
+        `n_draws` draws for each row.
+        """
         codes, values = _arrays(rows)
         cells = [m.cells(codes[:, j], values[:, j]) for j, m in enumerate(self.marginals)]
         log_p, low, width = (np.stack(part, axis=1) for part in zip(*cells, strict=True))

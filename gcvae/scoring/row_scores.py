@@ -94,7 +94,10 @@ class RowScorer:
 
     @property
     def _hard_rules(self) -> str:
-        """Name of the hard rules' contribution, in more parentheses if a column has that name."""
+        """Name of the hard rules' contribution to a score.
+
+        Parentheses are added around the name until no column of the table has the same name.
+        """
         name = HARD_RULES
         while name in self.schema:
             name = f"({name})"
@@ -220,9 +223,9 @@ class RowScorer:
         """Returns, for each of n rows: the smallest tail probability among its cells, its number of
         known cells, and the name of the column with the smallest tail probability.
 
-        A tail probability is that of outcomes no likelier than the cell, given the cells before it;
-        for a level in no training row it is the total probability of such levels. Shape: (n,),
-        (n,), n.
+        The tail probability of a cell is the probability of outcomes no likelier than the cell,
+        given the cells before it. All levels that no training row contains have the same one: their
+        total probability. Shape: (n,), (n,), n.
 
         Args:
             typed: Rows with cells of the columns' dtypes; missing cells are integrated out.
@@ -230,8 +233,11 @@ class RowScorer:
                 encoded, C codes, then C values; None without context. Shape: (n, 2 C) each.
             unknown: Names of columns whose cells are integrated out.
             missing: By column, the mask of the cells known to be missing. Shape: (n,) each.
-            trained: Training rows, if the codec also knows levels of other rows; else None.
-            table: All rows from which the codec was fitted, if `typed` is among them; else None.
+            trained: Training rows. Levels that occur only in other rows of the table then count as
+                new, although the codec contains them. None if the codec contains only levels of
+                training rows.
+            table: All rows from which the codec was fitted, if they contain the rows `typed`: each
+                row is then judged as if the table did not contain it. None for other rows.
 
         Raises:
             SettingError: The model is not autoregressive.
@@ -314,9 +320,11 @@ class RowScorer:
         return list(dict.fromkeys(owners.get(name, name) for name in names))
 
     def _impossible(self, typed: pd.DataFrame, options: ScoreOptions) -> dict[str, Mask]:
-        """Returns masks of the rows that are impossible, by the reason: the name of a column that
-        differs from the column of which it is a copy, or that of the hard rules. Shape: (n,)
-        each."""
+        """Returns masks of the impossible rows, by the name of what makes them impossible.
+
+        The name is that of a column, if it equals another column in every training row but not in
+        these rows; or the name of the hard rules' contribution. Shape: (n,) each.
+        """
         found = self.codec.differing_copies(typed)
         if len(self.constrained.hard_rules):
             are_unknown = not options.score_missingness

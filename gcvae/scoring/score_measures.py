@@ -1,7 +1,10 @@
-"""Intervals whose probability numbers contribute to a score: rounding intervals, or quantile bins.
+"""Measures of numbers in a score: what a number contributes to the log-likelihood of its row.
 
-In the measure `density`, a number contributes its probability density instead. Levels, frequent
-values and missing cells contribute their probability in every measure.
+    density         its probability density
+    rounding_cell   the probability of the interval of values that are rounded to the number
+    pmf             the probability of the bin between two quantiles that contains the number
+
+Levels, frequent values and missing cells contribute their probability in every measure.
 """
 
 from __future__ import annotations
@@ -20,8 +23,10 @@ from gcvae.errors import Problem, SettingError
 
 
 def measured(codec: TableCodec, table: EncodedTable, measure: str) -> EncodedTable:
-    """Returns the rows; unless the measure is `density`, each number is replaced by the interval
-    whose probability is its score.
+    """Returns the rows, prepared for scoring by a measure.
+
+    Each number gets the interval whose probability it contributes to the score. With the measure
+    `density`, there are no intervals and the rows are returned unchanged.
 
     Args:
         table: Encoded rows.

@@ -90,8 +90,11 @@ _ON_MODEL = {
 
 
 def _leak(privacy: Part, of: str) -> Verdict:
-    """Returns the verdict on leaks from `of` (`rows` or `model`); that of the privacy part if there
-    were no attacks."""
+    """Returns the verdict on what the rows or the model reveal about training rows.
+
+    `of` is `rows` or `model`. Without attacks, there is only one verdict for both: the verdict of
+    the privacy part.
+    """
     verdict: Verdict = privacy.tables.get("leaks", {}).get(of, privacy.verdict)
     return verdict
 

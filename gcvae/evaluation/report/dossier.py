@@ -79,8 +79,9 @@ class Release:
 def dossier_page(report: Mapping[str, Any], release: Release) -> str:
     """Returns the dossier of a release as one HTML page without scripts or external files.
 
-    It contains the page of the report (JSON, from `TableReport.to_json`). It shows column names,
-    kinds and numbers of categories of the table, and only those of its cells that the report shows.
+    It contains the page of the report (JSON, from `TableReport.to_json`). Of the table, it shows
+    the names and kinds of the columns and their numbers of categories. It shows no cell that the
+    report does not show.
     """
     return rendered(
         "dossier.html.jinja",

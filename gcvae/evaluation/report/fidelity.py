@@ -137,7 +137,12 @@ def fidelity_part(
 def _distances(
     tables: Compared, schema: TableSchema
 ) -> tuple[list[Figure], list[list[dict[str, Any]]]]:
-    """Returns (figures of mean errors, errors of each column or pair)."""
+    """Compares the tables by three measures: `shape_error`, `two_way_tv` and `trend_error`.
+
+    Returns:
+        (figures, errors), with an entry for each measure in this order. A figure shows the mean
+        error. The errors are JSON objects, one for each column or pair (`_largest_first`).
+    """
     figures, differences = [], []
     for name, label, measure, amber, red in (
         ("columns", "Difference of single columns, mean", shape_error, 0.02, 0.1),
@@ -235,8 +240,11 @@ def _classifier_figure(tables: Compared, schema: TableSchema, seed: int) -> Figu
 
 
 def _drift(c2st: Figure, rows: ReportRows, n_rows: int) -> str | None:
-    """Returns a sentence if boosted trees can distinguish unseen from training rows; else None.
-    Their AUC is the floor of the figure `c2st`, measured on `n_rows` rows of each."""
+    """Returns a sentence that tells that unseen rows are not from the same source as training rows.
+
+    None if boosted trees cannot distinguish them. The AUC of the trees is the floor of the figure
+    `c2st`, which was measured on `n_rows` unseen rows and as many training rows.
+    """
     if rows.unseen is None or c2st.floor is None:
         return None
     if c2st.floor < 0.53 + 4 * math.sqrt(1 / (6 * n_rows)):
@@ -323,8 +331,13 @@ def _rule_lines(rows: ReportRows) -> list[dict[str, Any]]:
 def _sentences(
     verdict: Verdict, figures: Sequence[Figure], more: Mapping[str, list[dict[str, Any]]]
 ) -> tuple[str, str]:
-    """Returns (findings, advice) as sentences, from the figures with the part's verdict. `more` has
-    the tables of the part."""
+    """Returns (findings, advice) of the fidelity part, as sentences for readers.
+
+    Args:
+        verdict: Verdict of the part. Only figures with the same verdict are mentioned as findings.
+        figures: Figures of the part.
+        more: Tables of the part, by name.
+    """
     if verdict == "green":
         return (
             "The synthetic rows look like real rows: they differ from them no more, or only a"

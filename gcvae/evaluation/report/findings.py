@@ -44,9 +44,9 @@ class Finding:
 
     Attributes:
         name: Key of the attack; `label` is its description for readers.
-        members: Scores, or successes as 0 and 1, of members. Shape: (a,).
-        unseen: Scores, or successes, of unseen rows. Shape: (b,).
-        are_scores: Whether these are scores instead of successes.
+        members: Scores of members, or successes as 0 and 1. Shape: (a,).
+        unseen: Scores of unseen rows, or successes as 0 and 1. Shape: (b,).
+        are_scores: Whether `members` and `unseen` are scores; False for successes.
         counts: Whether the attack contributes to the verdict of the part.
         n_attacks: Number of attacks for which the interval is corrected (Bonferroni).
         p_holm: p-value with Holm's correction for all attacks of the report.
@@ -133,8 +133,9 @@ class Finding:
     def true_positives(self, false_rate: float) -> int | None:
         """Returns the number of members above the threshold of a false positive rate.
 
-        The threshold is the lowest score that at most this share of the unseen rows exceeds. None
-        if the share is less than one of `n` rows.
+        The threshold is the lowest score that at most a share `false_rate` of the unseen rows
+        exceeds. None if there are too few rows to measure this rate: fewer than 1 / `false_rate`
+        members or unseen rows.
         """
         if false_rate * self.n < 1.0:
             return None
@@ -181,9 +182,10 @@ def bound_on_epsilon(
         promise: Guarantee with the members `epsilon` and `delta`; without it (None), delta is 0.
 
     Returns:
-        `at_least`, the bound; `attack` and `false_positive_rate`, which gave it; `could_show`, the
-        bound that an attack without errors on as many rows would give; `confidence`; `delta`; and
-        `promised`, the epsilon of the guarantee or None. None if no attack contributes.
+        `at_least`, the bound; `attack` and `false_positive_rate`, with which it was found;
+        `could_show`, the bound that an attack without errors on as many rows would give;
+        `confidence`; `delta`; and `promised`, the epsilon of the guarantee, None without one. The
+        result itself is None if no attack contributes to the verdict.
 
     Source: Kairouz, Oh and Viswanath (2015) for the inequality; Jagielski, Ullman and Oprea,
     Auditing Differentially Private Machine Learning (2020) for the bound. Rows of one training are

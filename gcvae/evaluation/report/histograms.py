@@ -1,7 +1,7 @@
 """Computes the data of a report's charts: shares of real and synthetic rows in bins and levels.
 
-To disclose no single row, levels with fewer than `LEAST_SHOWN` real rows are merged, and a share
-that counts fewer real rows is None.
+To disclose no single row, levels with fewer than `LEAST_SHOWN` real rows are merged. The share of
+real rows in a bin is None if the bin contains fewer than `LEAST_SHOWN` real rows.
 """
 
 from __future__ import annotations
@@ -50,7 +50,11 @@ def pair_shares(
 
 
 def _shares(counts: list[Codes], size: tuple[int, ...]) -> dict[str, Any]:
-    """Returns shares of real and synthetic rows, from their counts; None for few real rows."""
+    """Converts counts of rows to shares of the table, in arrays of the given size.
+
+    `counts` has the number of real rows in each bin, then the number of synthetic rows. Shares of
+    fewer than `LEAST_SHOWN` real rows are None. Returns a JSON object with `real` and `drawn`.
+    """
     real, drawn = (of_table / of_table.sum() for of_table in counts)
     told = real.astype(object)
     told[counts[0] < LEAST_SHOWN] = None

@@ -85,7 +85,14 @@ def _around(values: Numbers) -> tuple[float, float]:
 
 
 def _gain(name: str, label: str, model: Numbers, other: Numbers, red: bool = False) -> Figure:
-    """Returns the figure of the model's log-likelihood minus another model's, in nats per row."""
+    """Returns the figure of the model's log-likelihood minus a simpler model's, in nats per row.
+
+    Args:
+        name, label: Key of the figure, and its description for readers.
+        model, other: Log-likelihood of each unseen row under the model and under the simpler model.
+            Shape: (n,) each.
+        red: Whether the verdict is red if the difference is not above 0; else it is amber.
+    """
     gains = model - other
     return Figure(
         name,

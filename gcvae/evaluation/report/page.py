@@ -76,7 +76,10 @@ def _templates() -> Environment:
 
 
 def _provenance(report: Mapping[str, Any], sorts: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Returns (name, value) pairs of row counts, settings and seed, to reproduce the report."""
+    """Returns (name, value) pairs of row counts, settings and seed, to reproduce the report.
+
+    `sorts` are the names of the groups of rows for readers, by their names in the report.
+    """
     rows = {sorts[name]: n for name, n in report["rows"].items()}
     tables = {f"rows of the {name} table": n for name, n in report["table_rows"].items()}
     settings = {name: n for name, n in report["settings"].items() if n is not None}

@@ -277,10 +277,15 @@ _NO_REAL_ROWS = (
 def exact_copies(rows: ReportRows) -> dict[str, Any]:
     """Returns a JSON object with the counts of exact copies of real rows among synthetic rows.
 
-    `drawn_rows_that_are_real` of the `drawn_rows` equal a real row; of as many other real rows,
-    about `expected_of_real_rows` would. `are_real_rows` tells whether the judged table was given by
-    the user and contains unseen real rows, so that it is not purely synthetic and the attacks give
-    no information.
+    Returns:
+        Members of the object:
+
+        - `drawn_rows`: number of synthetic rows
+        - `drawn_rows_that_are_real`: number of synthetic rows that equal a real row
+        - `expected_of_real_rows`: number of copies to expect if the synthetic rows were unseen real
+          rows, some of which equal by chance a row that training used
+        - `are_real_rows`: whether the judged table was given by the user and contains unseen real
+          rows; it is then not purely synthetic, and the attacks give no information
     """
     assert rows.unseen is not None
     seen, unseen, drawn = row_keys((rows.seen, rows.unseen, rows.drawn), rows.schema)

@@ -111,8 +111,9 @@ def nearest(rows: Points, others: Points, k: int = 1) -> tuple[Points, npt.NDArr
 def _scale(numbers: Numbers) -> tuple[float, float]:
     """Returns (median, spread) of the numbers that are not NaN.
 
-    The spread is the interquartile range divided by that of the standard normal distribution; the
-    standard deviation if that is 0; and 1 if both are.
+    The spread is the interquartile range, divided by 1.349, the interquartile range of the standard
+    normal distribution. If the interquartile range is 0, the spread is the standard deviation. If
+    the standard deviation is also 0, the spread is 1.
     """
     present = numbers[~np.isnan(numbers)]
     if not len(present):
@@ -131,11 +132,13 @@ def coverage(real: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema) -> tu
     """Returns the integrated (alpha-precision, beta-recall) of two tables of equal size.
 
         P(alpha)  share of synthetic rows whose distance to the centre of the real rows is at most
-                  the alpha-quantile of the real rows' distances
-        R(beta)   share of real rows whose nearest synthetic row is closer than their fifth nearest
-                  real row, and belongs to the share beta of synthetic rows closest to their centre
+                  the alpha-quantile of the real rows' distances to it
+        R(beta)   share of real rows for which two things hold: their nearest synthetic row is at
+                  most as far as their fifth nearest real row, and it is among the share beta of
+                  synthetic rows that are closest to the centre of the synthetic rows
 
-    Each is integrated to 1 - 2 * integral |P(alpha) - alpha| d alpha; 1 is best.
+    The integrated alpha-precision is 1 - 2 * integral |P(alpha) - alpha| d alpha, and beta-recall
+    is integrated in the same way; 1 is best.
 
     Source: Alaa et al., How faithful is your synthetic data? (2022), without a learned embedding:
     in this space, with the mean as centre.

@@ -138,7 +138,11 @@ def _scores_of(
 
 
 def _inputs(tables: Tables, others: TableSchema) -> tuple[dict[str, list[Numbers]], list[bool]]:
-    """Returns (inputs for the three tables by learner, which tree inputs are categorical)."""
+    """Encodes the three tables as inputs of the learners.
+
+    `others` is the schema without the column to predict. Returns (matrices of the three tables, in
+    their order, by name of the learner; whether each column of the trees' matrices is categorical).
+    """
     features = fit_features(tables[1], tuple(others))
     space = fit_space(tables[1], others)
     inputs = {
