@@ -353,7 +353,8 @@ class Synthesizer:
 
         Args:
             typed: The n rows, with all modelled columns in the schema's dtypes.
-            context: Contexts, as `self.context.encode` returns them; None without. Shape: (n, 2 C).
+            context: Encoded context of each row, as `self.context.encode` returns it; None for an
+                unconditional model. Shape: (n, 2 C) for a code and a number in each of C columns.
             missing: Masks by column of the cells that are known to be missing, and stay missing;
                 the other missing cells are unknown. Shape: (n,) each.
             seed: Seed of the random generator.
@@ -517,8 +518,8 @@ class Synthesizer:
 
         A discrete column contributes its log probability, a continuous one its log density per unit
         of the column (per day for dates). Missing cells are integrated out. A row scores -inf if it
-        contains a level that is not in the schema, or if two columns differ in it that were equal
-        in every training row.
+        contains a level that is not in the schema, or different values in two columns that have
+        equal values in every training row.
 
         With hard rules, the score is that of the distribution that `sample` draws from: -inf for a
         row that violates a hard rule, and -log(acceptance) is added to every other score, where
@@ -532,8 +533,9 @@ class Synthesizer:
                 `tolerance` requires.
             seed: Seed of the draws.
             tolerance: Target standard error of a score, in nats. Default: 0.1.
-            measure: Measure of continuous values: `density`, or the probability mass of the
-                `rounding_cell` or of the quantile bin (`pmf`).
+            measure: What is scored of a continuous value: its density per unit (`density`), or the
+                probability of the interval that is rounded to it (`rounding_cell`) or of its
+                quantile bin (`pmf`).
             score_missingness: Whether a missing cell contributes its probability of being missing
                 instead of being integrated out.
 

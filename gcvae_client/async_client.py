@@ -19,7 +19,11 @@ _END = object()
 
 
 class _Quiet(Client):
-    """Client that returns objects whose methods raise an error instead of blocking."""
+    """Client whose methods an `AsyncClient` runs in threads.
+
+    The objects that it returns, such as models, are not bound to it: a call such as
+    `model.sample()` would block the event loop, so it raises an error instead.
+    """
 
     def _bound(self, document: Document) -> Any:
         return bind(document, None)

@@ -162,9 +162,10 @@ class Client(Schedules):
     def rules(self, dataset: Resource, *, table: str | None = None) -> list[Document]:
         """Returns the rules between columns that most rows of a dataset satisfy.
 
-        Each is a JSON object: the rule as `formula`; the number of `rows` without missing cells in
-        its columns; the number of rows among them that satisfy the rule (`kept`); the first rows
-        that violate it (`exceptions`); and `rule`, the rule as a schema contains it.
+        Each rule is a JSON object with the members `formula`, the rule as text; `rows`, the number
+        of rows without missing cells in the columns of the rule; `kept`, how many of these rows
+        satisfy the rule; `exceptions`, the first rows that violate it; and `rule`, the rule as a
+        schema contains it.
 
         Args:
             table: For a database, the name of the table.

@@ -102,8 +102,9 @@ def wanted_database(
         format: Format of the tables; None for that of the extension of `to`.
         to: Path of the file; None to save no file.
         table: Name of the only table to return; None for all tables.
-        like: Tables that were sent, by name. A returned frame has the library and the index of the
-            sent table if this is a frame. None for pandas.
+        like: Tables that were sent, by name; None if none were sent. If a table was sent as a data
+            frame, the returned frame has the same library and index. All other frames are pandas
+            frames.
 
     Raises:
         ValueError: The extension of `to` is not supported.

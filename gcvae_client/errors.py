@@ -85,8 +85,8 @@ class ProblemError(ClientError):
         """Returns advice for this kind of problem; None if there is none.
 
         Args:
-            remedies: Advice by kind of problem (the last part of `type`). It is preferred to the
-                advice in the response, except for requests whose URL does not exist.
+            remedies: Advice by kind of problem (the last part of `type`). This advice is preferred
+                to the advice in the response, unless the URL of the request does not exist.
         """
         advice: str | None = self.problem.get("advice")
         name = self.type.rpartition(":")[2]

@@ -89,8 +89,10 @@ class Schedules(Connections):
     def runs(self, schedule: Resource) -> Iterator[Document]:
         """Yields the last 1,000 runs of a schedule, the newest first.
 
-        Each run has a `status` (`running`, `succeeded`, `failed` or `skipped`), the number of
-        scheduled times `missed` before it, the ids of the resources it created, and its `error`.
+        A run is a JSON object with the members `status` (`running`, `succeeded`, `failed` or
+        `skipped`), `missed` (the number of earlier scheduled times at which no run started because
+        the service was not running) and `error`, and with the ids of the resources that the run
+        created.
         """
         return self._items(path_of("schedule", schedule, "/runs"))
 

@@ -129,8 +129,8 @@ class Service:
     def _polled(self, job_id: str, ends_at: float | None) -> Iterator[Document]:
         """Yields a job as JSON each time it has changed, until it is finished.
 
-        The pauses between polls double until they are as long as the service recommends, so that
-        short jobs are not waited for in vain.
+        The first pause between two polls is short, so that the end of a short job is noticed soon.
+        Each further pause is twice as long, up to the pause that the service recommends.
         """
         tag, latest, pause = "", {}, _FIRST_POLL_SECONDS
         while True:
@@ -216,7 +216,11 @@ class Service:
 
 
 def _checked(api_key: str) -> str:
-    """Returns the key without surrounding white space. Error messages never contain the key."""
+    """Returns an API key without surrounding white space.
+
+    Raises:
+        ValueError: The text cannot be an API key; the message does not contain it.
+    """
     key = api_key.strip()
     if re.fullmatch(r"[\x21-\x7e]+", key) is None:
         raise ValueError("api_key is not an API key; a key begins with gcv_ and has no spaces")

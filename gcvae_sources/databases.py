@@ -208,10 +208,12 @@ def _reading_only(connection: sa.Connection) -> sa.Connection:
 
 
 def _arrow(cells: Sequence[Any]) -> pa.Array:
-    """Converts the cells of one column, as the database driver returns them, to an Arrow array. Its
-    type is null if all are missing.
+    """Converts the cells of one column, as the database driver returns them, to an Arrow array.
 
-    Decimal numbers become doubles. Cells of different or other types become strings.
+    Numbers, booleans, strings, dates, timestamps and durations keep their type, but decimal numbers
+    become doubles, and timestamps with a zone are converted to UTC. All cells become strings if the
+    column mixes types or has another type, or if its whole numbers exceed 64 bits. If all cells are
+    missing, the type of the array is null.
     """
     kinds = {type(cell) for cell in cells} - {type(None)}
     if Decimal in kinds:
@@ -572,7 +574,8 @@ def _complete_sqlite(connection: sa.Connection, metadata: sa.MetaData) -> None:
 def _set_time_types(connection: sa.Connection, table: sa.Table) -> None:
     """Sets the format in which SQLite stores the times of a column to that of its longest time.
 
-    It has a space or a T before the hour, and may lack fractions, seconds or the time of day.
+    The format says whether a space or a T precedes the hour, and whether the time of day, seconds
+    and fractions of seconds are written.
     """
     for column in table.columns:
         if not isinstance(column.type, sa.DateTime):
@@ -780,7 +783,11 @@ def _value(value: Any, column: sa.Column[Any]) -> Any:
 def _advance_sequences(
     connection: sa.Connection, target: sa.MetaData, metadata: sa.MetaData
 ) -> None:
-    """Advances PostgreSQL's sequences beyond the inserted keys, and restores GENERATED ALWAYS."""
+    """Advances PostgreSQL's sequences to the largest inserted keys, so that new rows get new keys.
+
+    Also restores GENERATED ALWAYS on the key columns that have it in the original tables (in
+    `metadata`). The copies of these columns lack it at first, so that keys can be inserted.
+    """
     if connection.dialect.name != "postgresql":
         return
     for table in target.sorted_tables:

@@ -84,8 +84,11 @@ _OWN_DTYPES = ("float64", "int64", "Int64", "bool", "boolean", TIMES, "object")
 
 
 def _is_typed(dtype: Any, column: Column) -> bool:
-    """Returns whether a column has a dtype that `parse_table` does not give, or that of the
-    training frame."""
+    """Returns whether cells have to be converted to the dtype that `parse_table` gives to a column.
+
+    They have to be converted if `parse_table` gives their dtype to no column at all, or if it is
+    the dtype that the schema stores for the column, which is that of the training frame.
+    """
     return not column.drop and (str(dtype) not in _OWN_DTYPES or str(dtype) == column.dtype)
 
 
@@ -93,9 +96,10 @@ def in_column_zones(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     """Returns rows in which times without a zone get the time zone of their column's dtype in the
     schema, if it has one.
 
-    They are read as local times of this zone; in the hour that is repeated at the end of summer
-    time, as the earlier of the two times. In a column that the training table stores as strings
-    with an offset from UTC, times without a zone are in UTC, as in generated rows.
+    Times without a zone are read as local times of this zone. In the hour that is repeated at the
+    end of summer time, they are read as the earlier of the two possible times. In a column that the
+    training table stores as strings with an offset from UTC, times without a zone are in UTC, as in
+    generated rows.
     """
     rows = frame.copy(deep=False)
     for column in schema:
@@ -184,8 +188,14 @@ def with_absent_columns(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFram
 
 
 def blank_columns(columns: Sequence[Column], index: Any, *, are_typed: bool) -> pd.DataFrame:
-    """Returns a frame of missing cells: of the columns' dtypes if `are_typed`, and None in columns
-    of strings or without `are_typed`."""
+    """Returns a frame with these columns in which all cells are missing.
+
+    Args:
+        columns: Columns of the frame.
+        index: Index of the frame.
+        are_typed: Whether columns of numbers, dates and booleans get the dtypes of `parse_table`.
+            In columns of strings, and in all columns if False, the cells are None.
+    """
     blank = pd.DataFrame(None, index, [column.name for column in columns], dtype=object)
     typed = [column for column in columns if are_typed and not column.holds_text]
     if typed:
@@ -237,7 +247,8 @@ def _parse_column(
 
 
 def _refuse_zone(times: pd.Series[Any], cells: Cells, problems: list[Problem]) -> None:
-    """Records a problem if the times of a column without a zone have one."""
+    """Appends a problem to `problems` if cells have a time zone, although their column has none in
+    the schema. `times` are the same cells as a datetime series."""
     if isinstance(times.dtype, pd.DatetimeTZDtype) and times.notna().any():
         row = int(np.argmax(times.notna()))
         message = f"the time {times.iloc[row]} has a zone, but the column has none"

@@ -88,8 +88,11 @@ def _other_file(data: bytes) -> tuple[str, str]:
 
 
 def _is_no_text(data: bytes, beginning: bytes) -> bool:
-    """Returns whether a file that begins with a format's magic bytes is binary: words such as ORC
-    or ARROW1 may also be column names of a text file."""
+    """Returns whether a file that begins with a format's magic bytes, `beginning`, is binary.
+
+    If these are only letters and digits, such as ORC or ARROW1, they may also be the beginning of a
+    column name in a text file. The file is then binary only if its first bytes are not ASCII text.
+    """
     return not beginning.isalnum() or bool(re.search(rb"[\x00-\x08\x80-\xff]", data[:64]))
 
 

@@ -100,8 +100,11 @@ def _groups_from(metadata: Any, first_row: int) -> tuple[range, int]:
 
 
 def write_parquet(chunks: Iterable[pd.DataFrame], target: BinaryIO) -> None:
-    """Writes at least one chunk, all with the same columns, into an opened Parquet file, in
-    constant memory."""
+    """Writes a table into an opened Parquet file, in constant memory.
+
+    Args:
+        chunks: Consecutive rows of the table, at least one chunk, all with the same columns.
+    """
     groups = _row_groups(chunks)
     target.writelines(
         parquet_bytes(pa.Table.from_pandas(group, preserve_index=False) for group in groups)
@@ -191,9 +194,11 @@ def _damaged(how: str) -> Problem:
 
 
 def _by_arrow(source: Any) -> Any:
-    """Returns a source from which Arrow itself reads the file, if possible.
+    """Returns a source with the same content that Arrow reads without calling Python, if `source`
+    is an open file or bytes in memory; otherwise returns `source`.
 
-    Arrow's threads free the buffers of Python file objects, which may abort the process at exit.
+    If Arrow reads a Python file object, Arrow's threads free Python's buffers. The process may
+    abort if this happens while it exits.
     """
     if isinstance(source, io.BytesIO):
         return pa.BufferReader(source.getvalue())

@@ -148,8 +148,12 @@ class TableReader:
             yield file
 
     def text_rows(self, file: BinaryIO, most_unzipped: int | None = None) -> Iterator[TextRows]:
-        """Yields the rows of an opened text file in chunks of rows; a file that is compressed by
-        gzip may have `most_unzipped` uncompressed bytes, or any number if None.
+        """Yields the rows of an opened text file, which may be compressed by gzip, in chunks.
+
+        Args:
+            file: The opened file.
+            most_unzipped: Maximum number of uncompressed bytes of a compressed file; None for no
+                limit.
 
         Raises:
             TableError: The file is not a table or has no rows; errors name the lines.
@@ -275,8 +279,9 @@ def parsed_chunks(
 def _with_blank_columns(rows: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     """Adds modelled columns that a table in memory does not contain, as missing cells.
 
-    A column without any value counts as absent if its dtype does not show the type of its cells:
-    object, or float in a table of strings.
+    A column in which all cells are missing counts as absent if its dtype does not show whether the
+    table has typed cells or strings. These are columns of dtype object, and columns of dtype float
+    if other columns contain numbers or dates as strings.
     """
     modelled = [column.name for column in schema if column.is_modelled and column.name in rows]
     open_ = [name for name in modelled if rows[name].dtype in (object, float)]

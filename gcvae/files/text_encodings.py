@@ -65,8 +65,8 @@ class UnzippedFile:
     """Readable stream of the uncompressed content of a gzip file, with a limit on its size."""
 
     def __init__(self, file: BinaryIO, most_bytes: int | None = None) -> None:
-        """Begins at the file's current position; the uncompressed content may have `most_bytes`
-        bytes, or any number if None."""
+        """Begins at the file's current position. `most_bytes` is the maximum number of uncompressed
+        bytes; None for no limit."""
         self._plain = gzip.GzipFile(fileobj=file, mode="rb")  # the default is the file's mode
         self._most_bytes = most_bytes
 
@@ -158,8 +158,16 @@ def refuse_encoding(data: bytes, line: int, offset: int) -> None:
 
 
 def proposed_encoding(data: bytes, place: int) -> str:
-    """Returns a phrase for errors that suggests cp1252, the most common encoding besides UTF-8, and
-    shows the word around the invalid byte at index `place` decoded with it."""
+    """Returns a phrase for errors that suggests an encoding for data that is not valid UTF-8.
+
+    It is utf-16 if the data begins with a byte order mark of UTF-16, otherwise cp1252, the most
+    common encoding besides UTF-8. For cp1252 the phrase also shows how the word around the invalid
+    byte reads in this encoding.
+
+    Args:
+        data: A part of the file.
+        place: Index of the invalid byte.
+    """
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "name its encoding, utf-16"
     word = next(

@@ -57,7 +57,7 @@ class ReadSoFar:
         columns: Number of columns.
         n_bytes: Number of uncompressed bytes.
         cell_characters: Lower bound on the length of the longest cell, which may be incomplete.
-        line: Line, counted from 1, at which the row with this cell begins.
+        line: Line, counted from 1, at which the row with the longest cell begins.
     """
 
     rows: int
@@ -304,7 +304,13 @@ class _TextFile:
         return table
 
     def _ragged(self, data: bytes, n_others: int, ragged: list[Any]) -> list[Problem]:
-        """Returns the problems of rows that have more or fewer cells than the header."""
+        """Returns the problems of rows that have more or fewer cells than the header.
+
+        Args:
+            data: Complete records, which begin at the position.
+            n_others: Number of rows in `data` with as many cells as the header.
+            ragged: All other rows in `data`, as Arrow reports them.
+        """
         width, line = len(self.names), self.line
         line_of = record_lines(data, self.separator, line, n_others + len(ragged))
         problems = []
@@ -362,7 +368,13 @@ def _refuse_binary(data: bytes, line: int) -> None:
 
 
 def _separator(data: bytes, *, is_whole: bool) -> str:
-    """Returns the separator with which most records have as many cells as the header."""
+    """Returns the separator with which most records have as many cells as the header.
+
+    Args:
+        data: Beginning of the file.
+        is_whole: Whether `data` is the whole file. Otherwise its last line may be incomplete and is
+            ignored.
+    """
     sample = data[:_SAMPLE_BYTES]
     whole = is_whole and len(sample) == len(data)
     lines = sample.decode("utf-8", "replace").splitlines(keepends=True)

@@ -2,12 +2,12 @@
 read.
 
 A schema stores Arrow's name of each column's type: `date32[day]`, `timestamp[us, tz=UTC]`,
-`decimal128(12, 2)`. The library represents values of these types by fewer types:
+`decimal128(12, 2)`. The library itself represents values of some types by values of others:
 
     times of day    dates of 1900-01-01, in a format without a date
     durations       whole numbers, counts of the type's unit
     time zones      times in UTC
-    decimals        numbers with this number of decimals
+    decimals        numbers with at most as many decimals as the type has
 """
 
 from __future__ import annotations

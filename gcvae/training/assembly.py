@@ -49,8 +49,8 @@ def column_shapes(codec: TableCodec) -> list[ColumnShape]:
 
 
 def context_shapes(codec: ContextCodec | None) -> list[ColumnShape]:
-    """Returns these properties for the columns of a context, on which a model is conditioned; an
-    empty list for an unconditional model."""
+    """Returns the properties of a context's columns that determine the sizes of the networks'
+    layers; an empty list for a model that is not conditioned on a context."""
     columns = () if codec is None else codec.columns
     return [
         ColumnShape(
@@ -92,7 +92,8 @@ def build_model(
 
 
 def _prior(config: SettledConfig) -> Prior:
-    """Returns the prior that is used in training; a mixture prior replaces it after training."""
+    """Returns the prior for training. If the setting `prior` is `mixture`, a Gaussian mixture
+    replaces it after training."""
     if config.prior == "autoregressive":
         return AutoregressiveMixturePrior(config.d_latent)
     return StandardNormalPrior(config.d_latent)

@@ -63,8 +63,12 @@ class AugmentationSampler:
         self._root = _cholesky_factor(self._latent_correlation(_correlation(axis_values), columns))
 
     def _latent_correlation(self, target: Numbers, columns: Sequence[ColumnShape]) -> Numbers:
-        """Returns R, the target correlations corrected by their differences from those of sampled
-        rows."""
+        """Returns the correlation matrix R of the copula.
+
+        R begins as `target`, the correlations of the table's normal scores. In each of several
+        rounds, rows are sampled with R. The difference between the target and the correlations of
+        the sampled rows is then added to R. At the end all correlations are reduced slightly.
+        """
         latent = target
         for i in range(_CORRECTIONS):
             self._root = _cholesky_factor(latent)
@@ -91,9 +95,15 @@ class AugmentationSampler:
         return drawn.to(self._device)
 
     def _between_neighbours(self, at: Tensor, nearest: Tensor) -> Tensor:
-        """Interpolates sorted columns at the fractional row indices `at`. Where a neighbouring cell
-        is not a plain number but a level, a missing cell or a frequent value, returns `nearest`.
-        Shape: (n, D) each -> (n, D)."""
+        """Returns cells of the sorted columns, interpolated between neighbouring rows.
+
+        Args:
+            at: Row indices of the cells, which may be fractions. Shape: (n, D).
+            nearest: Cells to return where interpolation is impossible, because one of the two
+                neighbours is a level, a missing cell or a frequent value. Shape: (n, D).
+
+        Shape: (n, D).
+        """
         low = at.floor().long().clamp(0, len(self._codes) - 1)
         high = (low + 1).clamp(max=len(self._codes) - 1)
         are_numbers = [self._codes.gather(0, i) == self._point_codes for i in (low, high)]
@@ -116,8 +126,11 @@ def _with_context(rows: EncodedTable) -> EncodedTable:
 
 
 def _axis_values(codes: Tensor, values: Tensor, columns: Sequence[ColumnShape]) -> Tensor:
-    """Returns a number for each cell, by which its column is sorted: the number in the cell, or the
-    code of a level. Shape: (n, D)."""
+    """Returns a number for each cell, so that the cells of a column can be sorted and compared.
+
+    For a level it is the integer code. For any other cell it is the number in the cell, or -inf if
+    the cell is missing. Shape: (n, D).
+    """
     axis_values = codes.double()
     for j, column in enumerate(columns):
         if column.point_code is not None:
@@ -128,8 +141,8 @@ def _axis_values(codes: Tensor, values: Tensor, columns: Sequence[ColumnShape]) 
 
 
 def _correlation(axis_values: Tensor) -> Numbers:
-    """Returns the correlations of normal scores; 0 for a constant column. Shape: (n, D) -> (D,
-    D)."""
+    """Returns the correlations between the normal scores of columns, given the numbers by which
+    the columns are sorted; 0 for a constant column. Shape: (n, D) -> (D, D)."""
     scores = normal_scores(axis_values)
     scores -= scores.mean(0)
     length = np.linalg.norm(scores, axis=0)

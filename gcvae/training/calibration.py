@@ -118,9 +118,13 @@ def _relative_time(column: ColumnShape) -> float:
 
 
 def _rows_drawn(n_table: int, model: GenerativeModel) -> int:
-    """Returns the number of rows to generate for a table of `n_table` rows. It is ten times as
-    large for a small table, so that sampling noise is small compared with the table's, and is
-    reduced if all rows together would have more than `_MOST_OUTPUTS` network outputs."""
+    """Returns the number of rows to generate for a table of `n_table` rows.
+
+    Ten rows are generated for each row of the table, up to `_MANY_ROWS` in all, so that their
+    sampling noise is small compared with that of the table. For a larger table, as many rows are
+    generated as it has, up to `_MOST_ROWS`. There are fewer if all rows together would need more
+    than `_MOST_OUTPUTS` network outputs.
+    """
     n_rows = min(max(_ROWS_PER_ROW * n_table, _LEAST_ROWS), _MANY_ROWS)
     n_rows = min(max(n_table, n_rows), _MOST_ROWS)
     width = sum(column.n_codes for column in model.marginals.columns)
@@ -131,8 +135,18 @@ def _rows_drawn(n_table: int, model: GenerativeModel) -> int:
 def _calibrate_biases(
     model: GenerativeModel, z: Tensor, code_counts: Sequence[Tensor], report: Report
 ) -> None:
-    """Adds the log ratios of target and current code shares to the output biases, in three
-    rounds."""
+    """Shifts the output biases, in place, so that the mean code probabilities match the shares of
+    the codes in the table.
+
+    Each round adds the logarithm of target share / current share to the bias of each code. One
+    round does not suffice, because the probabilities are normalised for each latent vector before
+    their mean is taken.
+
+    Args:
+        model: A model without an autoregressive network.
+        z: Latent vectors over which the code probabilities are averaged.
+        code_counts: For each column j, the number of table rows with each code. Shape: (K_j,).
+    """
     groups = model.marginals.code_groups
     target = [
         torch.stack([padded_counts(code_counts[j], group.shape[1]) for j in group.columns.tolist()])
@@ -158,9 +172,14 @@ def _shares(model: GenerativeModel, z: Tensor) -> list[Tensor]:
 
 
 def _calibrated_codes(walk: AutoregressiveWalk, j: int, counts: Tensor) -> ColumnDistribution:
-    """Shifts the logits of column j, in place, by log ratios of target and current code shares, and
-    returns the column's distribution for the generated rows. Functional dependencies are applied
-    after the shifts, so they still hold."""
+    """Shifts the logits of column j, in place, so that the shares of its codes in generated rows
+    match those in the table. Returns the column's distribution for the generated rows.
+
+    Functional dependencies are applied after the shifts, so they still hold.
+
+    Args:
+        counts: Number of table rows with each code of the column. Shape: (K_j,).
+    """
     alone = walk.column_alone(j)
     g, at = walk.network.group_of(j)
     if g is None:
@@ -185,9 +204,17 @@ def _calibrated_codes(walk: AutoregressiveWalk, j: int, counts: Tensor) -> Colum
 def _calibrated_bins(
     walk: AutoregressiveWalk, j: int, column: ColumnDistribution, counts: Tensor
 ) -> ColumnDistribution:
-    """Shifts the logits of the bins between change points of column j, in place, by log ratios of
-    target and current shares, and returns the column's distribution. Targets are those of a
-    standard normal distribution, because numbers are encoded as normal scores."""
+    """Shifts the logits of column j's bins, in place, so that the shares of the bins in generated
+    rows match their targets. Returns the column's distribution for the generated rows.
+
+    The bins are the intervals between the change points of the column. The target of a bin is its
+    probability under the standard normal distribution, because numbers are encoded as normal
+    scores.
+
+    Args:
+        counts: Number of table rows with each code of the column. If few of them have numbers, the
+            column is not changed. Shape: (K_j,).
+    """
     marginal, n_numbers = column.marginal, int(counts[column.point_code :].sum())
     if not isinstance(marginal, PiecewiseMarginal) or n_numbers < _LEAST_NUMBERS:
         return column
@@ -207,8 +234,16 @@ def _calibrated_bins(
 
 
 def _calibrate_numbers(column: ColumnDistribution, counts: Tensor) -> None:
-    """Sets the transform S(v) = G^-1(Phi(v)) of a column of numbers, in place, with G the CDF of
-    the model's numbers, averaged over generated rows."""
+    """Sets the transform of a column of numbers, in place, so that the numbers of generated rows
+    have a standard normal distribution, as the table's normal scores do.
+
+    The transform is S(v) = G^-1(Phi(v)), where G is the model's CDF of the numbers, averaged over
+    the generated rows.
+
+    Args:
+        counts: Number of table rows with each code of the column. If few of them have numbers, the
+            transform is not changed. Shape: (K_j,).
+    """
     marginal, transform = column.marginal, column.transform
     if marginal is None or transform is None:
         return

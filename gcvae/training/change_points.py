@@ -84,8 +84,8 @@ def find_change_points(
 
 
 def _has_categories(column: ColumnShape) -> bool:
-    """Returns whether integer codes represent all cells of the column, at least 2 codes and at most
-    `_MOST_PARENT_CODES`."""
+    """Returns whether every cell of the column has an integer code, and the number of codes is from
+    2 to `_MOST_PARENT_CODES`."""
     is_coded = column.point_code is None or len(column.discrete_codes) > 0
     return is_coded and 1 < column.n_codes <= _MOST_PARENT_CODES
 
@@ -93,9 +93,16 @@ def _has_categories(column: ColumnShape) -> bool:
 def _column_change_points(
     j: int, columns: Sequence[ColumnShape], codes: Codes, values: Numbers, parents: Sequence[int]
 ) -> ChangePoints | None:
-    """Returns the change points of column j, and the column of `parents` that best predicts the
-    bins between them; None if there are no change points, or no column predicts the bins. Shape:
-    codes (n, D), values of the column (n,)."""
+    """Returns the change points of column j, with its best parent: the column that best predicts in
+    which interval between change points a number lies.
+
+    Returns None if the column has no change points, or if no column predicts the intervals.
+
+    Args:
+        codes: Codes of all columns. Shape: (n, D).
+        values: Numbers of column j. Shape: (n,).
+        parents: Indices of the columns that may be the parent.
+    """
     column = columns[j]
     if column.point_code is None:
         return None
@@ -135,7 +142,8 @@ def _frequent(codes: Codes) -> Codes:
 class _Segmentation:
     """Binary segmentation of sorted numbers by the categories of other columns.
 
-    A window contains w distinct numbers, so rows with equal numbers are never separated.
+    The width of a window is a number of distinct numbers, not of rows, so rows with equal numbers
+    are never separated.
 
     Attributes:
         numbers: The numbers, ascending. Shape: (n,).
@@ -176,9 +184,18 @@ def _counts_below(codes: Codes) -> Codes:
 
 
 def _most_evidence(below: Sequence[Codes], start: int, stop: int) -> tuple[float, int, int]:
-    """Returns the strongest evidence for a change point among the distinct numbers `start` to
-    `stop`, as (evidence in nats, window width, index). `below` contains the cumulative category
-    counts of each column at each distinct number."""
+    """Searches one segment for the change point with the strongest evidence.
+
+    Args:
+        below: For each column, entry [i, k] is the number of rows with category k whose number is
+            less than distinct number i. Shape: (number of distinct numbers + 1, K) each.
+        start: Index of the segment's first distinct number.
+        stop: Index after the segment's last distinct number.
+
+    Returns:
+        (evidence in nats, window width with this evidence, index of the first distinct number after
+        the change point); the evidence is 0 if the segment is too short for any window.
+    """
     best = 0.0, 0, start
     for counts in below:
         for w in _WINDOWS:
@@ -199,8 +216,12 @@ def _most_evidence(below: Sequence[Codes], start: int, stop: int) -> tuple[float
 
 
 def _likeliest(below: Sequence[Codes], first: int, last: int) -> int:
-    """Returns the index between `first` and `last` at which the sum of all columns' statistics G is
-    largest."""
+    """Returns the index, between `first` and `last`, of the distinct number before which a change
+    point is likeliest: there the sum of all columns' statistics G is largest.
+
+    G compares the numbers from `first` to the change point with those from it to `last`; `below` is
+    as for `_most_evidence`.
+    """
     near = np.arange(first + 1, last)
     total = sum(
         _statistic(counts[near] - counts[first], counts[last] - counts[near]) for counts in below
@@ -220,11 +241,20 @@ def _statistic(left: Codes, right: Codes) -> Numbers:
 
 
 def _log_ratio(bins: Codes, codes: Codes, n_bins: int, n_codes: int) -> tuple[float, Numbers]:
-    """Returns how well a parent's codes predict bins, as the gain in leave-one-out log-likelihood
-    in nats per row, and the log ratios log P(b | code) - log P(b), of shape (K, B).
+    """Estimates how the codes of a parent column predict the bins between change points.
 
-    P(b | code) = (n_code,b + a P(b)) / (n_code + a), with n_code the number of rows with the code,
-    n_code,b those of them in bin b, and a chosen by leave-one-out likelihood.
+    The estimate is P(b | code) = (n_code,b + a P(b)) / (n_code + a), where n_code is the number of
+    rows with the code, and n_code,b the number of these rows that are in bin b. The weight a is the
+    one with the highest leave-one-out likelihood.
+
+    Args:
+        bins: Bin of each row. Shape: (n,).
+        codes: Code of the parent column in each row. Shape: (n,).
+
+    Returns:
+        (gain, log ratios). The gain is the increase of the leave-one-out log-likelihood of the bins
+        when the codes are known, in nats per row. The log ratios are log P(b | code) - log P(b).
+        Shape: (K, B) for K codes and B bins.
     """
     counts = np.zeros((n_codes, n_bins))
     np.add.at(counts, (codes, bins), 1.0)

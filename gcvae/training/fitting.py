@@ -177,8 +177,8 @@ def _measure(
 
     Returns:
         The acceptance, and entries for the training record: `held_out_scores` and, if there are
-        hard rules, `hard_rule_acceptance`, whose member `moved` lists the columns whose
-        distribution rejection changes.
+        hard rules, `hard_rule_acceptance`. Its member `moved` lists the columns whose distribution
+        changes when the rows that violate hard rules are rejected.
     """
     codec, hard_rules = prepared.codec, prepared.hard_rules
     with progress.finishing("acceptance") as report:
@@ -209,9 +209,10 @@ def memory_gap(
     stops.
 
     Returns:
-        `nats`, the mean difference in nats per row; `standard_error` of this difference; `area`,
-        the share of pairs in which the training row is likelier (0.5 without memorisation); and
-        `rows`, the number of held-out rows.
+        A dict with `nats`, the mean difference in nats per row; `standard_error`, the standard
+        error of this difference; `area`, the share of all pairs of a training row and a held-out
+        row in which the training row is likelier (0.5 without memorisation); and `rows`, the number
+        of held-out rows that were scored.
     """
     held_out = result.held_out.cpu()
     is_trained = torch.ones(len(rows), dtype=torch.bool).index_fill(0, held_out, False)
@@ -227,8 +228,13 @@ def memory_gap(
 
 
 def _some_bounds(model: GenerativeModel, rows: EncodedRows, of_sort: Tensor, seed: int) -> Numbers:
-    """Returns lower bounds on the log-likelihood of at most `_GAP_ROWS` rows, chosen at random
-    among those with the indices `of_sort`, in nats for densities per unit of the table."""
+    """Returns lower bounds on the log-likelihood of some rows, in nats. Densities are per unit of
+    the table's columns.
+
+    Args:
+        of_sort: Indices of the rows of one sort, training or held-out rows. If there are more than
+            `_GAP_ROWS`, this number of them is chosen at random.
+    """
     generator = generator_for(seed, "memory gap")
     chosen = of_sort[torch.randperm(len(of_sort), generator=generator)[:_GAP_ROWS]].sort().values
     noise = RowNoise.numbered(seed, "memory gap", chosen.tolist())

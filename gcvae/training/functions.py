@@ -102,10 +102,11 @@ def level_functions(
 def _implied(
     functions: Sequence[LevelFunction], codec: TableCodec, rows: EncodedRows
 ) -> list[LevelFunction]:
-    """Returns the dependencies without exceptions that follow from two others: plate -> category
-    from plate -> model and model -> category.
+    """Returns the dependencies that follow from two others, if neither has exceptions.
 
-    They prevent the generation of a category that no model with this plate has.
+    For example, a car's number plate determines its model, and the model determines its category;
+    then the plate determines the category. The decoder may generate the category before the model.
+    The third dependency prevents that it generates a category that contradicts the plate.
     """
     exact = {f.columns: f for f in functions if f.is_exact or f.is_hard}
     found: dict[tuple[int, ...], LevelFunction] = {}
@@ -134,9 +135,15 @@ def _informative(functions: Iterable[LevelFunction], codec: TableCodec) -> list[
 
 
 def _require_enforced(rules: Sequence[Rule], kept: Sequence[Rule], config: TrainingConfig) -> None:
-    """Raises SchemaError if `kept` lacks a hard functional dependency, or a soft rule that the user
-    specified: a dependency, or a condition that some rows of the table violate. Soft rules may be
-    absent if the settings turn rules off."""
+    """Checks that `kept`, the rules that the model enforces, contains all that it has to enforce.
+
+    It has to enforce the hard functional dependencies. Unless the settings turn rules off, it also
+    has to enforce two sorts of soft rules that the user specified: functional dependencies, and
+    conditions that some rows of the table violate.
+
+    Raises:
+        SchemaError: `kept` lacks such a rule.
+    """
     refused = {("hard", "found"), ("hard", "given")}
     refused |= {("soft", "given")} if keeps_rules(config) else set()
     problems = [
@@ -248,8 +255,12 @@ def _conditions(
 
 
 def _residuals_of_missing_parents(codec: TableCodec, rows: EncodedRows) -> Iterator[LevelFunction]:
-    """Yields, for each residual and each of its parent columns that may be missing, a dependency
-    with the codes that the residual has in rows where the parent is missing."""
+    """Yields the dependencies that restrict a residual where a column of its formula is missing.
+
+    A residual is the difference between a column and the formula of its rule. Where a column of the
+    formula is missing, the residual may have only the codes that it has in such rows of the table.
+    There is one dependency for each residual and each column of its formula that may be missing.
+    """
     for rewriting in codec.reduction.rewritings:
         y = _missingness_index(codec, rewriting.column)
         for name in rewriting.parents:

@@ -130,7 +130,8 @@ def train(
     The model ends with the weights whose bound on held-out rows was best.
 
     Args:
-        rows: Rows on the model's device; or on the CPU, from which minibatches are copied.
+        rows: Rows of the table, on the model's device or on the CPU. If they are on the CPU, each
+            minibatch is copied to the device.
         log_scale: Log Jacobian of the encoding of each row, on the CPU; None stands for 0. It is
             subtracted from reported bounds, so that densities are per unit of the table, but not
             from the loss. Shape: (n,).

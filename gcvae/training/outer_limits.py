@@ -134,7 +134,14 @@ def _is_cell_limit(column: Column, key: str, extreme: Any) -> bool:
 def _numbers(
     column: Column, distinct_numbers: npt.NDArray[Any], counts: Codes, rows: int
 ) -> tuple[Bound, Bound]:
-    """Returns the outward rounded limits of numbers, within the range of the column's type."""
+    """Returns the minimum and maximum of numbers, rounded outward, but not beyond the range of the
+    column's types.
+
+    Args:
+        distinct_numbers: Distinct numbers of the column, ascending.
+        counts: Number of rows with each of them.
+        rows: Number of rows that have to share a minimum or maximum for it to be disclosed.
+    """
     whole = column.kind.is_whole
     decimals = 0 if whole else column.decimals
     unit = Decimal(0) if decimals is None else Decimal(1).scaleb(-decimals)
@@ -176,8 +183,14 @@ def _ranges_of_types(column: Column) -> list[tuple[Decimal, Decimal]]:
 def _dates(
     column: Column, distinct_numbers: npt.NDArray[Any], counts: Codes, rows: int
 ) -> tuple[Bound | None, Bound | None]:
-    """Returns the outward rounded limits of dates or times, as text in the column's format;
-    `distinct_numbers` contains the distinct times in microseconds since 1970."""
+    """Returns the minimum and maximum of dates or times, rounded outward, as text in the column's
+    format.
+
+    Args:
+        distinct_numbers: Distinct times of the column, in microseconds since 1970, ascending.
+        counts: Number of rows with each of them.
+        rows: Number of rows that have to share a minimum or maximum for it to be disclosed.
+    """
     ends = OuterRows.of(distinct_numbers, counts, rows)
     low, high = column.minimum, column.maximum
     if ends.low_size is not None:
@@ -188,10 +201,18 @@ def _dates(
 
 
 def _rounded_outward(column: Column, end: int, size: Decimal, *, above: bool) -> Bound:
-    """Returns the start (or, with `above`, the end) of the unit of time that contains `end`.
+    """Returns the minimum or maximum of a column's times, rounded outward, as text in the column's
+    format.
 
-    The unit is about a twentieth of `size` microseconds, or a smaller one if the result cannot be
-    represented by the format or the column's dtype.
+    The result is the first moment of the period of time, such as a month, that contains `end`; for
+    a maximum it is the last moment. If the column's format or dtype cannot represent the result, a
+    shorter period is used; if it cannot represent the result for any period, `end` is returned.
+
+    Args:
+        end: The minimum or maximum, in microseconds since 1970.
+        size: Duration, in microseconds, that determines the period, which is about a twentieth of
+            it (see `OuterRows`).
+        above: Whether `end` is the maximum.
     """
     written = column.date_format
     step = microseconds(column)
@@ -222,8 +243,12 @@ def _text(column: Column, time: Any) -> str:
 
 
 def _units(written: str, size: Decimal) -> list[tuple[str, int]]:
-    """Returns spans of time, as (unit, number of units), largest first: of about a twentieth of
-    `size` microseconds, and shorter ones."""
+    """Returns the periods of time to which dates may be rounded, as (unit, number of units).
+
+    The first period is about a twentieth of `size` microseconds; each of the others is shorter than
+    the one before it. `written` is the format of the dates. If it contains no days, as for months
+    or years, the first period is at least two years.
+    """
     wanted = size / (PARTS * 10**6)
     is_coarse = "%d" not in written.replace("%-", "%") and not is_time_of_day(written)
     units = []

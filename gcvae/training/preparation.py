@@ -52,8 +52,9 @@ class Context:
         cells: Context of each of n rows, with cells converted to the columns' dtypes.
         groups: Index of each row's parent. A value is rare if few parents have it, however many
             rows these have. Shape: (n,).
-        parents: Contexts of all parents, each once, including parents without rows. None if the
-            context contains more than the parent's row.
+        parents: Contexts of all parents, each once, including parents without rows; the codec of
+            the context is fitted to them. None if the context contains more than the parent's row;
+            the codec is then fitted to `cells`.
     """
 
     cells: pd.DataFrame
@@ -191,8 +192,18 @@ def _learned_table(
     config: TrainingConfig,
     has_entities: bool,
 ) -> tuple[LearnedTable, TableCodec]:
-    """Returns the table, with rare categories replaced if `encoding` is `quantile`, and its codec.
-    The codec generates no key or personal cell of the `whole` table."""
+    """Returns the table from which the model learns, and the codec that is fitted to it.
+
+    In this table, rare categories are replaced if the setting `encoding` is `quantile`.
+
+    Args:
+        schema: Complete schema of the table.
+        typed: The table, without the rows that are set aside for a report.
+        whole: All rows of the table, of which the codec generates no key and no personal cell.
+        given: The user's schema. Categories that it lists are not replaced.
+        has_entities: Whether the codec may learn entities: things such as customers, to which
+            several rows refer, and which determine some columns.
+    """
     rows = config.rare_level_rows if config.encoding == "quantile" else 1
     functions = kept_functions(schema, config)
     declared_names = {name for name in schema.names if "levels" in (declared(name, given) or {})}

@@ -43,10 +43,11 @@ class Bins:
     with indices from starts[b] to starts[b + 1] - 1.
 
     Attributes:
-        starts: Index of the first value of each bin, and last the number of values. Shape: (n_bins
-            + 1,).
-        parts: For each bin, a division into sub-intervals: the first value of each, and the
-            estimated share of the bin's rows in each. Rows are evenly spread within a sub-interval.
+        starts: Index of the first value of each bin, followed by the number of values. Shape:
+            (n_bins + 1,) for the bins except that of missing cells.
+        parts: Division of each bin into sub-intervals, within which rows are assumed to be evenly
+            spread. For each bin, an array with the index of the first value of each sub-interval,
+            and an array with the share of the bin's rows in each sub-interval.
         has_missing: Whether there is an additional last bin for missing cells.
     """
 
@@ -73,7 +74,8 @@ class Bins:
 
         Args:
             bins: Bin of each row. Shape: (n,).
-            uniform: Uniform noise in [0, 1). Shape: (n, 2).
+            uniform: Uniform noise in [0, 1). For each row, the first number selects a sub-interval
+                of the bin, and the second one a value in it. Shape: (n, 2).
 
         Shape: (n,).
         """
@@ -244,8 +246,16 @@ def column_bins(
 
 
 def _merged(starts: Codes, counts: Numbers, n: int, n_wanted: int, has_missing: bool) -> Bins:
-    """Merges neighbouring leaves of a tree into bins of similar counts; a frequent value is a bin
-    by itself."""
+    """Merges neighbouring leaves of a tree into bins of similar counts. A leaf that is a single,
+    frequent value becomes a bin of its own.
+
+    Args:
+        starts: Index of the first value of each leaf, ascending.
+        counts: Noisy count of rows in each leaf.
+        n: Number of values of the column.
+        n_wanted: Target number of bins.
+        has_missing: Whether there is an additional bin for missing cells.
+    """
     share = max(counts.sum(), 1.0) / n_wanted
     widths = np.diff(np.append(starts, n))
     is_atom = (widths == 1) & (counts > share)

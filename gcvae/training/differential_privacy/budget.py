@@ -25,8 +25,8 @@ class Budget:
     Attributes:
         epsilon: Maximum change of the log probability of any output by one row.
         delta: Probability with which the change may be larger.
-        target: Column that users want to predict; every pair of columns is then counted together
-            with it. None counts pairs alone.
+        target: Column that users want to predict, or None. Pairs of columns are counted in noisy
+            two-way tables; with a target, in three-way tables of the pair and the target.
         discover: Categorical columns whose levels are found by a threshold on noisy counts instead
             of being specified in the schema.
     """

@@ -26,8 +26,8 @@ _TARGET = "/differential_privacy/target"
 
 @dataclass(frozen=True)
 class DeclaredTable:
-    """A checked user's schema that specifies all limits and levels, as differential privacy needs,
-    in the order of the table's columns.
+    """The user's schema, in the order of the table's columns. It has been checked, and specifies
+    all limits and levels that differential privacy needs.
 
     Attributes:
         document: The schema as a JSON-compatible dict.
@@ -70,12 +70,14 @@ def declared_table(
     Args:
         names: Names of the table's columns.
         given: The user's schema; None for an empty one.
-        budget: Privacy budget, with target column and columns whose levels are discovered.
+        budget: Privacy budget, which also names the target column and the columns whose levels are
+            discovered.
 
     Raises:
         SchemaError: The schema lacks columns, limits or levels; each problem contains the line to
             add.
-        SettingError: The target or a column to discover does not exist or has no levels.
+        SettingError: The target does not exist or has no levels; or a column whose levels are to be
+            discovered does not exist or is not categorical.
     """
     document = given.to_json() if isinstance(given, TableSchema) else dict(given or {})
     drafts, _ = read_document(document)
@@ -157,7 +159,8 @@ _LINES: dict[Outcomes, dict[str, str]] = {
 
 
 def _with_other(column: Mapping[str, Any], name: str, budget: Budget) -> dict[str, Any]:
-    """Returns the schema of a column as a dict, with the level `OTHER` for a column to discover."""
+    """Returns the schema of a column as a dict. If the column's levels are to be discovered, the
+    schema contains the level `OTHER` in their place."""
     is_open = name in budget.discover and not column.get("levels")
     return dict(column) | ({"levels": [OTHER]} if is_open else {})
 
@@ -166,7 +169,8 @@ def _check_grids(columns: Sequence[Column]) -> None:
     """Checks that the numbers or dates between a column's limits can be enumerated.
 
     Raises:
-        SchemaError: There are no values between the limits, too many, or no common step.
+        SchemaError: No value is between a column's limits, there are too many, or the values are
+            not multiples of one unit such as 0.01 or one day.
     """
     problems = []
     for column in columns:
@@ -188,7 +192,8 @@ def _check_grids(columns: Sequence[Column]) -> None:
 
 
 def _check_roles(schema: TableSchema, budget: Budget) -> None:
-    """Checks that a target column has levels, and that columns to discover are categorical.
+    """Checks that the target column has levels, and that all columns whose levels are to be
+    discovered are categorical.
 
     Raises:
         SettingError: A column does not exist or is of another kind.

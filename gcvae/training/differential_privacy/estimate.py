@@ -43,8 +43,13 @@ class Measured:
     precision: float
 
     def add(self, counts: Numbers, precision: float) -> None:
-        """Replaces the counts by the precision-weighted mean of them and another noisy measurement;
-        `precision` is the inverse variance of the latter's noise."""
+        """Adds a second noisy measurement of the same counts: the counts become the mean of both
+        measurements, weighted by their precision.
+
+        Args:
+            counts: Counts of the second measurement, in the shape of the first.
+            precision: Inverse variance of the noise in each of these counts.
+        """
         whole = self.precision + precision
         self.counts = (self.precision * self.counts + precision * counts) / whole
         self.precision = whole

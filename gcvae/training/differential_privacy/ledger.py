@@ -155,8 +155,8 @@ class Ledger:
     ) -> npt.NDArray[np.int64]:
         """Returns noise for n counts of a histogram and records the cost.
 
-        One row must change at most one of the counts, by one. All noise is sampled before the
-        counts are read.
+        One row must change at most one of the counts, by one. The caller adds the noise to the
+        counts; this method does not read them.
 
         Args:
             what: What is counted, for the ledger.
@@ -185,12 +185,25 @@ class Ledger:
 
 
 def attack_ceilings(rho: float, delta: float = 0.0) -> dict[str, float]:
-    """Returns upper bounds on the success of any membership attack.
+    """Returns upper bounds on the success of any membership attack, which guesses whether a row is
+    in the table.
 
-    They are `auc`, the area under the ROC curve, and `true_positives_at_1_percent`, the true
-    positive rate at a false positive rate of 1 %. A test with false positive rate x and true
-    positive rate y satisfies, for every order alpha and with x and y exchanged, y^alpha
-    x^(1-alpha) + (1-y)^alpha (1-x)^(1-alpha) <= exp((alpha-1) alpha rho); delta is added.
+    Every attack with false positive rate x and true positive rate y satisfies, for every order
+    alpha > 1,
+
+        y^alpha x^(1-alpha) + (1-y)^alpha (1-x)^(1-alpha) <= exp((alpha-1) alpha rho),
+
+    and the same inequality with x and y exchanged. Each bound is the largest value for which both
+    hold, plus delta.
+
+    Args:
+        rho: Privacy cost of all queries, in rho of zero-concentrated differential privacy.
+        delta: Delta that the discovery of levels costs in addition to rho.
+
+    Returns:
+        A dict with `auc`, the bound on the area under the ROC curve, and
+        `true_positives_at_1_percent`, the bound on the true positive rate at a false positive rate
+        of 1 %.
     """
     x = np.linspace(0.0, 1.0, _ATTACK_POINTS)[1:-1]
     y = np.append(np.append(0.0, _most_true_positives(x, rho)), 1.0)
@@ -204,7 +217,8 @@ def attack_ceilings(rho: float, delta: float = 0.0) -> dict[str, float]:
 
 
 def _most_true_positives(x: Numbers, rho: float) -> Numbers:
-    """Returns the maximum true positive rate at each false positive rate. Shape: (n,) -> (n,)."""
+    """Returns the maximum true positive rate of a membership attack at each false positive rate
+    (see `attack_ceilings`). Shape: (n,) -> (n,)."""
     orders = _ORDERS[(_ORDERS < 2_000.0) & (_ORDERS > 1.01)][::32, None]
     low, high = x.copy(), np.ones_like(x)
     for _ in range(24):

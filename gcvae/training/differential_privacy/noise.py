@@ -81,7 +81,8 @@ def discrete_gaussians(
 ) -> npt.NDArray[np.int64]:
     """Returns n independent samples of `discrete_gaussian`. Shape: (n,).
 
-    The time of a sample depends on its value, so all are drawn before any is used.
+    How long a sample takes depends on its value. All samples are therefore drawn before the first
+    is used, so that the timing of the caller's steps does not reveal single values.
     """
     return np.array([discrete_gaussian(variance, below) for _ in range(n)], dtype=np.int64)
 

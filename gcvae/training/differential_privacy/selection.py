@@ -1,8 +1,9 @@
-"""Selects pairs of columns to count with noise: in each round a pair with a large error of the
-estimate.
+"""Selects pairs of columns, and counts the rows of each pair with noise, in rounds.
 
-A round spends a tenth of its budget on the choice and the rest on the counts. After a round that
-changed the estimate by less than its noise, the budget of the next rounds is four times as large.
+Each round selects a pair whose counts differ much from those that the estimated distribution of the
+rows expects. The round spends a tenth of its budget on the selection and the rest on the counts. If
+a round changes the estimate by less than the noise in the counts, the next rounds have four times
+its budget.
 
 Source: McKenna, Mullins, Sheldon and Miklau (2022), "AIM: an adaptive and iterative mechanism".
 """
@@ -70,7 +71,15 @@ class Selection:
             report(float(1 - self.ledger.left / whole))
 
     def _round(self, exact: Sequence[npt.NDArray[np.int64]], rho: Fraction) -> bool:
-        """Counts one pair; returns whether the estimate changed by more than the noise."""
+        """Selects a pair of columns, counts it with noise and fits the estimate again.
+
+        Args:
+            exact: Exact contingency table of each pair.
+            rho: Privacy budget of the round.
+
+        Returns:
+            Whether the estimated counts of the pair changed by more than the noise.
+        """
         variance = variance_of(rho * (1 - SELECTION_SHARE))
         before = self.estimate.tables(self.pairs)
         chosen = self._chosen(exact, before, variance, rho * SELECTION_SHARE)
