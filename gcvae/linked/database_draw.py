@@ -68,8 +68,8 @@ class Drawing(LinkedRows):
     def recompute(
         self, known: LinkedRows, frames: Mapping[str, pd.DataFrame]
     ) -> dict[str, pd.DataFrame]:
-        """Computes again, in the rows of all tables, the columns that rules, totals and copies
-        determine. Returns the tables.
+        """Recomputes, in given rows, all columns that rules or totals determine or that are copied
+        from referenced rows, so that they agree with the other columns. Returns all tables.
 
         Args:
             known: Rows of all tables.
@@ -138,7 +138,8 @@ class Drawing(LinkedRows):
         return with_key_dtypes(with_dtypes(frame, part.schema), part.key_dtypes)
 
     def _draw(self, name: str, part: DatabasePart, parents: int | None, scale: float) -> None:
-        """Generates the rows of a table, with references only to their parents."""
+        """Generates the rows of a table given their parents. `_choose_references` adds the other
+        references later."""
         seed = derived_seed(str(self.seed), name)
         if part.catalogue is not None:
             self.frames[name] = part.catalogue.copy()
@@ -181,8 +182,9 @@ class Drawing(LinkedRows):
         self.rows[name][part.plan.parent or 0] = rows[once]
 
     def _draw_unique(self, name: str, part: DatabasePart, n: int, seed: int) -> pd.DataFrame:
-        """Generates `n` rows of a table without a parent. Rows that repeat unique values, or whose
-        sequences of child rows would begin too late, are replaced."""
+        """Generates `n` rows of a table without a parent. Rows that repeat a unique key are
+        replaced, and so are rows whose child rows would begin after the last possible time
+        (`_are_late`)."""
         assert part.model is not None, "it is no catalogue"
         found, links = part.model.draw(n, seed), self.links[name]
         for more in range(1, _MOST_ROUNDS):
@@ -196,8 +198,9 @@ class Drawing(LinkedRows):
         return found
 
     def _are_late(self, name: str, frame: pd.DataFrame) -> Mask:
-        """Returns a mask of the rows whose sequence of rows in a child table would begin after the
-        last time that this table may contain. Shape: (n,)."""
+        """Returns a mask of the rows whose first child row would be too late: its time, which is
+        generated with the parent row, exceeds the largest time of the child table. Only child
+        tables with an order are checked. Shape: (n,)."""
         found = np.zeros(len(frame), dtype=bool)
         for child in self.children(name):
             part = self.parts[child]
@@ -210,7 +213,8 @@ class Drawing(LinkedRows):
         return found
 
     def _choose_references(self, name: str, part: DatabasePart) -> None:
-        """Chooses the row to which each reference of a table leads, except that to its parent."""
+        """Chooses the rows that a generated table references. References to its parent are skipped,
+        because the rows were generated given their parents."""
         if part.catalogue is not None:
             return
         for i, (columns, codec) in part.borrowed.items():
@@ -252,8 +256,9 @@ class Drawing(LinkedRows):
             self.rows[name][i] = rows
 
     def _paired_references(self, name: str, number: int) -> list[Codes]:
-        """Returns a list with the row indices of another reference that is in the same primary or
-        unique key as reference `number`; an empty list if there is none."""
+        """Finds another reference in the same primary or unique key as reference `number`, so that
+        pairs of the two references do not repeat. Returns a list with one array, the row indices to
+        which the other reference leads; an empty list if there is none."""
         links = self.links[name]
         keys = [set(key.columns) for key in links.foreign_keys]
         others = [
@@ -268,8 +273,9 @@ class Drawing(LinkedRows):
     def _restored(
         self, name: str, found: pd.DataFrame, written: Mapping[str, pd.DataFrame]
     ) -> pd.DataFrame:
-        """Returns the rows after computing the columns that rules determine from columns outside
-        the table's model, such as those of the parent row."""
+        """Computes the columns that rules determine from columns outside the table's model, such as
+        those of the parent row. Returns the rows with these columns. `found` are the rows of table
+        `name`; `written` contains finished tables, such as the parent's."""
         part, key = self.parts[name], self.key(name)
         if not len(part.reduction):
             return found
@@ -316,7 +322,8 @@ class Drawing(LinkedRows):
         return found
 
     def _write_references(self, name: str, written: Mapping[str, pd.DataFrame]) -> None:
-        """Sets the references of a table to the complete keys of the rows to which they lead."""
+        """Sets the foreign keys of a table to the keys of the referenced rows. It is called when
+        all tables have keys, because tables may refer to each other in a circle."""
         for i, key in enumerate(self.links[name].foreign_keys):
             for column, other in zip(key.columns, key.references, strict=True):
                 cells = taken_cells(written[key.table][other], self.rows[name][i])

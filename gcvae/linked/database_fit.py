@@ -217,10 +217,10 @@ def _outer_reduction(
     Args:
         joined: Rows of the table with the columns of their parent rows.
         schema: Schema of `joined`.
-        stated: Rules that the user specified. Columns of those that are not part of the reduction
-            are not replaced.
-        outside: Columns x of `joined`, which no rule replaces: those of the parent row, the time,
-            copied columns and totals.
+        stated: Rules that the user specified. If such a rule is not part of the reduction, none of
+            its columns is replaced.
+        outside: Names of the columns of `joined` that no rule may replace: columns of the parent
+            row, the time column, copied columns and totals.
     """
     if not outside:
         return Reduction(schema)
@@ -372,8 +372,12 @@ class DatabaseFit(LinkedRows):
         return _outer_reduction(self.joined(name, outside), joined, stated, given)
 
     def _key_parts(self, name: str) -> dict[str, tuple[KeyPart, ...]]:
-        """Returns, by key column of the table itself, the parts that other columns determine, such
-        as the year in an order number; they are inserted after these columns are generated."""
+        """Finds parts of keys that other columns determine, such as the year in an order number.
+        Returns the parts of each key by its column. Foreign keys are not searched.
+
+        The model learns the keys without these parts. They are inserted into generated keys when
+        the other columns are known.
+        """
         schema, typed = self.schemas[name], self.typed[name]
         if self.plans[name].is_catalogue:
             return {}
@@ -447,14 +451,15 @@ class DatabaseFit(LinkedRows):
         self.frames[key.table] = added if before is None else pd.concat([before, added], axis=1)
 
     def _is_learned(self, name: str, column: str) -> bool:
-        """Returns whether a model learns this column of a table's frame: it is added for related
-        tables, or its kind is modelled."""
+        """Returns whether the model of a table learns this column of its frame: a column of a
+        modelled kind, or one that is not in the table, such as a number of children."""
         schema = self.reduced[name][0]
         return column not in schema or schema[column].is_modelled
 
     def _choose_borrowed(self, key: ForeignKey) -> tuple[tuple[str, ...], ContextCodec]:
-        """Returns (names of the columns of a referenced table by which each generated row chooses
-        the row that it references, codec of these columns)."""
+        """Chooses the columns by which generated rows find the row that they reference: a row is
+        generated with the values that the referenced row should have. Returns (names of these
+        columns of the referenced table, their codec)."""
         others = self.typed[key.table]
         links, plan = self.links[key.table], self.plans[key.table]
         not_own = {*links.referring, *plan.copied}
@@ -591,8 +596,9 @@ class DatabaseFit(LinkedRows):
         return {c: given.get(c, str(typed[c].dtype)) for c in key_columns(name, self.links)}
 
     def _disjoint(self, name: str) -> dict[int, tuple[int, ...]]:
-        """Returns, for each foreign key by index, the others that never lead to the same row, such
-        as home team and away team of a match."""
+        """Finds pairs of foreign keys that lead to the same table, but never to the same row, such
+        as home team and away team of a match. Returns, for the index of each foreign key, the
+        indices of its partners."""
         keys, rows = self.links[name].foreign_keys, self.rows[name]
         return {
             i: tuple(

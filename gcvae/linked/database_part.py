@@ -38,24 +38,24 @@ class DatabasePart:
         child_columns: By name of a child table, the columns that summarise a row's children: their
             number, random effect (a vector that they share), and time of the first child.
         context: Names of the columns on which the model of the rows depends.
-        borrowed: For each reference that is chosen after the rows are generated, by index: the
-            columns of the referenced row that are modelled with the row, and their codec.
-        degrees: For each such reference to a catalogue, the share of the rows that refer to each
-            row of the catalogue.
+        borrowed: For each reference that is chosen after the rows are generated: (columns of the
+            referenced row that the model learns together with the row, their codec).
+        degrees: For each reference in `borrowed` that leads to a catalogue: by row of the
+            catalogue, the share of the table's rows that refer to it.
         catalogue: Rows of a catalogue with their additional columns; None for other tables.
         totals: Columns that are sums over rows of child tables.
         column_names: Names of the table's columns, in order.
-        reduction: Rules that determine columns from the parent row, from the time column, from
-            copied columns or from totals.
+        reduction: Replacement of the columns that rules determine from the parent row, the time
+            column, copied columns or totals: the model learns residuals instead.
         parent_columns: Columns of the parent row that rules may use: {name in the rules: name in
             the parent table}.
         key_dtypes: Names of the dtypes of the key columns.
-        disjoint: For each reference, the other references that never lead to the same row, such as
-            home team and away team of a match.
+        disjoint: For each foreign key, the foreign keys that lead to the same table, but never to
+            the same row, such as home team and away team of a match.
         grids: For each key column of dates or fractions, (start, step): the generated values are
             start, start + step, start + 2 step, ….
-        key_parts: Parts of keys that columns of the row determine, such as the year of a date, by
-            column; the model learns the keys without them.
+        key_parts: By key column, the parts of its keys that other columns of the row determine,
+            such as the year of a date. The model learns the keys without these parts.
         household_tails: Sorted anomaly statistics of the held-out households, from which p-values
             are computed. A household is a row of a root table (a table without a parent) with all
             rows below it. Empty for other tables.

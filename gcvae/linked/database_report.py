@@ -4,10 +4,10 @@
                 means of numeric columns, numbers of distinct values of other columns
 
 For each table, a view is evaluated as a single table (`gcvae.evaluation.report`), so that the
-comparison covers relations between tables. The view of a child table contains one random row of
-each parent, because a classifier would recognise siblings by the repeated cells of their parent.
-The statistics of a foreign key are the share of valid references and the distribution of the number
-of children.
+comparison covers relations between tables. The view of a child table contains only one child of
+each parent, chosen at random, because a classifier would recognise siblings by the repeated cells
+of their parent. The statistics of a foreign key are the share of valid references and the
+distribution of the number of children.
 """
 
 from __future__ import annotations
@@ -156,11 +156,12 @@ def table_view(
     rows: Mapping[str, dict[int, Codes]],
     seed: int,
 ) -> pd.DataFrame:
-    """Returns the frame with which table `name` is evaluated: its columns, those of the parent row,
-    and summaries of child rows; for a child table, one random row of each parent.
+    """Returns the frame with which table `name` is evaluated: its columns, columns of the parent
+    row, and summaries of child rows. A table with a parent is represented by one random child of
+    each parent row.
 
     `rows` contains, for each table and foreign key, the row index that each row references. `seed`
-    determines which row of each parent is chosen.
+    determines which child of each parent is chosen.
     """
     parts = [_without_keys(name, links, tables)]
     number = plans[name].parent
@@ -188,9 +189,9 @@ def _without_keys(name: str, links: DatabaseSchema, tables: Tables) -> pd.DataFr
 
 
 def _aggregates(child: str, frame: pd.DataFrame, parents: Codes, n: int) -> pd.DataFrame:
-    """Returns a frame with the number of children of each of n parents, and the mean or the number
-    of distinct values of each of their columns. `parents` are the parent indices of m children.
-    Shape: (m,) -> n rows."""
+    """Summarises the rows of a child table for each of n parents. Returns a frame with the number
+    of children and, for each child column, the mean of numbers or else the number of distinct
+    values. `parents` contains the parent index of each of m children. Shape: (m,) -> n rows."""
     found: dict[str, Any] = {f"{child} count": np.bincount(parents, minlength=n)}
     for column in map(str, frame.columns):
         cells = frame[column].reset_index(drop=True)
@@ -209,7 +210,8 @@ def _compare_keys(
     rows: list[dict[str, dict[int, Codes]]],
     seed: int,
 ) -> tuple[KeyFigures, ...]:
-    """Compares all foreign keys; `rows` are the references of real and then synthetic tables."""
+    """Compares all foreign keys of the real and the synthetic tables. `rows[0]` contains the row
+    indices that the real tables reference, and `rows[1]` those of the synthetic tables."""
     found = []
     rng = np.random.default_rng(seed)
     for name, table in links.tables.items():

@@ -235,8 +235,9 @@ class DatabaseSynthesizer:
         with all orders.
 
         The random effect, a latent vector that the children of a parent share, is integrated out by
-        importance sampling from its posterior. A reference to a row other than the parent is scored
-        by some columns of that row. Keys and personal columns are not scored.
+        importance sampling from its posterior. For a reference to a row other than the parent, the
+        model does not learn the row itself, but some of its columns; these columns are scored. Keys
+        and personal columns are not scored.
 
         Args:
             tables: All tables of the fitted database, with rows and columns in any order.
@@ -281,8 +282,8 @@ class DatabaseSynthesizer:
         Returns:
             By table, a frame with the index of `log_likelihood`. Its columns are `log_likelihood`
             in nats, its `standard_error` over the draws (missing for one draw or a likelihood of
-            zero), and the columns of `anomalies`, which are missing if the preset's model has no
-            anomalies.
+            zero), and the columns of `anomalies`, which are missing if the models of this preset
+            cannot compute anomalies.
 
         Raises:
             TableError: A table, column or key is invalid, as for `log_likelihood`.
@@ -394,13 +395,13 @@ class DatabaseSynthesizer:
 
         Returns:
             By table, a frame with the index of `log_likelihood`. Column `anomaly` is the p-value of
-            a household among held-out ones: a share p of new households from the same source has a
-            value of at most p. Columns `odd_table`, `odd_row` (index in that table) and `odd_cell`
-            (column name) locate its least likely cell.
+            a household, found by comparison with held-out households: about a share p of new
+            households from the same source has a value of at most p. Columns `odd_table`, `odd_row`
+            (index in that table) and `odd_cell` (column name) locate its least likely cell.
 
         Raises:
             TableError: A table, column or key is invalid, as for `log_likelihood`.
-            SettingError: The preset's model has no anomalies.
+            SettingError: The models of this preset cannot compute anomalies.
         """
         households = self._households(tables)
         if not self._has_anomalies:

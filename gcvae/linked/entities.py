@@ -43,7 +43,9 @@ class Split:
         determined: Columns whose values the key determines; they are moved to the table of
             entities.
         columns: All columns of the original table, in order.
-        levels: Values of the key's last column if the model learns their indices; else empty.
+        levels: Distinct values of the key's last column, such as the departments of stores. The
+            models learn the indices of these values instead of the values. Empty unless the split
+            is by a series whose last key column does not contain integers.
     """
 
     table: str
@@ -71,8 +73,9 @@ class Split:
     def divided(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Mask]]:
         """Divides a table into rows and entities.
 
-        Returns (rows, entities, differing). `differing` has for each determined column a mask of
-        the entities whose rows do not all contain the same value.
+        Returns (rows, entities, differing). `differing` contains, by determined column, a mask of
+        the entities whose rows contradict each other: they have several values, although the key
+        should determine one.
         """
         if self.levels:
             codes = pd.Index(self.levels).astype(str).get_indexer(frame[self.key[-1]].astype(str))
@@ -101,8 +104,9 @@ def divided_tables(
     """Divides tables into rows and entities (recurring things, such as customers), as `splits`
     describes. Returns (all tables, including those of entities; `differing`).
 
-    `differing` has, by table of entities and determined column, a mask of the entities whose rows
-    do not all contain the same value. The index of every frame counts from 0.
+    `differing` contains, by table of entities and determined column, a mask of the entities whose
+    rows contradict each other: they have several values, although the key should determine one. The
+    index of every returned frame counts from 0.
     """
     found = {name: frame.reset_index(drop=True) for name, frame in tables.items()}
     differing: dict[str, dict[str, Mask]] = {}

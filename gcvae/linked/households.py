@@ -7,8 +7,8 @@ indirectly ("below it"), such as a customer with all orders.
 where a is the row, n its number of children, x_k the k-th child, and u the random effect that the
 children share; u_s is drawn from its posterior q (`random_effect`). The children are a set, so the
 probabilities of all their orders are added; m are the multiplicities of equal rows. The rows of a
-sequence have one order, and the gap to the previous row is part of a row. Rows below the children
-are integrated in the same way.
+sequence have one order only. The density of such a row includes the density of its gap, the time
+since the previous row. Rows below the children are integrated in the same way.
 
 Columns that are copied, sums over children or determined by others add no density. For a row that
 violates such a relation, the likelihood is multiplied by the largest share of violations that the
@@ -136,12 +136,14 @@ class Households(LinkedRows):
             children.
         trained: By table, indices of the training rows, while anomalies of held-out rows are
             computed; else empty.
-        broken: By table and by column that is copied, a total or determined by an entity: (mask of
-            the rows that violate the relation, log-probability that is added for each of them).
+        broken: By table and column, (mask of the rows that violate the column's relation,
+            log-probability that is added for each such row). A column has a relation if it is
+            copied, is a total, or is determined by an entity.
         missing: By table and column, mask of the cells that are known to be missing, because a row
             has no children or a reference is missing. Other missing cells are unknown.
         blanks: By table, mask of the rows with an unknown cell that the table's model learns.
-        index: By table, index of the user's frame; for a table of entities, their keys.
+        index: By table, index of the frame that the user passed; for a table of entities, their
+            keys.
     """
 
     def __init__(
@@ -346,8 +348,13 @@ class Households(LinkedRows):
             )
 
     def _borrowed(self, name: str, number: int, columns: tuple[str, ...]) -> pd.DataFrame:
-        """Returns, for each row, the given columns of the row that foreign key `number` references;
-        missing cells for a missing reference, which are unknown if the training table had none."""
+        """Returns, for each row, some columns of the row that foreign key `number` references. A
+        missing reference gives missing cells.
+
+        If the training table had missing references, the model learned which references are
+        present, and a boolean column with this information is added. Without such a column, the
+        missing cells count as unknown.
+        """
         found = self.borrowed_cells(name, number, columns)
         presence = self._presence_column(name, number)
         if presence not in self.models[name].columns:
@@ -359,7 +366,8 @@ class Households(LinkedRows):
             self.broken[name][column] = breaks, log_prob
 
     def _presence_column(self, name: str, number: int) -> str:
-        """Returns the name of the column that contains whether foreign key `number` is present."""
+        """Returns the name of the boolean column that tells in which rows foreign key `number` is
+        not missing."""
         return f"{', '.join(self.links[name].foreign_keys[number].columns)} there"
 
     def _known_missing(self, name: str, frame: pd.DataFrame) -> dict[str, Mask]:
@@ -415,8 +423,8 @@ class Households(LinkedRows):
         return pd.concat([above[effect_columns(name, above.columns)], context], axis=1)
 
     def _encoded(self, name: str, rows: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
-        """Returns (rows with the columns and dtypes of the table's model, names of its columns that
-        are not scored: totals, and those that `rows` lacks)."""
+        """Converts rows to the columns and dtypes of the table's model. Returns (converted rows,
+        names of the columns that are not scored: totals and columns that `rows` lacks)."""
         part = self.parts[name]
         schema = self.models[name].rows.schema
         absent = [c.name for c in schema if c.name not in rows]
@@ -425,7 +433,8 @@ class Households(LinkedRows):
         return typed, {*absent, *(total.column for total in part.totals)}
 
     def _siblings(self, name: str, at: Codes) -> Codes:
-        """Returns the parent index of the rows `at`; for a table without a parent, `at` itself."""
+        """Returns a number for each of the rows `at` that only siblings have in common: the parent
+        index. In a table without a parent, every row has its own number, the row index."""
         return at if self.key(name) is None else self.parents(name)[at]
 
     def _completed(
@@ -447,7 +456,8 @@ class Households(LinkedRows):
             rows: Rows of the table with their additional columns. Shape: n rows.
             typed: The same rows with the columns and dtypes of the table's model.
             at: Index of each row in the table. Shape: (n,).
-            siblings: Number that the rows of one parent have in common. Shape: (n,).
+            siblings: Number of each row that only the rows of one parent have in common. Shape:
+                (n,).
         """
         model, unknown = self.models[name], self.blanks[name][at]
         sequence_context = (
@@ -494,10 +504,14 @@ class Households(LinkedRows):
         draws: int,
         seed: int,
     ) -> tuple[Numbers, pd.DataFrame]:
-        """Returns (log p of each row and all rows below it given their context, completed rows) for
-        S draws of the random effects, and of the unknown cells on which other rows depend.
+        """Returns the log-likelihood of each of n rows together with all rows below it, given its
+        context, once for each of S draws; and the rows of all draws, completed.
 
-        `at` are the indices of n rows. Shape: at (n,), siblings (n,) -> (S, n), S n rows.
+        A draw contains values of the random effects and of unknown cells. S is 1 if nothing has to
+        be drawn.
+
+        `at` contains the indices of the rows. Rows have the same number in `siblings` if they have
+        the same parent. Shape: at (n,), siblings (n,) -> (S, n), S n rows.
         """
         children = self.children(name)
         posteriors = {child: self._posterior(child) for child in children}
@@ -626,8 +640,13 @@ class Households(LinkedRows):
         siblings: Codes,
         seed: int,
     ) -> Tails:
-        """Returns the smallest tail probability among the cells of each row `at` and all rows below
-        it. Each cell's tail probability is its mean over the possible contexts."""
+        """Returns the smallest tail probability among the cells of each row `at` and of all rows
+        below it.
+
+        There is one context for each way in which unknown cells of other rows were filled. A cell's
+        tail probability is averaged over these contexts. Rows have the same number in `siblings` if
+        they have the same parent.
+        """
         part, rows = self.parts[name], self.frames[name].iloc[at].reset_index(drop=True)
         n, number = len(at), derived_seed(str(seed), name)
         typed, unscored = self._encoded(name, rows)
@@ -684,9 +703,9 @@ class Households(LinkedRows):
         seed: int,
         found: Tails,
     ) -> None:
-        """Merges into `found` the tail probabilities of the gaps between a sequence's rows, as
-        cells of its time column. `conditions` are the results of `_gap_inputs` for possible
-        contexts."""
+        """Merges into `found` the tail probabilities of the gaps between the rows of a sequence. A
+        gap counts as a cell of the time column. `conditions` contains the result of `_gap_inputs`
+        for each context over which tail probabilities are averaged."""
         sequence = self.models[name].sequence
         if sequence is None or isinstance(sequence.gaps, float) or not conditions:
             return

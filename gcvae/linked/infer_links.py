@@ -1,8 +1,10 @@
 """Infers keys of tables from column names, uniqueness and inclusion of values.
 
-    primary key    a column whose cells are unique and not missing, and whose name is like a key's,
-                   or whose values a column of the same name in another table repeats; or foreign
-                   keys together; or a foreign key and a column that numbers the rows of each value
+    primary key    a unique column without missing cells that is named like a key, or whose values
+                   are repeated by a column of the same name in another table;
+                   else a foreign key and a column that numbers, consecutively, the rows with the
+                   same foreign key, such as order number and line number;
+                   else all foreign keys together
     foreign key    a column whose values are all among those of another table's primary key,
                    and whose name is similar to that key, to that table, or to both
 
@@ -30,7 +32,7 @@ _KEY_WORDS = frozenset({"id", "key", "no", "nr", "num", "number", "code", "uuid"
 def infer_database(
     tables: Mapping[str, pd.DataFrame], given: Mapping[str, Any] | None = None
 ) -> DatabaseSchema:
-    """Infers the primary and foreign keys of tables that the user did not specify.
+    """Infers the primary and foreign keys of tables, except the keys that the user specified.
 
     Args:
         tables: Tables by name.
@@ -77,8 +79,8 @@ def infer_database(
 
 
 def _key_of_references(frame: pd.DataFrame, table: LinkedTable) -> tuple[str, ...]:
-    """Returns the columns of all foreign keys if there are at least two, which together identify a
-    row, as in a link table; else an empty tuple."""
+    """Returns the columns of all foreign keys if these are the key of a link table: there are at
+    least two foreign keys, and together they identify a row. Else returns an empty tuple."""
     columns = list(dict.fromkeys(table.referring))
     if len(table.foreign_keys) < 2 or not len(frame) or frame[columns].isna().any(axis=None):
         return ()
@@ -86,9 +88,9 @@ def _key_of_references(frame: pd.DataFrame, table: LinkedTable) -> tuple[str, ..
 
 
 def _numbered_key(frame: pd.DataFrame, table: LinkedTable) -> tuple[str, ...]:
-    """Returns (column of a foreign key, column that numbers the rows of each of its values), such
-    as order number and line number; an empty tuple if there are none, or if the user specified
-    other unique columns."""
+    """Returns (column of a foreign key, column that numbers, consecutively, the rows with the same
+    foreign key), such as order number and line number. The tuple is empty if there are no such
+    columns, or if the user specified other unique columns."""
     if table.unique:
         return ()
     for [key] in (key.columns for key in table.foreign_keys if len(key.columns) == 1):
@@ -183,7 +185,8 @@ def _primary_key(name: str, tables: Mapping[str, pd.DataFrame]) -> tuple[str, ..
 
 
 def _is_code(cells: pd.Series[Any]) -> bool:
-    """Returns whether no cell of a column is missing, repeated or contains a space."""
+    """Returns whether the cells of a column are like keys: no cell is missing, no cell is repeated,
+    and no cell contains a space."""
     return _is_unique(cells) and not cells.astype(str).str.contains(r"\s").any()
 
 

@@ -89,8 +89,8 @@ class LinkedRows:
         """Counts the rows that reference each row of a table. Returns a frame of counts for each
         referenced table, with one column for each foreign key.
 
-        References to a parent, and references from or to catalogues (tables that are copied
-        unchanged), are not counted.
+        References to a parent are not counted here; `child_columns` counts them. References from or
+        to catalogues (tables that are copied unchanged) are not counted either.
         """
         found: dict[str, dict[str, Codes]] = {}
         for name, plan in self.plans.items():
@@ -105,8 +105,9 @@ class LinkedRows:
         return {name: pd.DataFrame(columns) for name, columns in found.items()}
 
     def borrowed_cells(self, name: str, number: int, columns: Sequence[str]) -> pd.DataFrame:
-        """Returns columns of the rows that a foreign key references; missing cells for missing
-        references. If there are such, a further, boolean column tells which references exist.
+        """Returns columns of the rows that a foreign key references. A missing reference gives
+        missing cells. If any reference is missing, a boolean column is added, which is true where a
+        reference exists.
 
         Args:
             name: Name of the referring table.

@@ -1,11 +1,13 @@
 """Plans how each table of a database is generated: its parent table, the columns that it copies
 from referenced rows, and the column that orders its rows.
 
-A table has at most one parent table, and each row is generated given its parent row. The parent is
-chosen among the tables to which the foreign keys lead: it is the one for which the largest share of
-the table's variance lies between the rows of different parents. At least 20 of its rows must have
-children. A catalogue (a table that is copied unchanged) is a parent only if the user specified that
-it is one. References to other tables are chosen after the rows are generated.
+A table has at most one parent table, and each row is generated given its parent row. The parent
+table is chosen among the tables that the foreign keys reference. It is the table whose rows explain
+most of the variance of their child rows: the largest share of the variance lies between the
+children of different parents. A parent table needs at least 20 rows with children, and no reference
+to it may be missing. A catalogue (a table that is copied unchanged) is a parent table only if the
+user declared it a catalogue with `keep`, not if it was inferred to be one. References to other
+tables are chosen after the rows are generated.
 """
 
 from __future__ import annotations

@@ -92,8 +92,9 @@ class RandomEffect:
     """Random effect u, a vector that the children of one parent share: its prior p(u) and its
     posterior p(u | children).
 
-    A child has d features phi; u has q dimensions, the projections on eigenvectors V of the
-    covariance between parents of mean features.
+    A child is encoded as d features phi. The mean features of parents vary with covariance B. u has
+    q dimensions: it is the projection of a parent's mean features on the leading eigenvectors V of
+    B.
 
     Attributes:
         features: Encoding of the columns of a child.

@@ -109,8 +109,9 @@ def checked_references(
 
     Raises:
         TableError: Keys are not unique, or foreign keys do not exist in the referenced table and
-            `invalid_references` is `refuse`. The message shows the first ten.
-        SchemaError: No value of a foreign key exists there, and `invalid_references` is another.
+            `invalid_references` is `refuse`. The message shows the first ten invalid keys.
+        SchemaError: `invalid_references` is `drop` or `null`, but not a single value of a foreign
+            key exists in the referenced table, so that the foreign key itself must be wrong.
     """
     tables = without_blanks(tables)
     keys: list[tuple[str, tuple[str, ...], tuple[str | int, ...]]] = [
@@ -236,12 +237,14 @@ def chosen_rows(
     Args:
         target: Features that the referenced row should have (`features_of`). Shape: (n, 2 C).
         features: Features of the rows to choose from. Shape: (m, 2 C).
-        capacity: Number of references that each of them should receive. Shape: (m,).
-        paired: Row indices of another reference which together with this one forms a unique key: a
-            list of one array, or empty. Shape: (n,).
-        others: Row indices that must not be chosen: the row itself in a table that refers to
-            itself, and the rows that its other references chose, if in real rows these never refer
-            to the same row as this reference. Shape: (n,) each.
+        capacity: Number of references that each of the m rows should receive. Shape: (m,).
+        paired: Row indices to which the generated rows lead by another reference, if the two
+            references are in one unique key, so that pairs should not repeat: a list with one array
+            of shape (n,). Else an empty list.
+        others: Arrays of row indices that generated rows must not choose. Shape: (n,) each. In a
+            table that refers to itself, one array contains the index of each row itself. If another
+            foreign key never leads to the same row as this one in the real table, a further array
+            contains the rows to which the other foreign key leads.
     """
     rng, capacity = numpy_generator(seed, "references"), capacity.copy()
     found = np.full(len(target), NO_ROW, dtype=np.int64)

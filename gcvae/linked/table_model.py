@@ -199,7 +199,8 @@ class TableModel:
     ) -> tuple[pd.DataFrame, Codes]:
         """Generates sequences with ascending times that end no later than the table's last time.
 
-        Others are generated again, at most five times; rows after the last time are then removed.
+        Sequences that violate this are generated again, at most five times. Rows that are still
+        after the last time are then removed.
         """
         clock, last = sequence.clock, sequence.clock.last(schema[sequence.column])
         rows, parents = self._draw_sequences(sequence, context, counts, first, seed, 0)
@@ -235,7 +236,8 @@ class TableModel:
     ) -> tuple[pd.DataFrame, Codes]:
         """Generates the rows of all sequences: all first rows, then all second rows, and so on.
 
-        `n_drawn` is the number of rows generated before, which have other keys than the new rows.
+        `n_drawn` is the number of rows generated before. The new rows are numbered from `n_drawn`,
+        because synthetic keys are derived from row numbers and must not repeat.
         """
         now = sequence.clock.count(first)
         steps: list[pd.DataFrame] = []
@@ -298,8 +300,10 @@ class TableModel:
     ) -> tuple[pd.DataFrame, Numbers]:
         """Generates the next row of each of m parents. Returns (rows, their times).
 
-        `base` and `ranks` are context columns. `before` are the times of the `previous` rows; if
-        these are None, first rows are generated at these times. Shape: before (m,), rows (m,).
+        `base` and `ranks` are context columns. `previous` contains the previous row of each parent,
+        and `before` its time. If `previous` is None, the rows are the first of their parents, and
+        `before` contains their own times. `first_row` is the number of the first generated row,
+        from which synthetic keys are derived. Shape: before (m,) -> m rows, (m,).
         """
         gap: Numbers = np.full(len(base), np.nan)
         previous_cells, now = _previous_features(previous, self.previous_columns, len(base)), before
@@ -341,7 +345,9 @@ class TableModel:
         seed: int,
         first_row: int,
     ) -> Numbers:
-        """Generates the time after each of n times, in units of the clock. Shape: (n,)."""
+        """Generates the times of n rows from the times `before` of their previous rows, in units of
+        the clock. The draws depend on `seed` and on `first_row`, the number of the first row.
+        Shape: (n,)."""
         if isinstance(sequence.gaps, float):
             return before + sequence.gaps
         own = derived_seed(str(seed), GAP)  # the model of the rows uses `seed` itself
@@ -393,9 +399,9 @@ class SequenceContext:
         clock: Clock,
         columns: Sequence[str],
     ) -> SequenceContext:
-        """Computes these data for n rows of a table, in any order, from their times and the parent
-        index of each row. `columns` are those of the previous row on which a row depends. Shape:
-        times (n,), parents (n,)."""
+        """Computes ranks, times and previous rows for n rows of a table, in any order, from the
+        time and the parent index of each row. `columns` are the names of the columns of the
+        previous row on which a row depends. Shape: times (n,), parents (n,)."""
         counts = clock.count(times)
         order = np.lexsort((counts, parents))
         firsts = np.flatnonzero(np.diff(parents[order], prepend=-1))
@@ -429,8 +435,8 @@ class SequenceContext:
         return SequenceContext(self.order, self.gap[at], *frames)
 
     def with_previous_filled(self, at: Codes, rows: pd.DataFrame) -> SequenceContext:
-        """Returns a copy in which missing cells of the previous rows of the rows with indices `at`
-        are taken from `rows`."""
+        """Returns a copy in which missing cells of previous rows are filled. `rows[i]` is the
+        completed previous row of the row with index `at[i]`."""
         previous = self.previous.copy()
         for column in previous.columns:
             cells = rows[column.removeprefix("before ")].set_axis(at)

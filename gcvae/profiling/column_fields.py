@@ -64,8 +64,9 @@ class Completion:
         """Records a problem if a cell is wrong, and returns whether one is.
 
         `wrong` is the mask of wrong cells among the U distinct ones, of shape (U,). In `message`,
-        `{}` is replaced by the first wrong cell. `key` is the property of the user's schema that it
-        contradicts, such as `minimum`; `expected` describes a valid cell or property.
+        `{}` is replaced by the first wrong cell. `key` is the property of the user's schema that
+        the wrong cell contradicts, such as `minimum`; `expected` describes a valid cell or
+        property.
         """
         if wrong.any():
             place = f"{self.pointer}/{key}" if self.pointer else None
@@ -137,8 +138,8 @@ def _with_steps(work: Completion, column: Column, values: npt.NDArray[Any]) -> C
 
 
 def _with_grid(column: Column, grid: Grid) -> Column:
-    """Returns the column with its resolution, which `grid` contains, as a further step, so that its
-    steps fit every cell; endings of dates other than "month end" are removed."""
+    """Returns the column after adding its resolution, which `grid` contains, as a last step, so
+    that the steps fit every cell. Endings of dates are removed, except "month end"."""
     endings = [text for text in column.endings or () if text == "month end" or grid.step is None]
     steps = list(column.steps or ())
     if steps == ["1 month"] and grid.step is not None:
@@ -424,7 +425,8 @@ def _complete_constant(work: Completion) -> Column:
 
 def _with_one_spelling(work: Completion) -> Completion:
     """Returns `work` with only the most frequent cell if all cells are the same number, written in
-    different ways, such as 0 and -0; else `work` unchanged."""
+    different ways, such as 0 and -0, because a constant column has one value. Otherwise returns
+    `work` unchanged."""
     cells = work.cells
     if len(cells.texts) < 2 or cells.numbers is None:
         return work

@@ -81,8 +81,10 @@ def recurring_keys(source: SourceColumns, settled: Collection[str]) -> dict[str,
 
 
 def _may_be_keys(cells: Cells) -> bool:
-    """Returns whether a column has at least 20 distinct strings or whole numbers that are neither
-    dates nor personal data that several people may share, such as phone numbers."""
+    """Returns whether a column may contain keys: it has at least 20 distinct strings or whole
+    numbers, and these are neither dates nor personal data. Numbers of one person or account, such
+    as IBANs, may nevertheless be keys; phone numbers may not, because several people may share
+    them."""
     if len(cells.texts) < FEWEST_KEYS or cells.source not in ("text", "integer", "float"):
         return False
     values = cells.numbers if cells.all_numbers else None

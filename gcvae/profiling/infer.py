@@ -408,8 +408,12 @@ def _detected_format(cells: Cells, draft: Draft) -> InferredFormat | None:
 
 
 def _number_format(found: InferredFormat | None, draft: Draft) -> NumberFormat | None:
-    """Returns the number format of a column: `found`, the format that fits most cells, if it fits
-    all or if the user specified a format or a numeric kind; else the user's format or None."""
+    """Returns the number format of a column.
+
+    `found` is the format that fits most cells. It is returned if it fits all cells, or if the user
+    specified a format or a numeric kind; otherwise the column has no number format, and None is
+    returned. If `found` is None, the format that the user specified is returned, if any.
+    """
     given, kind = draft.get("number_format"), draft.get("kind")
     if found is not None:
         has_to = given is not None or (kind is not None and kind.is_real)
@@ -420,7 +424,8 @@ def _number_format(found: InferredFormat | None, draft: Draft) -> NumberFormat |
 def _unread_numbers(
     cells: Cells, found: InferredFormat | None, draft: Draft, pointer: str
 ) -> list[Problem]:
-    """Returns a list with the problem of the first cell that the user's format cannot read."""
+    """Returns a list with one problem, the first cell that the user's format cannot read; an empty
+    list if it can read all cells."""
     if "number_format" not in draft or found is None or found.fits.all():
         return []
     expected = f"a number such as {example(found.format)}, or a text named in missing.markers"
@@ -515,14 +520,16 @@ def _numeric_kind(
 
 
 def _n_distinct(values: npt.NDArray[Any]) -> int:
-    """Returns the number of distinct numbers; a result of FEW_VALUES or more may be too small."""
+    """Returns the number of distinct numbers. It is exact only below FEW_VALUES, because callers
+    only need to know whether it reaches this limit."""
     start = len(np.unique(values[: 4 * FEW_VALUES]))
     return start if start >= FEW_VALUES else len(np.unique(values))
 
 
 def _is_whole(cells: Cells, values: npt.NDArray[Any], has_missing: bool) -> bool:
-    """Returns whether numbers count as whole. Those of a float column do so only if cells are
-    missing, because pandas then converts integers to floats."""
+    """Returns whether the numbers of a column count as integers. In a column of floats, whole
+    numbers count as integers only if cells are missing, because pandas converts integers to floats
+    if cells are missing."""
     if cells.source == "float" and not has_missing:
         return False
     if values.dtype.kind == "i":

@@ -123,8 +123,9 @@ def are_record_keys(name: str, texts: Sequence[str]) -> bool:
 
 
 def is_modelled_record_key(column: Column, texts: Sequence[str]) -> bool:
-    """Returns whether the model learns, and synthetic rows repeat, real keys of persons or of cases
-    from a column with the distinct cells `texts`. False if its `personal` is False."""
+    """Returns whether a column contains keys of persons or of cases that the model learns as levels
+    or integers, so that synthetic rows may repeat real keys. `texts` are its distinct cells.
+    Columns that the user declared not personal are excluded."""
     is_learned = column.kind.has_levels or column.kind.is_whole
     return is_learned and column.personal is not False and are_record_keys(column.name, texts)
 
@@ -142,7 +143,8 @@ def are_row_identifiers(cells: Cells) -> bool:
     """Returns whether the cells of a text column identify rows, as keys and e-mail addresses do.
 
     `cells` are those that are not missing. Among 50 or more rows, at least 90 % of the cells must
-    be distinct; among fewer, all must be, and the column's name or their form must be like a key's.
+    be distinct; among fewer rows, all cells must be distinct, and the column's name or the form of
+    the cells must be like a key's.
     """
     n_rows, n_levels = int(cells.counts.sum()), len(cells.texts)
     if n_rows >= IDENTIFIER_ROWS:
@@ -174,8 +176,9 @@ def is_row_counter(cells: Cells) -> bool:
 
 
 def key_or_quantity(cells: Cells, values: Values) -> KeyOrQuantity:
-    """Returns whether the whole numbers of a column are "keys", which identify rows, "quantities"
-    such as money, shares, years and times, or "undecided" if they may be keys.
+    """Classifies the whole numbers of a column. Returns "keys" if they identify rows, "quantities"
+    if they are amounts such as money, shares, years or times, and "undecided" if they may be
+    either.
 
     `cells` are those that are not missing; `values` are the U distinct numbers. Shape: (U,).
     """

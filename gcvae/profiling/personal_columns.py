@@ -166,10 +166,12 @@ class DetectedPersonal(NamedTuple):
 def find_personal(cells: Cells, draft: Draft, names: Iterable[str] = ()) -> DetectedPersonal | None:
     """Returns the kind of personal data in a column and the reason; None if there is none.
 
-    `cells` are those that are not missing. If the user specified `personal` in `draft`, it decides;
-    else a kind other than identifier, levels, limits or a format in `draft` exclude personal data.
-    `names` are those of the table's columns: if one suggests last names and none first names, other
-    columns are likely to contain first names, and vice versa.
+    `cells` are those that are not missing. If the user specified `personal` in `draft`, that value
+    decides. Otherwise a column has no personal data if `draft` contains levels, limits, a format,
+    or a kind that is not identifier.
+
+    `names` are the column names of the table: if one of them suggests last names and none suggests
+    first names, other columns are likely to contain first names, and vice versa.
     """
     said = draft.get("personal")
     if said is not None:
@@ -222,8 +224,9 @@ def _split(name: str) -> str:
 
 
 def _part_missing_beside(names: Sequence[str]) -> PersonalKind | None:
-    """Returns FIRST_NAME if some column is named like last names and none like first names, and
-    vice versa; None if both kinds or neither occur among the column names."""
+    """Returns the part of people's names that no column is named after: FIRST_NAME if the column
+    names suggest last names only, LAST_NAME if they suggest first names only. None if they suggest
+    both parts or neither."""
     parts = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME
     missing = [kind for kind in parts if not any(map(_KIND_PATTERNS[kind].search, names))]
     return missing[0] if len(missing) == 1 else None
@@ -329,8 +332,9 @@ def _tax_ids() -> tuple[tuple[str, Callable[[str], bool]], ...]:
 
 
 def _country_of_tax_ids(column: _Column) -> str | None:
-    """Returns the name of the tax number whose check the texts pass, but not their characters in
-    random order; None if there is none."""
+    """Returns the name of a country's tax number if nearly all texts pass its check, and hardly any
+    text passes after its characters were put in random order; None if there is no such country. The
+    second condition excludes checks that any number passes."""
     if column.share(_is_number) < _NEARLY_ALL:
         return None
     draw = random.Random(0)
@@ -365,8 +369,9 @@ def _detected_places(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
 
 
 def _is_whole_address(text: str) -> bool:
-    """Returns whether a text may be an address with street and town: it has several parts, between
-    commas or line breaks, with three digits if there are only two; or it is East Asian."""
+    """Returns whether a text may be an address with street and town. Commas and line breaks divide
+    such a text into parts. There are more than two parts, or two and the text contains three
+    consecutive digits. A text of one part must have the form of an East Asian address."""
     parts = [part for part in re.split(r"\n|, ?", text) if part.strip()]
     if len(parts) > 1:
         return re.search(r"\d{3}", text) is not None or len(parts) > 2
@@ -374,8 +379,12 @@ def _is_whole_address(text: str) -> bool:
 
 
 def _is_address_by_form(text: str) -> bool:
-    """Returns whether a text is an address by its form alone: it has a postal code, and several
-    lines or more than two parts with several numbers; or it is an East Asian address."""
+    """Returns whether a text is an address by its form alone.
+
+    Such a text contains four consecutive digits, as postal codes do. It also has several lines, or
+    has more than two parts between commas, of which at least two contain digits. A text of one part
+    must have the form of an East Asian address instead.
+    """
     parts = [part for part in re.split(r"\n|, ?", text) if part.strip()]
     n_numbers = sum(re.search(r"\d", part) is not None for part in parts)
     is_split = "\n" in text or (len(parts) > 2 and n_numbers > 1)
@@ -448,7 +457,8 @@ def _is_of_words(text: str) -> bool:
 
 
 def _ends_in_name(text: str) -> bool:
-    """Returns whether a text has at most two words, or its last word begins with a capital."""
+    """Returns whether a text has at most two words, or its last word begins with a capital letter;
+    other texts are rather phrases than names."""
     words = text.split()
     return len(words) < 3 or words[-1][0].isupper()
 
@@ -462,10 +472,12 @@ def _has_first(text: str, firsts: frozenset[str]) -> bool:
 def _best(
     ranked: Sequence[tuple[float, str]], kind: PersonalKind, column: _Column
 ) -> tuple[float, str]:
-    """Returns (largest share of texts that are in the name lists of one locale, that locale).
+    """Finds the locale whose name lists contain most of the texts. Returns (share of the texts in
+    these lists, name of the locale).
 
-    For full names, locales that add enough texts are combined, because people of several countries
-    may occur in a column: (share in the combined lists, the locales as one text).
+    For full names, further locales are added while each raises the share enough, because people of
+    several countries may occur in a column. Then returns (share of the texts in the lists of any of
+    these locales, names of the locales separated by commas).
     """
     readers = {locale: _reader(names_of(locale), kind) for _, locale in ranked}
     shares = {locale: column.share(reader) for locale, reader in readers.items()}

@@ -44,7 +44,8 @@ def profile_table(
 
 def profile_column(series: pd.Series[Any], column: Column) -> dict[str, Any]:
     """Returns a JSON document on a parsed column: the share of missing cells, the number of
-    distinct cells, and quantiles with a histogram, or counts of levels; no values of an identifier.
+    distinct cells, and quantiles with a histogram, or counts of levels. The document on an
+    identifier contains no values.
     """
     present = series[series.notna()]
     profile: dict[str, Any] = {

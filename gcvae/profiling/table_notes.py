@@ -172,7 +172,8 @@ def _few_rows(n_rows: int, single_texts: list[str]) -> str | None:
 
 
 def _hidden_separator(cells: Cells) -> str | None:
-    """Returns a warning if nearly all cells of the only column have a separator equally often."""
+    """Returns a warning if the cells of the table's only column look like whole rows: nearly all
+    contain a separator, such as a semicolon, the same number of times. Else None."""
     for separator, name in _SEPARATORS:
         times = pc.count_substring(cells.texts, separator).to_numpy(zero_copy_only=False)
         if len(times) > 1 and times[-1] > 0 and np.mean(times == times[-1]) > MOSTLY:

@@ -163,8 +163,9 @@ def _check_tables(rule: Rule, schema: TableSchema) -> None:
 
 
 def _with_exempt_values(rule: Rule, table: TypedTable, schema: TableSchema) -> Rule:
-    """Adds exempt values, to which the rule does not apply, if it is an inequality that the user
-    wrote without any: isolated values of its column. Returns other rules unchanged."""
+    """Returns an inequality after adding exempt values, to which it does not apply: isolated values
+    of its column, such as -1. Only an inequality that the user wrote without exempt values is
+    changed; other rules are returned unchanged."""
     form, column = rule.form, schema[rule.column]
     is_plain = isinstance(form, Formula) and form.is_inequality and not form.exempt
     if not is_plain or rule.source == "found":

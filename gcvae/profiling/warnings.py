@@ -75,8 +75,8 @@ def reasons_for_text(cells: Cells, found: InferredFormat | None) -> Iterator[str
 
 
 def markers_warning(cells: Cells, missing: Mask) -> str:
-    """Returns the warning that several different strings in a column mean "missing": those in the
-    mask `missing` of the U distinct cells. Shape: (U,)."""
+    """Returns the warning that several different strings in a column mean "missing". `missing` is
+    the mask of these strings among the U distinct cells. Shape: (U,)."""
     texts = cells.texts.filter(pa.array(missing)).to_pylist()
     most_frequent = cells.texts[int(np.where(missing, cells.counts, -1).argmax())].as_py()
     return (
@@ -98,8 +98,8 @@ def recurrence_warning(determined: Sequence[str]) -> str:
 
 
 def words_warning(cells: Cells, words: Mask) -> str:
-    """Returns the warning that words such as "unknown" among numbers or dates count as missing:
-    those in the mask `words` of the U distinct cells. Shape: (U,)."""
+    """Returns the warning that words such as "unknown" among numbers or dates count as missing.
+    `words` is the mask of these words among the U distinct cells. Shape: (U,)."""
     texts, counts = cells.texts.filter(pa.array(words)).to_pylist(), cells.counts[words].tolist()
     shown = [
         f"{text!r} ({n:,} {'cell' if n == 1 else 'cells'})"
@@ -159,7 +159,8 @@ def _row_of_first(cells: Cells, chosen: Mask) -> int:
 
 
 def _first(cells: Cells, chosen: Mask) -> str:
-    """Returns the first cell in the mask `chosen` of distinct cells: "line 7 holds 'unknown'"."""
+    """Returns a text on the first cell in the mask `chosen` of distinct cells, with its location
+    and content, such as "line 7 holds 'unknown'"."""
     row = _row_of_first(cells, chosen)
     return (
         f"{cells.row_location(row)} holds {shortened(cells.texts[int(cells.codes[row])].as_py())}"

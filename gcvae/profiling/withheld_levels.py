@@ -2,11 +2,11 @@
 
 A model may be shared, and a rare level may identify a person. In the training rows, rare levels are
 replaced by frequent ones, in proportion to their frequencies, so that the frequent levels keep
-their relative shares. Preferred are levels that determine the same values of other columns, and
-among these, levels that occur with similar cells in other columns. Cells that the rare level
-determines, such as the price of a product, are replaced by those of the new level, and formulas
-with these cells are computed again. If most cells of a column contain rare levels, all rare ones
-become "(other)".
+their relative shares. The new level is preferably one that determines the same values of other
+columns as the rare level; among such levels, one that occurs with similar cells in other columns.
+Cells that the rare level determines, such as the price of a product, are replaced by the cells that
+the new level determines, and columns that formulas compute from them are computed again. If most
+cells of a column contain rare levels, all rare ones become "(other)".
 
 Levels are kept if the column has a number or date type in the file, if the user listed them, or if
 a hard rule depends on them.
@@ -170,8 +170,12 @@ class _Levels:
         self, series: pd.Series[Any], others: Sequence[CoarseColumn], functions: FunctionLevels
     ) -> pd.Series[Any]:
         """Returns the column after replacing rare levels: by "(other)" if `most_are_rare`, else by
-        frequent levels, preferably those that determine the same cells by `functions`, and among
-        these, those that occur with similar cells in the columns `others`."""
+        frequent levels.
+
+        A frequent level is preferred if it determines, by `functions`, the same cells as the rare
+        level. Among such levels, one that occurs with similar cells in the columns `others` is
+        preferred.
+        """
         instead = np.array([*self.levels, OTHER, None], dtype=object)
         at = np.where(self.at < 0, len(self.levels) + 1, self.at)
         is_rare = np.append(self.are_rare, False)[self.at]
@@ -213,8 +217,9 @@ class _Levels:
 def _replace_determined(
     functions: Sequence[Rule], table: TypedTable, cells: dict[str, pd.Series[Any]]
 ) -> None:
-    """Replaces cells that functional dependencies determine, in rows with a replaced level, and
-    adds the changed columns to `cells`, the replaced columns by name."""
+    """Replaces the cells that functional dependencies determine in rows with a replaced level.
+    `cells` contains the columns with replaced cells by name; the columns that change here are added
+    to it."""
     known: Any = ChainMap(cells, table)  # type: ignore[arg-type]
     for rule in [*functions, *functions]:  # twice, for dependencies on determined columns
         if cells.keys().isdisjoint(rule.parents):
@@ -238,8 +243,9 @@ def _replace_determined(
 def _compute_again(
     schema: TableSchema, table: TypedTable, cells: dict[str, pd.Series[Any]]
 ) -> None:
-    """Computes columns again by formulas with replaced cells, in rows that satisfied the formula
-    before, and adds the changed columns to `cells`, the replaced columns by name."""
+    """Computes columns again whose formulas depend on replaced cells. Rows that violated the
+    formula before are unchanged. `cells` contains the columns with replaced cells by name; the
+    columns that change here are added to it."""
     known: Any = ChainMap(cells, table)  # type: ignore[arg-type]
     formulas = {
         rule.column: rule
