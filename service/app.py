@@ -138,7 +138,7 @@ async def _warm(resources: Resources) -> None:
 
 
 async def _watch_lag(metrics: Metrics) -> None:
-    """Measures at regular intervals by how many seconds the event loop resumes a task late."""
+    """Measures at regular intervals how many seconds too late the event loop resumes a task."""
     loop = asyncio.get_running_loop()
     while True:
         due = loop.time() + _LAG_INTERVAL_SECONDS

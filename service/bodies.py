@@ -49,8 +49,8 @@ class RequestBody(BaseModel):
     """Base class of request bodies. It refuses unknown members and suggests similar known names.
 
     Attributes:
-        needed: Text after "expected" in errors about missing members; None to show an example of
-            the member.
+        needed: Description of the expected value, for errors about a missing member; None to show
+            the member's example from the OpenAPI document instead.
     """
 
     needed: ClassVar[str | None] = None
@@ -59,7 +59,7 @@ class RequestBody(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Validates the body. The messages of its errors are those of `_explained`."""
+        """Validates the body, and replaces each error by the result of `_explained`."""
         try:
             return handler(data)
         except ValidationError as error:
@@ -68,9 +68,11 @@ class RequestBody(BaseModel):
 
     @classmethod
     def _explained(cls, found: InitErrorDetails) -> InitErrorDetails:
-        """Returns a pydantic error. Its message is replaced, and the expected value added, if the
-        error is an unknown or missing member, a value that is not an object, or a list that is too
-        short; other errors are unchanged."""
+        """Returns a pydantic error with a clearer message and a description of the expected value.
+
+        Four kinds of errors are changed: a member is unknown, a member is missing, a value is not
+        an object, or a list is too short. Other errors are returned unchanged.
+        """
         kind, (*_, name) = found["type"], ("", *found["loc"])
         if kind == EXPLAINED:  # a nested body has replaced the message
             return found | {"type": PydanticCustomError(EXPLAINED, "{message}", found["ctx"])}

@@ -16,7 +16,9 @@ _MOST_TIMES = 1_000_000
 
 
 def checked_spec(model: Model, spec: SampleSpec) -> SampleSpec:
-    """Checks a request to generate a database. Returns it; if it states no size, with `scale` 1.
+    """Checks a request to generate a database. Returns the request.
+
+    If the request states no size, its `scale` is set to 1.
 
     Raises:
         RequestError: The table is unknown, or the size is invalid or stated both as `scale` and as

@@ -91,11 +91,12 @@ def check_database(
 
 
 def read_schema(document: Mapping[str, Any]) -> tuple[Document, str]:
-    """Reads the JSON schema of a database that a user has specified.
+    """Checks the members of a database's JSON schema, as a user has specified it.
 
     Returns:
-        (schema with only the user's `tables`, treatment of rows whose foreign key refers to no
-        row).
+        (schema, treatment). The schema has only the member `tables`. The treatment is the value of
+        `invalid_references`: refuse, drop or null. It says what happens to rows whose foreign key
+        refers to no row.
 
     Raises:
         SchemaError: A member or the value of `invalid_references` is unknown.
@@ -165,8 +166,9 @@ def check_tables_of_model(
 
     Args:
         tables: Training records of the model's tables by name. Only tables that the model copies
-            unchanged may be missing from the file. A record of an earlier version has no `names`;
-            its columns are then checked by the job.
+            unchanged may be missing from the file. Records of earlier versions do not contain the
+            `names` of the columns. The columns of such a table are not checked here, but by the
+            job that scores or imputes the rows.
         schema: JSON schema of the model's database.
 
     Raises:
@@ -251,7 +253,15 @@ def _unpacked(file: BinaryIO, name: str, settings: ServiceSettings) -> Iterator[
 def _unpacked_member(
     archive: Any, member: Any, n_before: int, settings: ServiceSettings
 ) -> Iterator[BinaryIO]:
-    """Context manager that extracts one file of an archive to a temporary file."""
+    """Context manager that extracts one file of an archive to a temporary file.
+
+    Args:
+        n_before: Number of bytes of the archive's tables that were extracted before. They count
+            towards the limit on the size of the database.
+
+    Raises:
+        TooLargeError: The tables together have more than `max_table_bytes` bytes.
+    """
     from gcvae.files.table_archives import unpack
 
     limit = settings.max_table_bytes
@@ -278,8 +288,17 @@ def _check_total(what: str, count: int, field: str, settings: ServiceSettings) -
 def _with_valid_references(
     frames: Mapping[str, pd.DataFrame], links: DatabaseSchema, treatment: str
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """Applies `treatment` to foreign keys that refer to no row. Returns (checked tables by name,
-    warnings about removed rows or keys)."""
+    """Treats foreign keys that refer to no row. Returns (checked tables by name, warnings about
+    removed rows or keys).
+
+    Args:
+        treatment: "refuse" to raise an error, "drop" to remove the rows with these keys, or "null"
+            to set the keys to missing.
+
+    Raises:
+        TableError: Keys are not unique, or `treatment` is "refuse" and a foreign key refers to no
+            row.
+    """
     from gcvae.linked.references import checked_references
 
     try:

@@ -1,7 +1,7 @@
 """Exceptions of the service. Only `service/http/problems.py` maps them to HTTP responses.
 
-If its message does not say how to proceed, an error has the attribute `advice`, a sentence that the
-response shows.
+Some errors have the attribute `advice`, a sentence that tells the client how to proceed; the
+response contains this sentence. The message of all other errors already says how to proceed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class LimitError(ServiceError):
     Attributes:
         limit: Value of the limit.
         setting: Environment variable that sets the limit.
-        problems: Location of each excess in the request; may be empty.
+        problems: Each part of the request that exceeds the limit, with its location; may be empty.
     """
 
     def __init__(self, what: str, limit: float, field: str, *problems: Problem) -> None:
@@ -111,7 +111,10 @@ class QuotaError(LimitError):
 
 
 class TooManyRequestsError(LimitError):
-    """Too many requests in a minute or second from one API key, person or (to sign on) address."""
+    """An API key or person has sent too many requests in a minute or second.
+
+    Requests to sign on are counted by IP address, because they are sent without a key.
+    """
 
     def __init__(self, when: str, limit: int, retry_after_seconds: int) -> None:
         message = f"too many requests were sent {when}"
@@ -132,9 +135,9 @@ class NoReportError(ServiceError):
     """The model has no quality report.
 
     Attributes:
-        job_id: Id of the last job that was to make the report or, if the model is not ready, of its
-            training; None if there is none.
-        is_under_way: Whether that job is waiting or running.
+        job_id: Id of the last job for a report of the model. If the model is not ready, this is the
+            id of its training job. None if there is no such job.
+        is_under_way: Whether the job `job_id` is waiting or running.
         advice: How to create a report; None if none can be created now.
     """
 

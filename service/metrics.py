@@ -100,7 +100,7 @@ class Metrics:
         self._deaths.inc()
 
     def lagged(self, seconds: float) -> None:
-        """Records by how many seconds the event loop resumed a periodic task late."""
+        """Records how many seconds too late the event loop resumed a periodic task."""
         self._lag.observe(seconds)
 
 

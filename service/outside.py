@@ -1,9 +1,9 @@
 """Requests to hosts outside the service, which the operator has allowed.
 
 A request is sent only if the host's name is on the list of allowed hosts and each of its addresses
-is public or within an allowed network. The connection is made to a checked address, so that it has
-no effect if the name resolves to another address a moment later. Redirects are not followed, and
-proxies from the environment are not used.
+is public or within an allowed network. The connection is made to an address that was checked: the
+name is not looked up again, because it could then resolve to another address. Redirects are not
+followed, and proxies from the environment are not used.
 """
 
 from __future__ import annotations

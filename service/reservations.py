@@ -16,10 +16,11 @@ log = logging.getLogger("service")
 
 @contextmanager
 def reserved(resources: Resources, prefix: str) -> Iterator[None]:
-    """Context manager that protects files under `prefix` in the store from deletion as orphans.
+    """Context manager that protects files under `prefix` in the store until their record exists.
 
-    Its block stores the files and creates their record. If the block fails, the files are deleted
-    at once or, if the database does not respond, when the reservation expires.
+    Workers delete files that have no record and no reservation. The context's block stores the
+    files and creates their record. If the block fails, the files are deleted at once or, if the
+    database does not respond, when the reservation expires.
     """
     resources.catalog.orphans.reserve(prefix, resources.settings.reservation_seconds)
     try:
@@ -41,8 +42,10 @@ def collect_garbage(resources: Resources, prefixes: Iterable[str]) -> None:
 
 
 def _abandon(resources: Resources, prefix: str) -> None:
-    """Deletes the files of a failed request; without the database, they stay until the reservation
-    expires."""
+    """Deletes the files of a failed request, unless their record exists.
+
+    If the database does not respond, the files stay until their reservation expires.
+    """
     try:
         if resources.catalog.orphans.abandon(prefix):
             collect_garbage(resources, [prefix])

@@ -117,7 +117,10 @@ class ScheduleRunner:
             await asyncio.to_thread(self._runs.close, run, why.to_json())
 
     async def _keep(self, run: Run) -> None:
-        """Extends the lease of a step, this process's right to execute it, until cancelled."""
+        """Extends the lease of a step at regular intervals until cancelled.
+
+        The lease is the right of this process to execute the step.
+        """
         while True:
             await asyncio.sleep(_LEASE_SECONDS / 3)
             with suppress(SQLAlchemyError):

@@ -97,7 +97,12 @@ def pointed_at_patch(error: SchemaError, document: Document, patch: Document) ->
 
 
 def _pointed_at_patch(problem: Problem, names: list[str], patch: Document) -> Problem:
-    """Returns a problem whose pointer points into the patch; `names` are the columns by index."""
+    """Returns a problem with its pointer changed to point into the patch.
+
+    Args:
+        names: Names of the columns of the patched schema, in order. A pointer into the schema
+            contains the number of a column, a pointer into the patch the column's name.
+    """
     if problem.pointer is None:
         return problem
     parts = problem.pointer.split("/")[1:]
@@ -226,8 +231,10 @@ def _different(old: Document, new: Document) -> dict[str, ChangeBody]:
 
 
 def _cut(value: Any) -> Any:
-    """Returns the first elements of a list and a text with the number of others; other values
-    unchanged."""
+    """Shortens a list to its first elements, followed by a text with the number of further ones.
+
+    A list that is short enough, or a value that is not a list, is returned unchanged.
+    """
     n_more = len(value) - _MOST_LISTED if isinstance(value, list) else 0
     return [*value[:_MOST_LISTED], f"and {n_more:,} more"] if n_more > 0 else value
 

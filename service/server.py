@@ -150,6 +150,8 @@ class ProcessServer(Server):
 
 
 def _keep_record(record: logging.LogRecord) -> bool:
-    """Log filter that returns False, to drop a record, if it is about a cut-off response, which
-    `service/http/observations.py` logs."""
+    """Log filter that drops records about cut-off responses; False means to drop the record.
+
+    `service/http/observations.py` has already logged these responses.
+    """
     return not (record.exc_info and isinstance(record.exc_info[1], CutOffError))

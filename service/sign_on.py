@@ -66,7 +66,13 @@ _INVALID = (JoseError, ValueError, TypeError, KeyError)
 
 @dataclass(frozen=True)
 class _Provider:
-    """The provider's metadata document, its public keys, and the time to read both again."""
+    """What the service has read from the provider.
+
+    Attributes:
+        found: The provider's metadata document.
+        keys: The provider's public keys.
+        read_again_at: Time (of `time.monotonic`) from which document and keys are read again.
+    """
 
     found: dict[str, Any]
     keys: KeySet

@@ -133,7 +133,11 @@ def _has_room() -> bool:
 
 
 def _limit(settings: ServiceSettings) -> None:
-    """Limits the further memory and processor time of this process; turns off core dumps."""
+    """Limits the memory and processor time of this process, and turns off core dumps.
+
+    The process may use `table_memory_bytes` more memory than it uses now. Memory is only limited on
+    Linux.
+    """
     seconds = settings.table_seconds
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + _KILL_AFTER_SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -88,7 +88,7 @@ class BucketDestination(Destination):
     access_key: str | None
 
     def key_of(self, key: str) -> str:
-        """Returns the object key in the bucket of the file with path `key` in the folder."""
+        """Returns a file's object key in the bucket. `key` is the file's path below the folder."""
         return f"{self.prefix}/{key}" if self.prefix else key
 
 

@@ -117,7 +117,9 @@ def tables_of(resources: Resources, connection: Connection) -> list[str] | None:
 
 
 def checked_source(resources: Resources, workspace: Workspace, body: SourceBody) -> Connection:
-    """Checks a request for a dataset and returns its connection, from which nothing is read.
+    """Checks a request to create a dataset from a connection. Returns the connection.
+
+    Nothing is read from the connection.
 
     Raises:
         NotFoundError: The workspace has no such connection.
@@ -149,7 +151,9 @@ def check_target(
 def read_table(
     resources: Resources, workspace: Workspace, body: SourceBody, file: BinaryIO
 ) -> Upload:
-    """Copies a table of a connection into `file`. Returns it like an upload from a client.
+    """Copies a table of a connection into `file`.
+
+    Returns the copy as an `Upload`, as if a client had uploaded the table.
 
     Raises:
         NotFoundError: The workspace has no such connection.

@@ -120,8 +120,9 @@ def store(
     into a bucket. Everything is written, or nothing.
 
     Args:
-        location: Where to write: the name of the table, the start of the names of a ZIP file's
-            tables, or the key of a file in the bucket.
+        location: Where to write. For a database, `location.table` is the name of the table; if
+            `file` is a ZIP file, the names of its tables are appended to `location.table`. For a
+            bucket, `location.key` is the path of the file.
         if_exists: `fail`, `append` or `replace`, for tables and files that exist.
 
     Raises:
@@ -147,7 +148,8 @@ def examine(
 ) -> list[str] | None:
     """Tests a connection. Returns the names of a database's tables; None for other connections.
 
-    `file` is not used.
+    `file` is not used. It is a parameter because `read_isolated`, which calls this function, passes
+    a file to every function.
 
     Raises:
         SourceError: The connection cannot be used.
@@ -170,7 +172,8 @@ def _confined_to_host(
 ) -> Iterator[tuple[Destination, Address | None, AllowedHosts]]:
     """Context manager that confines this process to the host of a connection.
 
-    Errors in its block about the host are raised as the class `refusal`.
+    If the host is not allowed or does not answer, an error of the class `refusal` is raised. Such
+    errors in the context's block are converted, too.
 
     Yields:
         (destination, IP address of its host or None for a local file, allowed hosts).
@@ -248,10 +251,14 @@ def _within_limits(tables: Iterable[pa.Table], settings: ServiceSettings) -> Ite
 
 
 def _parquet_files(file: BinaryIO, name: str) -> dict[str, Path]:
-    """Extracts the Parquet files in `file`. Returns their paths by name of the table to write.
+    """Copies a Parquet file, or the Parquet files in a ZIP file, to a new temporary folder.
+
+    Returns the paths of the copies. The keys are the names of the database tables to write.
 
     Args:
-        name: Name of the table; for a ZIP file, the text before the names of its tables.
+        file: The Parquet file or ZIP file.
+        name: Name of the table to write. For a ZIP file, the key of each table is `name` followed
+            by the table's name in the ZIP file.
     """
     folder = Path(tempfile.mkdtemp())
     if table_format(file) != "zip":

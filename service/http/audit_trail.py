@@ -27,9 +27,10 @@ _log = logging.getLogger("service")
 class AuditTrail:
     """Middleware that appends a line to the audit log when the response to a request is complete.
 
-    It must run inside `ResponseHeaders` and around `Observations`. If the process is killed before
-    the response is complete, the audit log does not contain the request; only the service's log may
-    contain it.
+    It must run inside `ResponseHeaders`, which sets the request id. It must run around
+    `Observations`, which answers requests that a shutdown interrupts, so that these answers are
+    audited. If the process is killed before the response is complete, the audit log does not
+    contain the request; only the service's log may contain it.
     """
 
     def __init__(self, app: ASGIApp, audit: Audit) -> None:

@@ -61,8 +61,11 @@ class Gate:
         )
 
     async def _authorise(self, request: Request) -> tuple[Caller | None, Allowance | None]:
-        """Authenticates a request. Returns (caller, state of the rate limits). The caller is None
-        if the request needs no key; the state is None if it is not limited."""
+        """Authenticates a request. Returns (caller, state of the caller's rate limits).
+
+        The caller is None if the request needs no key. The state is None if the rate of such
+        requests is not limited.
+        """
         path = request.scope["path"]
         if not (path.startswith("/v1/") or path in ("/v1", "/metrics")):
             # DNS rebinding needs a host name. Health checks by IP address skip the query for keys,

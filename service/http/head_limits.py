@@ -27,7 +27,9 @@ class _LimitedHeads(HttpToolsProtocol):
 
     Attributes:
         _in_head: Whether request line and headers have begun and are not complete.
-        _n_received: Bytes received since the packet in which they began.
+        _n_received: Number of received bytes of the incomplete request line and headers, without
+            those in the packet in which the request line began. The exact length is checked when
+            the headers are complete.
     """
 
     limit: int

@@ -171,7 +171,9 @@ async def _try_to_record(update: Callable[..., None], key: str) -> bool:
 
 
 def fingerprint(request: Request, *contents: object) -> str:
-    """Returns a checksum of the request's method, path and `contents`, to recognise its repetition.
+    """Returns a checksum of a request's method, path and `contents`.
+
+    A repetition of the request has the same checksum and is thereby recognised.
 
     Args:
         contents: JSON values that describe the body, such as its checksum.

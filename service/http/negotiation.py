@@ -101,7 +101,12 @@ def _qualities(accept: str) -> dict[str, float]:
 
 
 def _quality(media_type: str, qualities: Mapping[str, float]) -> float:
-    """Returns the quality of a media type by its closest media range; 0 if no range matches."""
+    """Returns the quality (q value) of a media type: that of the most specific media range that
+    matches, such as image/png before image/*. Returns 0 if none matches.
+
+    Args:
+        qualities: Quality of each media range, as `_qualities` returns it.
+    """
     essence = media_type.split(";")[0]
     family = f"{essence.split('/')[0]}/*"
     return next((qualities[name] for name in (essence, family, "*/*") if name in qualities), 0.0)

@@ -26,7 +26,8 @@ _OFTEN = ("/healthz", "/readyz", "/metrics")
 class Observations:
     """Middleware that logs, counts and times each request, and traces it as a span.
 
-    It must run around all other middleware except `AuditTrail` and `ResponseHeaders`.
+    It must run around the middleware that refuses requests, so that refused requests are observed,
+    too. It must run inside `ResponseHeaders`, which sets the request id, and inside `AuditTrail`.
     Jobs that a request creates store its request id and trace id.
     """
 
@@ -93,8 +94,8 @@ class _ObservedAnswer:
 
     Attributes:
         status: Status of the response.
-        unexpected_error: Exception of a class without a documented response that cut the response
-            off; None if there was none.
+        unexpected_error: Exception that cut the response off, if no response is documented for its
+            class; None if there was no such exception.
     """
 
     def __init__(self, scope: Scope, send: Send) -> None:
@@ -108,7 +109,7 @@ class _ObservedAnswer:
         self._answered_at: float | None = None
 
     async def send(self, message: Message) -> None:
-        """Sends an ASGI message and records the begin and end of the response."""
+        """Sends an ASGI message. Records when the response begins and whether it is complete."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self._answered_at = time.perf_counter()

@@ -54,7 +54,7 @@ class Kind:
 
     @property
     def type(self) -> str:
-        """URN that identifies the kind, the member `type` of the response."""
+        """URN that identifies the kind. Responses contain it as the member `type`."""
         return f"urn:gcvae:problem:{self.name}"
 
 

@@ -36,8 +36,13 @@ async def refuse_unknown_parameters(request: Request) -> None:
 
 
 def _offered(request: Request, known: list[str]) -> list[str]:
-    """Returns the query parameters that an endpoint supports for the model in its path: `known`, or
-    fewer for a database."""
+    """Returns the query parameters that an endpoint supports for the model in the request's path.
+
+    Some endpoints support fewer parameters for a model of a database than for a model of a table.
+
+    Args:
+        known: All query parameters of the endpoint; returned if the model is not one of a database.
+    """
     call = _calls_at(request.app, request.scope["path"]).get(request.method.lower(), {})
     if OF_DATABASES not in call:
         return known
@@ -87,8 +92,8 @@ def refuse_names(given: Iterable[str], known: Collection[str], kind: str, prefix
     Args:
         given: Names in the request.
         known: Names that the endpoint supports.
-        kind: What the names are in errors, such as "parameter".
-        prefix: Text before a name in the pointers of errors, such as "?" for `?seed`.
+        kind: Word that error messages use for a name, such as "parameter".
+        prefix: Text before the name in an error's pointer, such as "?" in `?seed`.
 
     Raises:
         RequestError: A name is unknown or repeated.

@@ -84,6 +84,6 @@ class RateLimits:
         return Allowance(self._minute.amount, self._second.amount, remaining, seconds)
 
     def _left(self, limit: RateLimitItem, key_id: str) -> tuple[int, int]:
-        """Returns (remaining requests, seconds until the window resets)."""
+        """Returns (remaining requests of a key, seconds until the window resets) for one limit."""
         stats = self._windows.get_window_stats(limit, key_id)
         return stats.remaining, max(1, math.ceil(stats.reset_time - time.time()))

@@ -22,8 +22,11 @@ _WELL_FORMED = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
 class ResponseHeaders:
-    """Middleware that adds headers to each response: the id of its request, and those of `SECURITY`
-    that the response does not set. The id is also stored in `request.state.request_id`."""
+    """Middleware that adds the request id and security headers to each response.
+
+    The security headers are those in `SECURITY`. A header that the response sets itself is kept.
+    The request id is also stored in `request.state.request_id`.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -76,6 +76,10 @@ def refuse_forged(request: Request) -> None:
 
 
 def is_secure(request: Request) -> bool:
-    """Returns whether the page was loaded by https: by the URL or (behind a proxy) the Origin."""
+    """Returns whether the page that sends a request was loaded by https.
+
+    This is so if the request's URL or its Origin header has the scheme https. A proxy may receive
+    https and forward http; then only the Origin header shows https.
+    """
     origin = urlsplit(request.headers.get("Origin", ""))
     return "https" in (request.url.scheme, origin.scheme)

@@ -56,7 +56,8 @@ class Upload:
             parameters, `/` for fields of a form.
         is_json: Whether the file was created from the `rows` of a JSON body.
         encoding: Python's name of the text encoding; None for UTF-8.
-        source: Connection and table, query or key that the file was read from; None for none.
+        source: Connection from which the file was read, and the table, query or key; None if a
+            client sent the file.
         notes: Warnings, for example about columns of the source that were left out.
     """
 
@@ -104,8 +105,8 @@ async def received(
     Raises:
         MediaTypeError: The body has another media type.
         RequestError: The form has no file, or unknown fields.
-        TableError: The encoding is unknown, or one of several files is not named like a table, such
-            as `orders.csv`, or two have the same table name.
+        TableError: The encoding is unknown. Or the form has several files, and the name of one is
+            not valid for a table (a valid name is `orders.csv`), or two have the same table name.
         TooLargeError: The body exceeds its limit; raised while it is read.
     """
     content_type = request.headers.get("Content-Type")
@@ -222,7 +223,7 @@ def plain_name(filename: str, endings: Sequence[str] = ()) -> str:
     r"""Returns the name of a file without folders and extensions.
 
     Args:
-        endings: Extensions besides those of uploads.
+        endings: Extensions to remove in addition to those of uploads, such as .csv.
 
     >>> plain_name("C:\\data\\adult.train.csv.gz"), plain_name("../models/adult.gcvae")
     ('adult.train', 'adult')

@@ -195,7 +195,11 @@ class InlinePool:
             raise
 
     def _assign_idle(self) -> None:
-        """Assigns idle processes, running ones first, to the first requests that can use them."""
+        """Assigns idle processes to the first requests in the queue that can use them.
+
+        Processes that have been started are assigned before the others, so that no process is
+        started while another one is idle.
+        """
         waiting = [waiter for waiter in self._waiters if not waiter.assigned.done()]
         for process in sorted(self._processes, key=lambda process: not process.is_started):
             fits = (waiter for waiter in waiting if waiter.process in (None, process))

@@ -189,7 +189,10 @@ def serve(pipe: Connection, settings: ServiceSettings) -> None:
 
 
 def start_isolated(settings: ServiceSettings) -> None:
-    """Sets up logs in a child process, and ignores stop signals, because the service ends it."""
+    """Sets up logs in a child process, and makes the process ignore stop signals.
+
+    The signals are ignored because the service itself ends its child processes.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     set_up_logs(settings)

@@ -77,7 +77,8 @@ class Synthesizers:
     def examine(self, key: str, sha256: str, size_bytes: int, settings: ServiceSettings) -> Trained:
         """Loads the model file stored under `key` and tests that it works.
 
-        Returns its description for the database. `sha256` and `size_bytes` are those of the file.
+        Returns the description of the model that the database stores. `sha256` and `size_bytes`
+        are the checksum and the size of the file.
 
         Raises:
             ArtifactError: The file is not a model, or the model does not work.

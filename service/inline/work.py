@@ -164,7 +164,9 @@ def export_model(context: InlineContext, model: Model, minimal: bool, scoring: s
 def examine_model(
     context: InlineContext, key: str, sha256: str, size_bytes: int, settings: ServiceSettings
 ) -> Trained:
-    """Loads the model file stored under `key`, tests it, and returns its database description.
+    """Loads the model file stored under `key` and tests that the model works.
+
+    Returns the description of the model that the database stores.
 
     Raises:
         InvalidModelError: The file is not a model, or the model does not work.
@@ -189,7 +191,8 @@ def draw_map(
     Args:
         kind: Kind of map, such as "expected".
         response_format: Response format: json, png or svg.
-        order: Kind of the map whose order of columns is used; None for that of `kind`.
+        order: Kind of another map. The columns are shown in the order of that map. None for the
+            order of the map of kind `kind`.
     """
 
     def made(kind: str) -> DependencyMap:
@@ -260,7 +263,10 @@ def _sampler(context: InlineContext, model: Model, spec: SampleSpec) -> Sampler:
 
 
 def _pointing(pointer: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yields the chunks; errors that occur meanwhile get the pointer `pointer`."""
+    """Yields the chunks, and changes errors about rows that are raised while chunks are generated.
+
+    Row numbers in these errors are replaced by JSON pointers that begin with `pointer`.
+    """
     with pointing(pointer):
         yield from chunks
 

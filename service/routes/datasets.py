@@ -366,7 +366,8 @@ class _Change:
 
     Attributes:
         if_match: If-Match header; None if it is missing.
-        document: Function from the schema members that users have set so far to the new ones.
+        document: Function that takes the schema members that users have set so far, and returns the
+            members that are set after the request.
         patch: JSON merge patch in the request; None if the request replaces the schema.
     """
 
@@ -387,8 +388,11 @@ async def _changed(resources: Resources, response: Response, change: _Change) ->
 
 
 def _change_schema(resources: Resources, change: _Change) -> tuple[Dataset, Dataset]:
-    """Changes the schema. Returns the dataset before and after. If another request changes the
-    schema meanwhile, the change is applied to its result."""
+    """Changes the schema. Returns the dataset before and after the change.
+
+    If another request changes the schema meanwhile, this function starts again with the schema of
+    the other request.
+    """
     datasets = change.workspace.datasets
     while True:
         before = datasets.get(change.dataset_id)
@@ -422,7 +426,10 @@ def _completed(
 
 
 def _refuse_while_training(workspace: Workspace, dataset_id: str) -> None:
-    """Raises ConflictError while a model is in training on the dataset, which needs its schema."""
+    """Raises ConflictError if a model is being trained on the dataset.
+
+    The training uses the dataset's schema, which must therefore not change.
+    """
     page = workspace.models.list(limit=1, dataset_id=dataset_id, status=ModelStatus.TRAINING)
     for model in page.items:
         raise ConflictError(

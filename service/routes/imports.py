@@ -90,8 +90,12 @@ def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Mod
 
 
 def _refuse_other_files(upload: Upload) -> None:
-    """Refuses most files that are not models before they are stored. A model file begins with eight
-    bytes that contain the length of a JSON header."""
+    """Raises InvalidModelError if the first bytes of a file are not those of a model.
+
+    A model file begins with eight bytes that contain the length of a JSON header, and the header.
+    This check is made before the file is stored. It is quick, but does not find all files that are
+    not models.
+    """
     size_bytes = upload.size_bytes()
     upload.file.seek(0)
     length, start = int.from_bytes(upload.file.read(8), "little"), upload.file.read(1)

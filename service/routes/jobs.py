@@ -134,8 +134,11 @@ def _seen_version(last_event_id: str | None, job: Job) -> int:
 
 
 async def _follow(resources: Resources, job: Job, seen: int) -> AsyncIterator[bytes]:
-    """Yields the bytes of a server-sent event for each change of the job, and of comments that keep
-    the connection open, until the job ends or is deleted."""
+    """Yields a server-sent event, as bytes, for each change of the job.
+
+    In between, it yields comments that keep the connection open. It stops when the job ends or is
+    deleted, or when the service shuts down.
+    """
     sent_at = time.monotonic()
     while not resources.closing.is_set():
         if job.version > seen:

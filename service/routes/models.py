@@ -284,7 +284,7 @@ def _report_share(training: Document, dataset: Dataset) -> float | None:
 
 
 def with_schema(workspace: Workspace, model: Model) -> Model:
-    """Returns the model; if it has no schema yet, with the schema of its dataset."""
+    """Returns the model or, if it has no schema yet, a copy with the schema of its dataset."""
     if model.schema is not None or model.dataset_id is None:
         return model
     try:

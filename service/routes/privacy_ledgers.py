@@ -80,7 +80,10 @@ def privacy_request(resources: Resources, training: Document) -> PrivacyRequest:
 
 
 def privacy_bodies(workspace: Workspace, datasets: list[Dataset]) -> dict[str, PrivacyBody]:
-    """Returns the privacy budgets of datasets by id, only of those with spent budget or a cap."""
+    """Returns the privacy budgets of datasets, by dataset id.
+
+    Datasets without spent or reserved budget and without a cap are left out.
+    """
     accounts = _accounts(workspace, datasets)
     found = {dataset.id: _totals(accounts[dataset.sha256], None) for dataset in datasets}
     return {name: body for name, body in found.items() if body is not None}
@@ -107,7 +110,10 @@ class _Account:
 
     @property
     def note(self) -> str | None:
-        """Sentence on the limits of the joint epsilon; None if it covers all models."""
+        """Sentence that says how many models have no differential privacy; None if all have it.
+
+        If a model has none, no epsilon bounds the privacy loss of all models together.
+        """
         if not self.n_unbounded:
             return None
         counted = "1 model" if self.n_unbounded == 1 else f"{self.n_unbounded} models"
@@ -159,7 +165,14 @@ def _ledger(dataset: Dataset, account: _Account, delta: float | None) -> Privacy
 
 
 def _totals(account: _Account, delta: float | None) -> PrivacyBody | None:
-    """Returns the joint figures of all trainings; None without spent budget and without a cap."""
+    """Returns the privacy budget that all trainings on a table have spent together.
+
+    Returns None if no budget was spent or reserved and there is no cap.
+
+    Args:
+        delta: Delta of the reported epsilon. None for the delta of the strictest cap or, without a
+            cap, the smallest delta of the trainings.
+    """
     spendings, caps = account.spendings, account.caps
     if not caps and not spendings:
         return None

@@ -77,8 +77,8 @@ def estimate(model: Model, computation: Computation, rows: int, passes: float = 
     """Returns the estimated time and memory of a computation on `rows` rows with the model's
     columns.
 
-    For a database, the number of columns is the mean over the rows of its tables. `passes` is the
-    number of times that each row is processed.
+    For a database, the number of columns is a mean over its tables, weighted by their numbers of
+    rows. `passes` is the number of times that each row is processed.
     """
     if model.kind is DataKind.DATABASE:
         tables = (model.record or {})["tables"].values()

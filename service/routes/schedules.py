@@ -187,7 +187,7 @@ def list_runs(
 
 @router.get("/{schedule_id}/runs/{run_id}", response_model=RunBody)
 def read_run(schedule_id: str, run_id: str, request: Request, workspace: Workspace) -> Response:
-    """Read a run: the ids of its dataset, model, jobs and sample, and why it failed, if so."""
+    """Read a run: the ids of its dataset, model, jobs and sample. If it failed, also the reason."""
     return tagged_json(request, _run(workspace.schedules.get_run(schedule_id, run_id)))
 
 
