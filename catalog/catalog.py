@@ -24,8 +24,8 @@ class Catalog:
     Requests access the records of one workspace (tenant) through `workspace`. The attributes, such
     as `keys` and `leases`, serve all workspaces, for workers, operators and authentication.
 
-    Each method of these attributes, and of those of a `Workspace`, is one transaction and returns
-    immutable copies of database rows. `catalog.database.migrate.upgrade` creates the tables.
+    Every method that reads or writes records is one transaction. Records are returned as immutable
+    copies of database rows. `catalog.database.migrate.upgrade` creates the tables.
 
     Args:
         database_url: `sqlite:///FILE` or `postgresql://USER@HOST/NAME`.

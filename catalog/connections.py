@@ -28,8 +28,9 @@ class Connections(RegisteredRecords[ConnectionRow, Connection]):
         """Creates a connection and returns its record.
 
         Args:
-            connection_id: Id from `new_id`; the password is encrypted for this id.
-            sealed_password: Encrypted password; None if the connection has no password.
+            connection_id: Id from `new_id`.
+            sealed_password: Password, encrypted by the caller; None if the connection has none. It
+                can only be decrypted for a connection with this id and URL.
 
         Raises:
             ConflictError: The workspace has the maximum number of connections already, or one with

@@ -41,7 +41,10 @@ class Datasets(ListedRecords[DatasetRow, Dataset]):
         given_schema: Document | None = None,
         tables: Sequence[Document] | None = None,
     ) -> Dataset:
-        """Records a dataset whose bytes are stored already, under a reserved prefix.
+        """Creates the record of a dataset whose bytes are stored already.
+
+        The caller has reserved the store prefix of the bytes (`Orphans.reserve`). Creating the
+        record ends the reservation.
 
         Args:
             dataset_id, name, format, rows, columns, schema, sha256, size_bytes, object_key,

@@ -46,12 +46,16 @@ class CreatedRecord:
 
 
 def record_created_id(session: Session, created_id: str) -> None:
-    """Stores the id of a new record with the idempotency key of the request, or the run of the
-    schedule, for which it is created (`recording_ids`), in the transaction that creates the record.
+    """Stores the id of a new record with the request or the run of a schedule that creates it.
+
+    The transaction that creates a dataset, model or job calls this. Within a block of
+    `recording_ids`, the id is stored as the block specifies: with the idempotency key of the
+    request, or in the run. Outside of such blocks nothing is stored.
 
     Raises:
-        IdempotencyBusyError, LeaseLostError: Another process took over the key or the run, so that
-            the transaction must fail.
+        IdempotencyBusyError: Another process took over the idempotency key. The record must not be
+            created.
+        LeaseLostError: Another process took over the run. The record must not be created.
     """
     if (record := _recorder.get()) is not None:
         record(session, created_id)
@@ -59,7 +63,11 @@ def record_created_id(session: Session, created_id: str) -> None:
 
 @contextmanager
 def recording_ids(record: Callable[[Session, str], None]) -> Iterator[None]:
-    """Context manager: `record(session, id)` is called for each record that its block creates."""
+    """Context manager that calls `record(session, id)` for each record that its block creates.
+
+    The call is part of the transaction that creates the record. `record` stores the id, so that a
+    repetition of the same work finds the record instead of creating it again.
+    """
     token = _recorder.set(record)
     try:
         yield
@@ -93,8 +101,9 @@ class Idempotency(WorkspaceRecords):
         """Registers a request by its idempotency key.
 
         Returns:
-            None if the request is new and should be executed; otherwise its stored response, or
-            (`CreatedRecord`) the id of the record that it created if no response is stored.
+            None if the request is new; the caller then executes it. The stored response if the
+            request was executed before. A `CreatedRecord` with the id of the record that the
+            request has created if its response is not stored.
 
         Raises:
             IdempotencyMismatchError: The key was used for a different request.
@@ -129,7 +138,10 @@ class Idempotency(WorkspaceRecords):
 
     @contextmanager
     def answering(self, key: str) -> Iterator[None]:
-        """Context manager: stores the ids of records that its block creates with the key."""
+        """Context manager in which the request with this key is executed.
+
+        If the block creates a record, the id of the record is stored with the key.
+        """
         with recording_ids(partial(_record_for_key, self._workspace, key)):
             yield
 

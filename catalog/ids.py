@@ -15,7 +15,10 @@ _last = 0
 
 
 def new_id(prefix: str) -> str:
-    """Returns a new id that sorts after all earlier ids of this process."""
+    """Returns a new id that begins with `prefix`.
+
+    It sorts after all ids with the same prefix that this process has made before.
+    """
     number = _next_number()
     shifts = range(5 * (_LENGTH - 1), -1, -5)
     return f"{prefix}_{''.join(_ALPHABET[(number >> shift) & 31] for shift in shifts)}"

@@ -36,12 +36,19 @@ class Inventory(Records):
     """Lists the bytes that the store should contain according to the records of all workspaces."""
 
     def kept(self) -> list[Kept]:
-        """Lists the stored bytes of all records; of a table in shards, only the manifest."""
+        """Lists the stored bytes of all records.
+
+        A result that is stored in several objects (shards) is represented by its manifest only.
+        """
         with self._database.reading() as session:
             return [*_tables(session), *_results(session), *_bytes_of_jobs(session)]
 
     def prefixes_in_work(self) -> list[str]:
-        """Returns the store prefixes under which bytes without a record are written or deleted."""
+        """Returns the store prefixes under which bytes without a record may be found.
+
+        These are the reserved prefixes, the prefixes to be deleted, and those under which running
+        attempts at jobs write.
+        """
         with self._database.reading() as session:
             prefixes = [*session.scalars(select(OrphanRow.prefix))]
             running = select(JobRow).where(JobRow.status == JobStatus.RUNNING)
@@ -74,7 +81,11 @@ def _results(session: Session) -> Iterator[Kept]:
 
 
 def _bytes_of_jobs(session: Session) -> Iterator[Kept]:
-    """Yields checkpoints, results of shards, and input tables of jobs that have not succeeded."""
+    """Yields the stored bytes that jobs need to continue or to be retried.
+
+    These are checkpoints, the results of shards whose job has not ended, and the input tables that
+    were uploaded for jobs that have not succeeded.
+    """
     of_job = (JobRow.id, JobRow.status, JobRow.spec, JobRow.part, JobRow.parent_id)
     of_checkpoint = (JobRow.checkpoint_key, JobRow.checkpoint_sha256)
     rows = session.execute(select(*of_job, *of_checkpoint)).all()

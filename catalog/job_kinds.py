@@ -1,7 +1,8 @@
 """Kinds of jobs: the specification, queue and results of each.
 
-The names of a kind determine its other modules: the function in `worker/work/<kind>.py` does the
-work, and `service/routes/<collection>.py` contains the API calls.
+Two other modules belong to each kind. The function in `worker/work/<kind>.py` does the work, and
+`service/routes/<collection>.py` contains the API calls. `<kind>` is the value of the `JobKind`,
+such as `sample`, and `<collection>` is its attribute of this name, such as `samples`.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ class JobSpec:
     Attributes:
         internal: Names of fields that are hidden from users, such as store keys and long lists of
             rows.
-        is_of_model: Whether the result belongs to its model: a new result replaces the earlier one,
-            retention does not delete it, and deleting the model deletes it without waiting for the
-            job.
+        is_of_model: Whether the result belongs to the model. A model has at most one result of such
+            a kind: a new result replaces the earlier one. The result is not deleted because of its
+            age. It is deleted with the model; a job that is still making it is then cancelled.
         contains_scores: Whether the result contains scores of rows; a model can be configured not
             to return scores.
         is_report: Whether webhooks receive a `report.ready` event when the job succeeds.
@@ -169,8 +170,9 @@ class ScoreSpec(TableSpec):
         format: Format of the scores: csv or json.
         draws: Number of latent vectors sampled for each row; None to continue until `tolerance` is
             reached.
-        measure: What a number contributes to the score: its `density`, or the probability of its
-            `rounding_cell` or quantile bin (`pmf`).
+        measure: What a number contributes to the score. `density` is its probability density,
+            `rounding_cell` is the probability of all values that are rounded to it, and `pmf` is
+            the probability of the bin between quantiles that contains it.
         score_missingness: Whether a missing cell contributes its probability of being missing.
         tolerance: Target standard error of a score, in nats; None for the default.
     """

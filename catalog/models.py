@@ -42,7 +42,10 @@ class Models(ListedRecords[ModelRow, Model]):
         training: Document,
         kind: DataKind = DataKind.TABLE,
     ) -> Model:
-        """Records an imported model whose bytes are stored already, under a reserved prefix.
+        """Creates the record of an imported model whose bytes are stored already.
+
+        The caller has reserved the store prefix of the bytes (`Orphans.reserve`). Creating the
+        record ends the reservation.
 
         Args:
             trained: Store key and description of the artifact.

@@ -20,12 +20,16 @@ from catalog.rows import Records
 
 
 class Orphans(Records):
-    """Lists the store prefixes without a record, with the time from which bytes are deleted."""
+    """Manages the list of store prefixes without a record.
+
+    For each prefix, the list contains the time from which the bytes under it may be deleted.
+    """
 
     def reserve(self, prefix: str, seconds: float) -> None:
-        """Reserves a prefix for a record; if none is created in `seconds`, its bytes are deleted.
+        """Reserves a store prefix for a record that is to be created within `seconds`.
 
-        Reserving again extends the time.
+        After that time, bytes under the prefix are deleted unless the record exists. Reserving
+        again extends the time.
 
         Raises:
             ReservationLostError: The bytes under the prefix are already being deleted.

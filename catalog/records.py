@@ -190,7 +190,8 @@ class Run:
     Attributes:
         due_at: Time at which the run was due, or at which it was requested.
         missed: Number of earlier due times without a run, because no service was running.
-        attempt: Number of steps begun, with repetitions; only the newest one may change the run.
+        attempt: Number of steps that were begun; a repeated step counts again. Only the process
+            that began the newest step may change the run.
         dataset_id, training_job_id, sample_job_id: Ids of the run's dataset and jobs; None until
             they are created.
         model_id, sample_id: Ids of the model and the sample that the two jobs make.
@@ -220,7 +221,7 @@ class Caller:
     """Sender of requests (an API key or a person) with its permissions.
 
     Attributes:
-        id: Id of the key or person, which the audit log contains.
+        id: Id of the key or person; the audit log names the caller by it.
         scopes: Permissions: values of `Scope`.
     """
 
@@ -246,8 +247,9 @@ class Key(Caller):
     """Record of an API key, without its secret.
 
     Attributes:
-        expires_at, revoked_at, last_used_at: None if the key does not expire, is not revoked, or
-            was never used.
+        expires_at: Time of expiry; None if the key does not expire.
+        revoked_at: Time at which the key was revoked; None if it is not revoked.
+        last_used_at: Time at which the key was last used; None if it was never used.
     """
 
     created_at: datetime
@@ -278,11 +280,13 @@ class AuditedAction:
     """An action, or an attempt at one, to be written to the audit log.
 
     Attributes:
-        actor: Id of an API key, person or schedule, `operator` for a command, or `anyone` if the
-            service requires no keys or the person is not known.
+        actor: Who acted: the id of an API key, of a person or of a schedule. `operator` stands for
+            somebody who ran a command. `anyone` stands for somebody unknown: the service requires
+            no keys, or a sign-in failed.
         action: HTTP method and route, or the command.
-        subject: Path of the request, with its ids and the connection that it uses; for a sign-in,
-            the person.
+        subject: On what: the path of the request, or the id of the key that a command changed. If
+            the request names a connection, the connection follows the path. For a sign-in, the
+            person's name or the error follows the path.
         made: Path of the created resource; None if nothing was created.
         address: IP address of the client; None if unknown.
         status: HTTP status code of the response; 0 for a command.
@@ -363,7 +367,8 @@ class PrivacyCost:
 
     Attributes:
         epsilon, delta: Parameters of (epsilon, delta)-differential privacy.
-        nano_rho: The cost as rho of zero-concentrated differential privacy, times 10⁹.
+        nano_rho: The cost as rho, the parameter of zero-concentrated differential privacy, in
+            billionths. It is a whole number, so that sums of costs are exact.
         threshold_delta: Part of delta that is used to discover levels privately.
     """
 

@@ -30,10 +30,11 @@ class Records:
 class WorkspaceRecords(Records):
     """Base class of the classes that read and write records of one workspace.
 
-    Methods raise `NotFoundError` if the workspace contains no record with a given id, `CursorError`
-    if a cursor is not from a page of the same list, and, when they create a record for a request,
-    `ReservationLostError` if the reservation of its bytes has expired and `IdempotencyBusyError` if
-    another request took over the idempotency key.
+    Methods that find a record by its id raise `NotFoundError` if the workspace has no such record.
+    Methods that return pages raise `CursorError` if the cursor is not from a page of the same list.
+    Methods that create a record raise `ReservationLostError` if the reservation of the record's
+    bytes has expired. They raise `IdempotencyBusyError` if another process took over the
+    idempotency key of the request.
     """
 
     def __init__(self, database: Database, workspace: str) -> None:
@@ -42,7 +43,10 @@ class WorkspaceRecords(Records):
 
 
 def copy_row(record_type: type[RecordT], row: Any) -> RecordT:
-    """Returns a `record_type` whose fields have the values of the row's columns of these names."""
+    """Returns a copy of a database row as an instance of the dataclass `record_type`.
+
+    Each field gets the value of the row's column of the same name.
+    """
     names = [field.name for field in fields(record_type)]  # type: ignore[arg-type]
     return record_type(**{name: getattr(row, name) for name in names})
 

@@ -40,12 +40,11 @@ class Count:
 class KindState:
     """Number and progress of the unfinished jobs of one kind.
 
-    A job that is divided into shards is counted by its unfinished shards, and as one job while they
-    are joined.
+    If a job is divided into shards, each unfinished shard counts as one job. When all shards have
+    ended, the job itself counts as one.
 
     Attributes:
-        oldest_seconds: Time for which the oldest job that has not begun has waited; 0 if there is
-            none.
+        oldest_seconds: Longest waiting time of the jobs that have not begun; 0 if there are none.
         abandoned: Number of running jobs whose lease has expired, because their worker died.
         rows_per_second: Sum of the speeds that running jobs report.
     """

@@ -11,8 +11,9 @@ def report_rule(found: dict[str, Any]) -> None:
     that violate it.
 
     Args:
-        found: The rule as JSON: `formula`, numbers of `rows` that it applies to and of those that
-            satisfy it (`kept`), and first `exceptions`.
+        found: The rule as JSON. `formula` is its expression, `rows` the number of rows to which it
+            applies, and `kept` the number of these rows that satisfy it. `exceptions` lists the
+            first rows that violate it.
     """
     broken = found["exceptions"]
     place = "row" if any(where["line"] is None for where in broken) else "line"

@@ -68,10 +68,11 @@ def main() -> int:
 
 @contextmanager
 def _watching(parent_pid: int) -> Iterator[None]:
-    """Context manager that ends this process if its parent ends within the block.
+    """Context manager that kills this process if its parent ends within the block.
 
-    Outside the block, the closed socket shows the end of the parent. The kernel's parent-death
-    signal is not used, because it is sent already when the parent's thread ends.
+    After the block, the closed socket shows that the parent has ended. The kernel's parent-death
+    signal is not used, because it is sent as soon as the thread ends that started this process,
+    although the parent may continue.
     """
     imported = threading.Event()
     watch = watch_parent(parent_pid, imported)
@@ -170,7 +171,10 @@ def _live(pipe: Connection, folder: Path, server_pid: int) -> NoReturn:
 
 @contextmanager
 def _folder_of_imports() -> Iterator[None]:
-    """Context manager: temporary files of imports go to a folder that is then deleted."""
+    """Context manager that directs temporary files to a new folder, which it deletes at the end.
+
+    Some modules create temporary files when they are imported, and do not delete them.
+    """
     folder, lock = make_folder()
     tempfile.tempdir = str(folder)
     try:

@@ -17,8 +17,9 @@ _POLL_SECONDS = 0.5
 def die_with_parent(parent_pid: int) -> None:
     """Makes this process end by SIGKILL when its parent ends.
 
-    On Linux the kernel sends the signal. A thread also checks the parent every 0.5 s, because the
-    kernel's signal depends on the parent's thread, and other systems have no such signal.
+    On Linux the kernel sends the signal. A thread also checks every 0.5 s whether the parent has
+    ended: the kernel's signal depends on the thread of the parent that started this process, and
+    other systems have no such signal.
 
     Raises:
         ParentGoneError: The parent has already ended.

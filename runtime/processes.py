@@ -2,16 +2,16 @@
 
     service, or Celery process of a slot ── fork server ── a process for each piece of work
 
-The fork server has imported torch, so a process starts in milliseconds and shares that memory. Each
-process has a pipe to its owner (the service or Celery process) and a temporary folder that is
-deleted with it. It ends with the fork server, which ends with its owner. The owner handles
-deadlines and cancellation (`terminate`, `kill`); the work itself limits its memory and processor
-time.
+The fork server has imported torch, so a process starts in milliseconds, and all processes share
+the memory of the imported modules. Each process has a pipe to its owner (the service or Celery
+process) and a temporary folder that is deleted with it. It ends with the fork server, which ends
+with its owner. The owner handles deadlines and cancellation (`terminate`, `kill`); the work itself
+limits its memory and processor time.
 
 Libraries are not suitable. pebble, loky and `ProcessPoolExecutor` return one result per task, but
 the service streams responses and jobs report progress. The fork server of `multiprocessing` cannot
-be ended while it imports and does not end its children; its socket is a file in the temporary
-folder, which remains when the server is killed and whose path may be too long.
+be ended while it imports, and does not end its children. Its socket is a file in the temporary
+folder: the file remains when the server is killed, and its path may be too long for a socket.
 """
 
 from __future__ import annotations

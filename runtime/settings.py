@@ -160,11 +160,12 @@ def forget_environment() -> None:
 def environment_of(values: Mapping[str, object]) -> dict[str, str]:
     """Returns environment variables with which a child process reads the same settings.
 
-    They are the variables of this process, and those of `values` that are not set in its
-    environment or in a file; secrets in files are thus not copied.
+    They are all variables of this process, and the variables of further settings from `values`. A
+    setting is not added if this process has its variable, or the variable that names a file with
+    its value (`…_FILE`). Secrets in files are thus not copied into variables.
 
     Args:
-        values: Values by field name; None values are omitted.
+        values: Value of each setting by field name; None values are omitted.
     """
     ours = {}
     for field, value in values.items():

@@ -70,7 +70,10 @@ class Audit(Records):
             return None if row is None else copy_row(AuditEntry, row)
 
     def first_break(self) -> AuditEntry | None:
-        """Returns the first entry that was changed or follows a missing one; None if all match."""
+        """Returns the first entry whose digest or number is wrong; None if the log is intact.
+
+        Such an entry was changed or inserted, or it follows a removed entry.
+        """
         digest = _NO_DIGEST
         for number, entry in enumerate(self.entries(), 1):
             digest = _digest(digest, entry)

@@ -68,7 +68,9 @@ class Keys(Records):
             return write_row(session, row, Key), _key_text(key_id, secret)
 
     def rotate(self, key_id: str) -> tuple[Key, str]:
-        """Replaces an API key by one with the same name, workspace and scopes, and revokes it.
+        """Revokes an API key and creates another one for the same holder.
+
+        The new key has the name, workspace, scopes and time of expiry of the revoked one.
 
         Returns:
             (record of the new key, key string); only a hash of the key is stored.

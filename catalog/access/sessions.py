@@ -110,7 +110,11 @@ class Sessions(Records):
         return Session(caller, row.expires_at, is_due)
 
     def renew(self, token: str) -> str | None:
-        """Replaces a session's token if it is 15 minutes old; returns the new token, or None."""
+        """Replaces a session's token if it is at least 15 minutes old.
+
+        Returns:
+            The new token; None if the token was not replaced.
+        """
         new, digest = secrets.token_urlsafe(_TOKEN_BYTES), _digest(token)
         is_due = SessionRow.renewed_at <= database_clock(-_RENEWAL.total_seconds())
         renewal = update(SessionRow).where(SessionRow.token_sha256 == digest, is_due)

@@ -105,7 +105,8 @@ class SpendingRow(Base):
     the model, job or dataset is deleted.
 
     Attributes:
-        caps: Limits on the joint budget of the table's models, as of the reservation.
+        caps: Limits on the joint budget of the table's models, as they were when the training was
+            queued and reserved its budget.
     """
 
     __tablename__ = "spendings"

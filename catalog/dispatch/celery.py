@@ -114,7 +114,7 @@ class CeleryDispatcher:
 
     @property
     def _troubles(self) -> tuple[type[Exception], ...]:
-        """Exceptions of the broker's client if the broker is unavailable, full or read-only."""
+        """Classes of the exceptions that show that the broker is unavailable, full or read-only."""
         connection: Connection = self._app.connection_for_write()
         return (
             KombuError,

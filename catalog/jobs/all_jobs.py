@@ -19,7 +19,8 @@ from catalog.rows import Records, copy_row
 class QueueState:
     """Number of waiting and running jobs of one workspace in one queue.
 
-    A job that is divided into shards is counted by its unfinished shards.
+    If a job is divided into shards, each unfinished shard counts as one job. When all shards have
+    ended, the job itself counts as one.
 
     Attributes:
         oldest_queued_at: Time at which the oldest waiting job was queued; None if nothing waits.

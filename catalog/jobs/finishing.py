@@ -32,8 +32,10 @@ _UNASKED = -100
 
 
 def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
-    """Ends a job or shard: writes its outcome, with the model or result, and marks stored bytes
-    that are not needed after it for deletion.
+    """Ends a job or shard, and writes its outcome.
+
+    A training also updates the record of its model. Any other job that has succeeded also creates
+    the record of its result. Stored bytes that are no longer needed are marked for deletion.
 
     When the last shard of a job ends, the job continues with joining the shards' results, or ends
     too. For a shard, the caller must have locked its job (`catalog.jobs.shards.lock_parent`).
@@ -74,7 +76,11 @@ def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
 
 
 def close_where_shards_are(session: Session, job: JobRow) -> None:
-    """If all shards of a job have ended, lets the job join their results, or ends it."""
+    """Continues or ends a job whose shards have all ended; otherwise does nothing.
+
+    If all shards have succeeded, a worker may join their results. If a shard has failed, or the job
+    is to be cancelled, the job ends.
+    """
     if job.open_shards:
         return
     if job.error is not None:

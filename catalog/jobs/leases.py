@@ -56,7 +56,8 @@ class Leases(Records):
 
     Args:
         attempts_limit, resend_seconds, resend_limit_seconds, running_jobs_limit: As in
-            `catalog.settings.CatalogSettings`; a failed job is retried after the same pauses.
+            `catalog.settings.CatalogSettings`. `resend_seconds` and `resend_limit_seconds` also
+            determine the pause after a failed attempt at a job.
     """
 
     def __init__(
@@ -215,7 +216,9 @@ class Leases(Records):
             close_job(session, row, outcome)
 
     def requeue_lost_shards(self, claim: Claim, numbers: Collection[int]) -> None:
-        """Queues shards whose results were lost again. Their job waits, and the claim on it ends.
+        """Queues again the shards of a job whose results were lost.
+
+        The job waits until these shards have ended. The claim on the job ends.
 
         Args:
             claim: Claim of the attempt that joins the shards.
@@ -231,8 +234,9 @@ class Leases(Records):
 
         Args:
             error: The error, to be recorded with the job.
-            is_counted: Whether the attempt counts; False if an unavailable server caused the error.
-                A job whose attempts do not count fails only after ten times as many attempts.
+            is_counted: Whether the attempt counts towards the maximum number of attempts; False if
+                an unavailable server caused the error. After ten times that maximum, all further
+                attempts count, so that the job does not continue forever.
             smaller_batch: Whether the next attempt uses half the batch size; checkpoints of this
                 attempt are then discarded.
 
@@ -273,7 +277,9 @@ class Leases(Records):
             count(session, Counted.RETRIES, kind=row.kind, reason="handed_back")
 
     def take_due(self, limit: int = 100) -> list[Job]:
-        """Returns up to `limit` jobs whose message to the workers is due, and schedules their next.
+        """Returns up to `limit` jobs whose message to the workers is due now.
+
+        For each of these jobs, it also sets the time at which the next message is due.
 
         Messages are sent for queued jobs, and for running jobs whose lease has expired, until a
         worker takes the job. The pause between messages doubles each time, up to a maximum.
@@ -379,10 +385,17 @@ def _unlease(row: JobRow) -> None:
 def _count_claim(
     session: Session, job: Job, was: JobStatus, last_owner: str | None, lease_seconds: float
 ) -> None:
-    """Adds a new attempt to the statistics, and a lost lease if the job had an owner.
+    """Adds a new attempt at a job to the monitoring statistics.
 
-    A job whose shards wait to be joined has no owner. The waiting time is observed only for jobs,
-    not for shards, because shards wait for each other (`catalog.jobs.shards.begin`).
+    If the job still had an owner, that worker's lost lease is counted, too. If the job was queued,
+    the time that it has waited is added to a histogram. This time is not measured for shards,
+    because they wait for each other. For their job, `catalog.jobs.shards.begin` measures it.
+
+    Args:
+        was: Status of the job before the attempt.
+        last_owner: Worker whose lease on the job has expired; None if no worker owned the job,
+            because it was queued or its shards waited to be joined.
+        lease_seconds: Time until the new lease expires.
     """
     count(session, Counted.ATTEMPTS, kind=job.kind)
     if last_owner is not None:

@@ -65,14 +65,20 @@ def lock_parent(session: Session, parent_id: str | None) -> JobRow | None:
 
 
 def shard_rows(session: Session, job_id: str) -> Sequence[JobRow]:
-    """Returns the database rows of a job's shards in the order of their table rows."""
+    """Returns the database rows of a job's shards.
+
+    The first shard is the one that processes the first rows of the table.
+    """
     return session.scalars(
         select(JobRow).where(JobRow.parent_id == job_id).order_by(JobRow.id)
     ).all()
 
 
 def begin(session: Session, shard_id: str) -> None:
-    """Marks the job to which a shard belongs as running, if it is queued; ignores other ids."""
+    """Marks a queued job as running when the first of its shards begins.
+
+    Does nothing if the job runs already, or if `shard_id` is not the id of a shard.
+    """
     parent_id = select(JobRow.parent_id).where(JobRow.id == shard_id).scalar_subquery()
     started_at = case((JobRow.started_at.is_(None), database_clock()), else_=JobRow.started_at)
     begun = session.execute(
@@ -109,7 +115,11 @@ def stop_shards(session: Session, job: JobRow) -> None:
 
 
 def count_shard(session: Session, shard: JobRow, outcome: Outcome) -> JobRow:
-    """Records the outcome of a shard in its job's row: progress, first error and open shards.
+    """Records in the row of a job that one of its shards has ended.
+
+    The number of open shards decreases by one. If the shard has succeeded, its result is recorded
+    and the job's progress is updated. The first error of a shard becomes the error of the job, and
+    stops the other shards.
 
     Returns:
         The database row of the job. When `open_shards` is 0, the caller continues or ends the job.
@@ -144,7 +154,9 @@ def reset_shards(session: Session, job: JobRow) -> None:
 
 
 def requeue_lost_shards(session: Session, job: JobRow, numbers: Collection[int]) -> None:
-    """Queues shards whose results are missing in the store again; their job waits for them.
+    """Queues again the shards of a job whose results are missing in the store.
+
+    The job waits until these shards have ended.
 
     Args:
         numbers: Indices of the lost shards.
@@ -199,9 +211,10 @@ def queue_again(
 
 
 def _progress(session: Session, job: JobRow) -> Document:
-    """Returns a job's progress: 98 % of the mean over its shards; joining is the remainder.
+    """Returns the progress of a job with shards: its phase and the finished fraction.
 
-    The fraction never falls. No remaining time is estimated for jobs with shards.
+    The fraction is 98 % of the mean of the shards' fractions; joining their results is the other
+    2 %. The fraction never falls. The remaining time is not estimated.
     """
     query = select(JobRow.status, JobRow.progress).where(JobRow.parent_id == job.id)
     fractions, phase = [], "preparing"

@@ -83,8 +83,12 @@ class Runs(Records):
 
     @contextmanager
     def recording_id(self, run: Run, column: str) -> Iterator[None]:
-        """Context manager: stores the id of the record that its block creates in a column of the
-        run, in the same transaction.
+        """Context manager that stores in the run the id of the record that its block creates.
+
+        The id is stored in the transaction that creates the record.
+
+        Args:
+            column: Column of the run for the id, such as `dataset_id`.
 
         Raises:
             LeaseLostError: Another process does the step; the record is not created.

@@ -24,7 +24,11 @@ class ScheduleError(InputError):
 
 @dataclass(frozen=True)
 class Times:
-    """Due times of a schedule, returned in UTC; daylight saving time is treated as by cron.
+    """Due times of a schedule: a cron expression in a time zone. Times are returned in UTC.
+
+    When daylight saving time begins or ends, due times are those of Debian's cron: a daily time in
+    the skipped hour is due right after it, and one in the repeated hour is due once. Expressions
+    that are due every hour, or more often, are not affected.
 
     `checked_times` validates expressions of users and creates instances.
     """
@@ -41,8 +45,14 @@ class Times:
         return next(self._from(time + timedelta(microseconds=1), reverse=True))
 
     def count(self, first: datetime, end: datetime) -> int:
-        """Returns the number of due times from the due time `first` to before `end`, at most
-        10,000."""
+        """Returns the number of due times from `first` up to, but excluding, `end`.
+
+        At most 10,000 are counted.
+
+        Args:
+            first: The first due time, which is counted.
+            end: Time before which the due times are counted.
+        """
         times = takewhile(lambda time: time < end, self._from(first))
         return 0 if first >= end else 1 + sum(1 for _ in islice(times, _MOST_MISSED - 1))
 

@@ -1,7 +1,8 @@
 """Due deliveries of webhooks in all workspaces.
 
-A delivery is due at `next_attempt_at`. Taking it sets this to the end of the attempt's time limit,
-so the delivery is due again if the process dies. When it succeeds or is given up, this is None.
+A delivery is due at its time `next_attempt_at`. When a process takes a delivery, it sets this time
+to the end of the attempt's time limit, so the delivery is due again if the process dies. The time
+is None once the delivery has succeeded or was given up.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ class Outbox(Records):
     def take(
         self, seconds: float, at_once: int, open_attempts: Mapping[str, int]
     ) -> list[DueDelivery]:
-        """Returns the oldest due deliveries of each webhook, whose attempts begin now.
+        """Begins attempts at the oldest due deliveries of each webhook, and returns the deliveries.
 
         Args:
             seconds: Time after which an attempt without a result counts as failed.
-            at_once: Maximum number of open attempts at a webhook.
-            open_attempts: Number of open attempts of this process by webhook id.
+            at_once: Maximum number of attempts at one webhook that this process makes at a time.
+            open_attempts: Number of attempts of this process that have not ended, by webhook id.
         """
         if not self._any(select(DeliveryRow.number).where(_IS_DUE)):
             return []
@@ -77,10 +78,10 @@ class Outbox(Records):
     def failed(self, delivery_id: str, attempt: int, status_code: int | None, error: str) -> None:
         """Records a failed attempt; the next one follows after a pause that doubles each time.
 
-        After `MOST_ATTEMPTS` attempts, at least 28 hours, the delivery is given up.
+        The delivery is given up after `MOST_ATTEMPTS` attempts, which take at least 28 hours.
 
         Args:
-            attempt: Number of the attempt; the result of an earlier one is ignored.
+            attempt: Number of the attempt. Nothing is recorded if a later attempt has begun.
             status_code: Status of the response; None if there was none.
         """
         with self._database.writing() as session:
@@ -115,8 +116,11 @@ def _find(session: Session, delivery_id: str) -> DeliveryRow | None:
 
 
 def _due(webhook_id: str) -> Select[DeliveryRow]:
-    """Returns the query for a webhook's due deliveries. Of each subject, only the first unended
-    delivery is included. Rows that another process has locked are skipped."""
+    """Returns the query for a webhook's due deliveries, without rows that are locked.
+
+    Deliveries about one subject, such as a job, are made in order. A delivery is therefore not
+    included while an earlier one about the same subject has neither succeeded nor been given up.
+    """
     earlier = aliased(DeliveryRow)
     is_behind = exists().where(
         earlier.webhook_id == DeliveryRow.webhook_id,

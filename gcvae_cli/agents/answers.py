@@ -1,6 +1,6 @@
 """Answers of the MCP server's tools, with or without cells of tables.
 
-Without cells, an answer contains only selected members of the service's response, which have no
+Without cells, an answer contains only those members of the service's response that never contain
 cells: names, kinds, counts, shares, scores and verdicts.
 """
 

@@ -94,7 +94,11 @@ def list_(
 
 
 def _told(document: dict[str, Any]) -> tuple[str, ...]:
-    """Returns the cells of one line in the list, for a dataset, a model or a job (JSON)."""
+    """Returns the strings that `gcvae list` prints in the line of a dataset, model or job.
+
+    Args:
+        document: The dataset, model or job as JSON, from the service.
+    """
     made = document["created_at"][:16].replace("T", " ")
     if "rows" in document:
         size = f"{document['rows']:,} rows × {document['columns']} columns"

@@ -66,7 +66,10 @@ def draw_comparison(
 
 
 def _texts(columns: list[Column], *tables: pd.DataFrame) -> set[str]:
-    """Returns all names of columns and levels that may be drawn, by which fonts are chosen."""
+    """Returns all names of columns and levels that may be drawn.
+
+    Fonts are chosen that have the characters of these strings.
+    """
     levels = (
         str(level)
         for column in columns
@@ -203,7 +206,13 @@ def _name(level: object, lettering: Lettering) -> str:
 
 
 def _fitting(text: str, inches: float, lettering: Lettering) -> str:
-    """Returns the title as drawn, shortened with an ellipsis to a width in inches."""
+    """Returns a column's name as it is drawn in the title of the column's panel.
+
+    Args:
+        text: Name of the column.
+        inches: Width of the title; a wider name is shortened with an ellipsis.
+        lettering: Fonts of the picture, and the characters that they lack.
+    """
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 

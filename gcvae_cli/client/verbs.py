@@ -375,7 +375,14 @@ def _write_table(
     *given: Any,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Calls the client's method `verb` and writes the returned table."""
+    """Calls a method of the Python client and writes the table that it returns.
+
+    Args:
+        output_format: Format of the output, such as csv or csv.gz.
+        verb: Name of the method, such as `sample`.
+        model: Id of the model.
+        *given, **options: Further arguments of the method.
+    """
     _check_model(model)
     with connected(server, key_file) as client:
         call = getattr(client, verb)

@@ -324,12 +324,24 @@ def _watched_reader(
 
 
 def _bytes_to_come(stream: BinaryIO, fraction: float) -> float:
-    """Returns the estimated number of bytes that are still to be written."""
+    """Returns the estimated number of bytes that are still to be written to a file.
+
+    Args:
+        stream: The file; for a pipe, 0 is returned.
+        fraction: Finished fraction of the rows.
+    """
     return stream.tell() * (1.0 - fraction) / fraction if stream.seekable() else 0.0
 
 
 def _write(stream_as: Callable[..., Iterable[bytes]], stream: BinaryIO, table_format: str) -> None:
-    """Writes a table, compressed if the format ends in .gz; equal tables give equal files."""
+    """Writes a table to a stream.
+
+    Args:
+        stream_as: Function that returns the bytes of the table in chunks; its argument is `format`.
+        stream: Stream to write to.
+        table_format: Format such as csv, or csv.gz to compress the bytes. The compressed file
+            contains no time, so that equal tables give equal files.
+    """
     chunks = stream_as(format=table_format.removesuffix(".gz"))
     if not table_format.endswith(".gz"):
         stream.writelines(chunks)

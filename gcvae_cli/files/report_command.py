@@ -126,7 +126,17 @@ def _subject(model: Path, real: Path, synthetic: Path | None) -> str:
 
 
 def _check_dossier(dossier: str | None, purpose: str | None, retention: str | None) -> None:
-    """Raises a WrongUsageError if options of a dossier are incomplete or given without one."""
+    """Checks the options of a dossier, a report for a data protection impact assessment.
+
+    Args:
+        dossier: `--dossier`: path of the dossier; None if absent.
+        purpose: `--purpose`, which a dossier needs; None if absent.
+        retention: `--retention`; None if absent.
+
+    Raises:
+        WrongUsageError: There is a dossier without a purpose, or one of the other options without
+            a dossier; or the dossier is not an HTML file.
+    """
     if dossier is None:
         if purpose is not None or retention is not None:
             raise WrongUsageError("--purpose and --retention are of a dossier: give --dossier FILE")

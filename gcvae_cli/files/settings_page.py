@@ -79,9 +79,10 @@ def _presets() -> str:
 def _values(names: list[str]) -> str:
     """Returns Markdown with the value of each named setting in every preset.
 
-    It consists of a list of the presets that differ from an earlier one in few settings, of the
-    settings with equal values, and of a table of the remaining values, with a row for each setting
-    and a column for each of the other presets.
+    The Markdown has three parts. The first lists the presets that differ in few settings from a
+    preset of the table, with the values that differ. The second lists the settings that have the
+    same value in every preset. The third is a table of the other settings, with a column for each
+    preset that the first part does not list.
     """
     columns: dict[str, list[str]] = {}
     lines: list[str] = []
@@ -111,7 +112,11 @@ def _values(names: list[str]) -> str:
 
 
 def _written(name: str, value: object) -> str:
-    """Returns a setting's value as JSON text; None as "*rule*" or "no limit"."""
+    """Returns a setting's value as the page shows it.
+
+    None is shown as "no limit" for `gradient_limit`, and as "*rule*" for other settings, because a
+    rule then determines the value. An empty object is shown as "none".
+    """
     if value is None:
         return "no limit" if name == "gradient_limit" else "*rule*"
     if isinstance(value, dict):

@@ -49,7 +49,8 @@ def do_job(pipe: Connection, job_id: str, attempt: int, owner: str) -> None:
 
     Args:
         pipe: Pipe to the supervisor.
-        owner: Name of the worker that owns the job's lease; if it lost the lease, nothing is done.
+        owner: Name of the worker that owns the job's lease. If that worker has lost the lease, this
+            function does nothing.
     """
     _show(f"gcvae-job {job_id} --attempt {attempt}")
     lower_session_priority()

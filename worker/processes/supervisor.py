@@ -51,8 +51,9 @@ def run_jobs(
 ) -> None:
     """Takes and runs jobs of the queues in `settings`, until none is available.
 
-    A message to a worker is only a request to look for jobs. Because the worker continues until no
-    job is available, jobs that had to wait for the limit of their workspace need no message.
+    A message to a worker is only a request to look for jobs. A job that has to wait because too
+    many jobs of its workspace are running needs no message later, because a worker continues until
+    no job is available.
 
     Args:
         shutdown: Once set, the running job is given back at once, and no other begins.

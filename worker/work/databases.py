@@ -213,7 +213,14 @@ _VERDICTS = ("red", "amber", "green", "not_measured")
 
 
 def _worst(tables: Document) -> Document:
-    """Returns a report's summary: for each part, the table with the worst verdict."""
+    """Returns the summary of the report on a database.
+
+    A report has four parts: fidelity, utility, likelihood and privacy. For each part, the summary
+    contains the worst verdict of a table, and the sentence that explains it.
+
+    Args:
+        tables: Report on each table, by name.
+    """
     found: Document = {"decisions": {}, "verdicts": {}, "sentences": {}}
     for part in ("fidelity", "utility", "likelihood", "privacy"):
         ranked = sorted(tables, key=lambda name: _VERDICTS.index(tables[name][part]["verdict"]))
@@ -224,7 +231,11 @@ def _worst(tables: Document) -> Document:
 
 
 def _reporting(attempt: Attempt, dataset: Dataset) -> Callable[[str, float], None]:
-    """Returns a callback that reports the progress of all tables, weighted by cells."""
+    """Returns a callback that reports the progress of training a database.
+
+    Its arguments are the name of a table and the finished fraction of that table. It reports the
+    finished fraction of the database, to which a table contributes by its number of cells.
+    """
     sizes = {table["name"]: table["rows"] * table["columns"] for table in dataset.tables or ()}
     done: dict[str, float] = {}
     begun_at = time.monotonic()

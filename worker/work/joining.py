@@ -28,7 +28,10 @@ Summary = tuple[Document, bytes]
 
 
 def summary_of_first(_attempt: Attempt, shards: Sequence[Produced]) -> Summary:
-    """Returns (first shard's summary, no bytes), for shards that have the same summary."""
+    """Returns the first shard's summary as that of the joined result, and no bytes to append.
+
+    It is for kinds of jobs whose shards all have the same summary.
+    """
     return shards[0].summary, b""
 
 

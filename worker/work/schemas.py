@@ -39,7 +39,11 @@ def schema_as_said(dataset: Dataset) -> Document:
 
 
 def schema_without_values(dataset: Dataset) -> Document:
-    """Returns a dataset's schema with only the kinds, the formats, and what the user specified."""
+    """Returns a dataset's schema without what was inferred from the values of cells.
+
+    It contains the kinds and formats of the columns, levels that cannot be inferred
+    (`_levels_are_agreed`), and what the user specified.
+    """
     given = {column["name"]: column for column in dataset.given_schema.get("columns") or ()}
     columns = [
         _without_values(column) | _said(given.get(column["name"], {}))
@@ -53,7 +57,11 @@ def schema_without_values(dataset: Dataset) -> Document:
 
 
 def _without_values(column: Document) -> Document:
-    """Returns a column's schema with its name, kind, formats and non-inferable levels only."""
+    """Returns a column's schema without what was inferred from the values of its cells.
+
+    It contains the name, kind and formats, and levels that cannot be inferred
+    (`_levels_are_agreed`).
+    """
     left = {member: column[member] for member in _AGREED if member in column}
     missing = column.get("missing", {})
     open_missing = {name: missing[name] for name in ("markers", "is_value") if name in missing}
@@ -65,9 +73,10 @@ def _without_values(column: Document) -> Document:
 
 
 def _levels_are_agreed(column: Document) -> bool:
-    """Returns whether a column's levels are words for true and false, or ordered strings.
+    """Returns whether training keeps a column's levels as the user has seen them.
 
-    Such levels are kept as the user has seen them, because cells do not determine them.
+    This holds for words that mean true and false, and for ordered strings. Cells show neither which
+    word means true nor the order of the strings, so these levels cannot be inferred again.
     """
     if column.get("drop") or not column.get("levels"):
         return False
@@ -78,5 +87,8 @@ def _levels_are_agreed(column: Document) -> bool:
 
 
 def _said(column: Document) -> Document:
-    """Returns the members of a column's schema that the user specified; null specifies nothing."""
+    """Returns the members of a column's schema that the user specified.
+
+    Members with the value null are omitted, because null means that the user specified nothing.
+    """
     return {member: value for member, value in column.items() if value is not None}
