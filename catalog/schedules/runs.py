@@ -115,7 +115,10 @@ class Runs(Records):
         self._change(run, error=None, next_step_at=database_clock())
 
     def store_columns(self, run: Run, columns: Document) -> None:
-        """Stores the types of the source's columns, as read by the first run of a schedule."""
+        """Stores the types of the columns of the table that a schedule imports.
+
+        The first run calls this; later runs fail if the columns or types have changed.
+        """
         with self._database.writing() as session:
             _held(session, run)
             session.get_one(ScheduleRow, run.schedule_id).columns = columns
