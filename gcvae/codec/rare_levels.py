@@ -12,7 +12,7 @@ replacement is known, so an unknown text gets the probability of all suppressed 
 cell is integrated out like a missing cell, but this probability enters the likelihood.
 
 # PAPER-DIFF: the paper gives every level a probability of its own at every z. Here rare levels
-# share one probability in fixed parts: from a few rows a network would memorise the rows.
+# share one probability in fixed proportions; otherwise a network would memorise their few rows.
 """
 
 from __future__ import annotations
