@@ -69,8 +69,8 @@ def _frey_verdict(lines: list[Line]) -> list[str]:
     return [
         "*Verdict*: for each model, the column among x, μ + a s and μ that is best on the "
         f"validation faces counts. By these figures, the VAE-ROC gains {signed(gain, 1)} nats over "
-        f"the VAE; the claim {_word(gain)}. Rank regularisation changes the figure of the VAE-ROC by "
-        f"{signed(more, 1)} nats; the claim about it {_word(more)}. After {longest['steps']:,} "
+        f"the VAE; the claim {_word(gain)}. Rank regularisation changes the figure of the VAE-ROC "
+        f"by {signed(more, 1)} nats; the claim about it {_word(more)}. After {longest['steps']:,} "
         f"updates the VAE-ROC has {figure:.1f} nats, which {reach} the paper's 733.6.\n",
         f"The way to generate images changes the figure of one model by up to "
         f"{_spread_of(roc):.0f} nats. The paper's models differ by less. By importance weighting, "
