@@ -166,9 +166,9 @@ def _joint(codes: list[Codes]) -> Codes:
 def _information(x: Codes, y: Codes) -> tuple[float, float]:
     """Returns (corrected mutual information in nats, variance of its estimate) of two columns.
 
-    The variance is a sum of two variances: of the mean of log (p(x, y) / (p(x) p(y))) over the
-    rows, and of the mutual information that is estimated from independent columns. The second one
-    matters if the columns are nearly independent, because the first one is then near 0.
+    The variance is a sum of two terms. The first is the variance of the mean of
+    log (p(x, y) / (p(x) p(y))) over the rows. It is near 0 for nearly independent columns. The
+    second is therefore added: the variance of the estimate for independent columns.
     """
     from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 

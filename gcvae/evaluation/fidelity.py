@@ -204,7 +204,11 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def _largest_gap(real: Numbers, synthetic: Numbers) -> float:
-    """Returns sup_x |P(X ≤ x) − Q(X ≤ x)|, in which NaN counts as larger than every number."""
+    """Returns the Kolmogorov-Smirnov distance of two samples, sup_x |P(X ≤ x) − Q(X ≤ x)|.
+
+    P(X ≤ x) and Q(X ≤ x) are the shares of numbers up to x in the real and in the synthetic sample.
+    NaN counts as larger than every number.
+    """
     from scipy.stats import ks_2samp
 
     numbers = (np.where(np.isnan(x), np.inf, x) for x in (real, synthetic))

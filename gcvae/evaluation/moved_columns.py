@@ -17,10 +17,11 @@ from gcvae.evaluation.columns import is_number, measured_columns, numbers_of
 from gcvae.schema.columns import Column, TableSchema
 
 _ERRORS = 2.5
-"""Threshold in standard errors of log a. Chance exceeds it in at most one of 100,000 columns, by
-the Hoeffding and Dvoretzky-Kiefer-Wolfowitz inequalities."""
+"""Minimum change of a share that is reported, in standard errors of log a. A change by chance is
+larger in at most one of 100,000 columns, by the Hoeffding and Dvoretzky-Kiefer-Wolfowitz
+inequalities."""
 _LEAST_MOVED = 0.01
-"""Smaller changes are not reported."""
+"""Minimum change of a share that is reported, even if chance causes less."""
 
 
 def moved_columns(rows: pd.DataFrame, is_kept: Mask, schema: TableSchema) -> list[dict[str, Any]]:
@@ -31,9 +32,13 @@ def moved_columns(rows: pd.DataFrame, is_kept: Mask, schema: TableSchema) -> lis
         is_kept: True for rows that satisfy all hard rules. Shape: (n,).
 
     Returns:
-        A JSON object for each column, the largest change first: `column`, its name; `cells`, the
-        cells whose share changed most (a level, "at most" a number or date, or "blank" for missing
-        cells); `before`, their share of all rows; and `after`, their share of the kept rows.
+        A JSON object for each column, the largest change first. It describes the group of cells
+        whose share changes most:
+
+        - `column`: name of the column
+        - `cells`: the group: a level, "at most" a number or date, or "blank" for missing cells
+        - `before`: share of all rows with a cell of the group
+        - `after`: share of the kept rows with a cell of the group
     """
     share = float(is_kept.mean())
     error = math.sqrt((1.0 - share) / max(is_kept.sum(), 1))
@@ -48,7 +53,11 @@ def moved_columns(rows: pd.DataFrame, is_kept: Mask, schema: TableSchema) -> lis
 
 
 def _most_moved(rows: pd.DataFrame, is_kept: Mask, column: Column) -> tuple[str, float, float]:
-    """Returns (cells whose share changed most, their share of all rows, and of kept rows)."""
+    """Returns (description of a group of cells, its share of all rows, its share of kept rows).
+
+    It is the group whose share differs most: cells of one level, cells up to a number, or missing
+    cells.
+    """
     cells = numbers_of(rows, column) if is_number(column) else rows[column.name].astype(object)
     codes, values = pd.factorize(pd.Series(cells), sort=is_number(column))
     both = [

@@ -67,7 +67,8 @@ class Proposal:
     Attributes:
         prior: Prior p(z); the prior of f is standard normal.
         n_factors: Number F of the copula's factors.
-        fitted: Mixture fitted to z and f, from which most vectors are drawn; None: only the prior.
+        fitted: Mixture fitted to z and f, from which most vectors are drawn; None if all are drawn
+            from the prior.
     """
 
     prior: Prior

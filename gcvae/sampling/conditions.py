@@ -82,7 +82,11 @@ class Condition:
     def with_drawn_levels(
         self, rows: EncodedTable, codec: TableCodec, generator: torch.Generator
     ) -> EncodedTable:
-        """Returns the encoded rows with a random possible level where levels share a code."""
+        """Returns encoded rows in which the condition also holds for levels that share a code.
+
+        Where the code of a conditioned cell stands for several levels, one of them is drawn at
+        random among those that the condition allows.
+        """
         values = rows.values.clone()
         for j, chosen in self.grouped.items():
             column = codec.columns[j]
@@ -171,7 +175,13 @@ def _broken_rules(
 ) -> Iterator[Problem]:
     """Yields a problem for each rule that the condition violates.
 
-    Only rules that every row of the table satisfies are checked.
+    Only functional dependencies and formulas that every row of the table satisfies are checked.
+
+    Args:
+        codec: Codec (encoder) of the model's table.
+        functions: Functional dependencies between codes that the decoder enforces.
+        known: One row with the columns for which the condition names a single value.
+        condition: The condition, as sets of possible cells.
     """
     for rule in codec.schema.rules or ():
         is_sure = rule.is_dependency and rule.share == 1.0 and rule.keep != "off"
@@ -203,8 +213,15 @@ def _breaks(
 ) -> bool:
     """Returns whether the condition contradicts a functional dependency.
 
-    It does if rows of the table have the same determining cells (`known`), but none of these rows
-    has a level of the dependent column that the condition allows.
+    The condition gives the cells of the determining columns. It contradicts the dependency if the
+    table has rows with these cells, but in none of them the dependent column has a level that the
+    condition allows.
+
+    Args:
+        rule: The functional dependency.
+        functions: All dependencies between codes that the decoder enforces.
+        known: One row with the columns for which the condition names a single value.
+        condition: The condition, as sets of possible cells.
     """
     names = [column.name for column in codec.columns]
     for function in functions:
@@ -302,7 +319,10 @@ def refuse_beyond_limits(typed: pd.DataFrame, codec: TableCodec) -> None:
 
 
 def _refusal(message: str, expected: str | None, suggestion: str | None = None) -> ConditionError:
-    """Returns the error about a value that is invalid for its column, without its JSON pointer."""
+    """Returns the error for an invalid value in a condition.
+
+    It has no JSON pointer, because only the caller knows the place of the value (`_located`).
+    """
     return ConditionError(Problem(message, expected=expected, suggestion=suggestion))
 
 

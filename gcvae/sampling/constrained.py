@@ -1,8 +1,8 @@
 """Rejection sampling: rows that violate a hard rule are generated again.
 
 The remaining rows have the distribution p(x) 1[x satisfies all hard rules] / a, where p is the
-distribution of the model's rows, and the acceptance a the share of them that satisfy all hard
-rules. It is measured once after training, on rows that are then discarded.
+distribution of the model's rows. The acceptance a is the share of the model's rows that satisfy all
+hard rules. It is measured once, after training, on rows that are then discarded.
 """
 
 from __future__ import annotations
@@ -87,7 +87,11 @@ class Acceptance:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Self:
-        """Reads the acceptance from a training record; without one, there are no hard rules."""
+        """Reads the acceptance from a training record.
+
+        The record of a model without hard rules does not contain it; the result then means that
+        nothing was measured and every row is accepted.
+        """
         measured = record.get("hard_rule_acceptance")
         return cls(0, 0, ()) if measured is None else cls.from_json(measured)
 
@@ -115,14 +119,15 @@ class ConstrainedModel:
     def draw(
         self, n: int, block_rows: int, generator: torch.Generator, source: Source | None = None
     ) -> EncodedTable:
-        """Draws the first n rows of a block of `block_rows` rows that satisfy the hard rules.
+        """Draws the first n rows of a block. All rows of a block satisfy the hard rules.
 
-        Rows are drawn in rounds until n are accepted. The size of a round is the expected number of
-        draws that the block still needs, so that it depends on the block and not on n.
+        Rows are drawn in rounds until n are accepted. The size of a round is the number of draws
+        that the complete block is still expected to need. It does not depend on n, so that any n
+        gives the same first rows.
 
         Args:
             n: Number of rows to return.
-            block_rows: Number of rows of the block.
+            block_rows: Number of rows of the complete block, at least n.
             source: Function that draws the rows before rejection; None draws them from the model.
 
         Raises:
@@ -304,7 +309,12 @@ def _refusal(
 ) -> HardRuleError:
     """Returns the error for too small an acceptance; it names the rule that is violated most often.
 
-    `accepted` of `drawn` rows satisfy all rules; `expected` is the error's advice.
+    Args:
+        accepted: Number of drawn rows that satisfy all hard rules.
+        drawn: Number of drawn rows.
+        measured: Number of rows that satisfy each rule, which shows the most violated one.
+        hard_rules: The hard rules.
+        expected: What the user can change, as the last part of the error message.
     """
     worst = int(np.argmin(measured.kept))
     share = measured.kept[worst] / measured.rows

@@ -139,11 +139,17 @@ def _target(
     is_constrained: Mask,
     starts: Indices,
 ) -> TargetIntervals:
-    """Returns the possible values of a date: the days or hours between its `ends` for which all
-    parts, computed by `rules`, have `possible` values.
+    """Returns the possible values of a date column: the days or hours that agree with all parts.
 
-    `starts` are the first moments of the B days or hours (`_blocks`). Shape: ends (n, 2), starts
-    (B,).
+    The date stays unrestricted in a row if no day or hour agrees, or if they form too many
+    intervals.
+
+    Args:
+        rules: Formulas that compute the parts, such as the month, from the date.
+        possible: Possible values of each part.
+        ends: First and last possible moment of the date (`_ends`). Shape: (n, 2).
+        is_constrained: Mask of the rows to compute; all others stay unrestricted. Shape: (n,).
+        starts: First moment of each of B days or hours (`_blocks`). Shape: (B,).
     """
     schema, parent = codec.schema, rules[0].parents.names[0]
     grid = Grid.of(schema[parent])

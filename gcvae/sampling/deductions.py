@@ -85,8 +85,9 @@ def determined(codec: TableCodec, frame: pd.DataFrame, barred: Mapping[str, Mask
     the training table satisfies.
 
     A cell may lie beyond the range of the training table, unless its column has levels. If formulas
-    round, several values may give the known result. A single one within the range is then used. If
-    all lie beyond the range, the value nearest to the range is used.
+    round, several values may give the known result. If exactly one of them lies within the range,
+    it is used. If several do, the cell stays unknown. If none does, the value nearest to the range
+    is used.
 
     Args:
         frame: Rows with cells of the columns' dtypes; missing cells are unknown.
@@ -198,15 +199,20 @@ def _from_chains(
 ) -> Iterator[tuple[str, pd.Series[Any]]]:
     """Yields (name of a column, its deduced cells) for unknown columns that no formula computes.
 
-    A known computed cell gives the cell of such a column if the computed cell depends on no other
-    unknown column, apart from columns that formulas compute from that column:
+    Such a cell is deduced from a known cell that several formulas compute from it, one after
+    another. With these two formulas, a known `net` gives `gross`, although `tax` is unknown:
 
-        net == gross - tax, tax == round(0.2 * gross, 2)      net gives gross if tax is unknown too
+        net == gross - tax
+        tax == round(0.2 * gross, 2)
+
+    The known cell may depend on only one unknown column that no formula computes, here `gross`.
 
     Args:
+        barred: By column, a mask of the unknown cells that must not be deduced.
         beyond: If True, deduced cells may lie beyond the range of the training table, and a cell
-            with several solutions stays unknown. If False, deduced cells lie within the range, and
-            the middle one of several solutions is used.
+            with several solutions stays unknown, because deduced cells then count as known. If
+            False, deduced cells are only proposed: they lie within the range, and the middle one of
+            several solutions is used.
     """
     formulas = {
         r.column: r
@@ -266,8 +272,9 @@ class _Chain:
     def solved(self, equations: Mapping[str, Mask], *, beyond: bool) -> pd.Series[Any] | None:
         """Returns the cells of the leaf from which all known computed cells follow.
 
-        Rows without a solution are missing in the returned series. Of several solutions, the middle
-        one is used, but none if `beyond` is True. Returns None if no row has a solution.
+        Rows without a solution are missing in the returned series. If a row has several solutions,
+        the middle one is used; if `beyond` is True, none is used, because a cell that counts as
+        known must be unique. Returns None if no row has a solution.
 
         Args:
             equations: By known computed column, a mask of the rows in which its cell depends on the
@@ -384,8 +391,8 @@ class _Chain:
 def _nearest(low: Indices, high: Indices, grid: Grid) -> tuple[Indices, Mask]:
     """Chooses one solution of an equation for each of n rows.
 
-    The solution is the only one within the column's limits. If none lies within the limits, it is
-    the one nearest to them. A row with several solutions within the limits gets none.
+    If exactly one solution lies within the column's limits, it is chosen. If none does, the
+    solution nearest to the limits is chosen. If several do, none is chosen.
 
     Args:
         low, high: First and last value of m intervals of solutions. Shape: (n, m) each.

@@ -50,8 +50,10 @@ _LONGEST_CHAIN = 3
 
 @dataclass(frozen=True)
 class DependentRegion:
-    """Possible cells of a model column, such as a residual, given a restriction of the table's
-    column that it represents and the cells generated before.
+    """Possible cells of a column of the model, such as a residual, in each row.
+
+    The column represents a column of the table whose values are restricted. Its possible cells
+    follow from the restriction and from the cells that were generated before.
 
     Attributes:
         codec: Codec (encoder) of the table.
@@ -59,8 +61,8 @@ class DependentRegion:
         model_column: Name of the model's column that represents it, such as its residual of a
             formula.
         target: Possible values of the restricted column.
-        is_scored: Whether the probability of a cell is divided by the resolution of its column, as
-            in scores.
+        is_scored: Whether the probability of a cell is divided by the resolution of its column.
+            Scores use this density per unit.
         beyond: Known cells of each column that has a known cell beyond the training table's range.
             They are kept here, because the codec cannot encode such a cell. None if there are no
             such columns. n rows.
@@ -95,8 +97,8 @@ class DependentRegion:
     def draw(
         self, column: ConditionalColumn, noise: Tensor, codes: Tensor, values: Tensor
     ) -> Drawn:
-        """Draws a cell from the possible ones for each of N particles (weighted draws of a row),
-        with the probability of the possible cells.
+        """Draws one of the possible cells for each of N particles (weighted draws of a row), and
+        computes the log probability of all possible cells.
 
         `column` is the column's distribution given the earlier columns. Shape: uniform noise (N,);
         codes and values (N, D), of which the columns drawn so far are set.
@@ -134,7 +136,8 @@ class RegionsByRow:
     def has_density(self) -> bool:
         """Whether the regions' probability is a density.
 
-        It is if rows that no rule restricts are conditioned on a single number that has a density.
+        It is a density if, in rows that no rule restricts, the only possible cell is a number that
+        has a density.
         """
         return isinstance(self.default_region, Region) and self.default_region.has_density
 
@@ -202,7 +205,8 @@ def rule_regions(
         targets: Possible values in each row of `frame`, by name of the restricted column.
         order: Order in which the decoder generates the columns.
         may_be_missing: Whether an unknown cell may be a missing value.
-        are_scored: Whether probabilities are divided by the resolution of the column, as in scores.
+        are_scored: Whether probabilities are divided by the resolution of the column. Scores use
+            these densities per unit.
     """
     proposer = _ParentProposals(codec, frame, order, may_be_missing=may_be_missing)
     own: list[tuple[int, DependentRegion]] = []
@@ -236,7 +240,8 @@ def regions_of_rows(
         frame: Rows with cells of the columns' dtypes; missing cells are unknown.
         order: Order in which the decoder generates the columns.
         may_be_missing: Whether an unknown cell may be a missing value.
-        are_scored: Whether probabilities are divided by the resolution of the column, as in scores.
+        are_scored: Whether probabilities are divided by the resolution of the column. Scores use
+            these densities per unit.
     """
     frame = frame.reset_index(drop=True)
     targets: dict[str, TargetIntervals] = {}
@@ -303,7 +308,7 @@ def _always(target: TargetIntervals) -> ConstraintAt:
 
 @dataclass(frozen=True)
 class _ParentProposals:
-    """Proposes unknown columns of rules: they are drawn preferably among the solutions of the rule.
+    """Makes proposals, which draw unknown columns of a rule preferably among its solutions.
 
     Attributes:
         codec: Codec of the table.
@@ -321,11 +326,14 @@ class _ParentProposals:
     def of(
         self, rewriting: Rewriting, target_at: ConstraintAt, is_partial: Mask, length: int = 1
     ) -> Iterator[_Proposal]:
-        """Yields proposals for the unknown columns of a rule and columns from which they follow.
+        """Yields proposals for the unknown columns of a rule.
+
+        If another rule computes one of these columns, proposals for the unknown columns of that
+        rule follow.
 
         Args:
-            rewriting: Rule of the restricted column.
-            target_at: Restriction of that column, by position in the decoder's order.
+            rewriting: Rule that computes a restricted column.
+            target_at: Restriction of the computed column, by position in the decoder's order.
             is_partial: Mask of the rows in which the proposal applies. Shape: (n,).
             length: Number of rules between the known column and the proposed one.
         """
@@ -400,8 +408,17 @@ class _ParentProposals:
     def _parent_constraint(
         self, rewriting: Rewriting, parent: str, target_at: ConstraintAt, position: int
     ) -> ParentConstraint | None:
-        """Returns the restriction of the column `parent` of a rule when the column at position
-        `position` of the order is drawn; None if there is none."""
+        """Returns the restriction of an unknown column of a rule by the column that it computes.
+
+        None if the computed column is not restricted, if the rule cannot be solved for the unknown
+        column, or if too many other unknown columns of the rule are drawn later.
+
+        Args:
+            rewriting: The rule.
+            parent: Name of the unknown column.
+            target_at: Restriction of the computed column, by position in the decoder's order.
+            position: Position at which the unknown column is drawn.
+        """
         target = target_at(position)
         later = tuple(
             name
@@ -469,7 +486,8 @@ def unrounded_columns(regions: Iterable[object]) -> set[str]:
 def dependent_parts(region: object) -> list[DependentRegion]:
     """Returns the objects of class `DependentRegion` in the region of a column.
 
-    A region of class `RegionsByRow` may contain several; any other region is one or none.
+    A region of class `RegionsByRow` may contain several of them. A `DependentRegion` is returned
+    alone. For any other region, the list is empty.
     """
     parts = region.regions if isinstance(region, RegionsByRow) else (region,)
     return [part for part in parts if isinstance(part, DependentRegion)]

@@ -40,12 +40,12 @@ def filled_columns(
     columns: Sequence[str] | None = None,
     keep_missing: Sequence[str] | None = None,
 ) -> FilledColumns:
-    """Checks the columns that a caller wants to fill or keep; the rest follows from the schema.
+    """Returns the columns to fill and the columns to keep, after checking a caller's choice.
 
     Args:
         columns: Columns to fill; None for all whose missing cells are not kept.
-        keep_missing: Columns in which a missing cell is information; None for those with
-            `missing.is_value` in the schema that `columns` does not name.
+        keep_missing: Columns in which a missing cell is information. None for the columns that
+            have `missing.is_value` in the schema and are not in `columns`.
 
     Raises:
         UnknownColumnError: The schema does not contain a named column.
@@ -92,8 +92,16 @@ def read_names(text: str, pointer: str) -> list[str]:
 
 
 def _check_names(schema: TableSchema, names: Sequence[str] | None, member: str) -> None:
-    """Checks that `names`, given for the parameter `member`, are columns of the schema, and that
-    `columns` names at least one. Raises a SettingError or an UnknownColumnError."""
+    """Checks a list of column names that the caller gave for a parameter.
+
+    Args:
+        names: The list; nothing is checked if it is None.
+        member: Name of the parameter: `columns` or `keep_missing`.
+
+    Raises:
+        SettingError: The value is no list of strings, or `columns` is an empty list.
+        UnknownColumnError: The schema does not contain a named column.
+    """
     if names is None:
         return
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
@@ -121,6 +129,9 @@ def _unfillable(named: Sequence[str], fillable: Sequence[str]) -> list[Problem]:
 
 
 def _both(number: int, name: str) -> Problem:
-    """Returns the problem of a column that is to be both filled and kept."""
+    """Returns the problem of a column that is to be both filled and kept.
+
+    `number` is the index of the column in the list `keep_missing`.
+    """
     message, expected = "its missing cells are to be filled and to be kept", "one of the two"
     return Problem(message, f"/keep_missing/{number}", column=name, expected=expected)

@@ -111,8 +111,9 @@ class HardRules:
             schema: Complete schema.
             combinations: Permitted combinations of each rule on combinations and each functional
                 dependency, by the JSON pointer of the rule.
-            reduction: Transformation of the table, by which residuals express some soft
-                inequalities; all others are checked. None if no soft inequality has to be checked.
+            reduction: Transformation of the table to the columns that the model learns, some of
+                which are residuals. Soft inequalities that a residual expresses are not checked.
+                None if no soft inequality has to be checked.
         """
         hard = {
             pointer_of_rule(i): rule

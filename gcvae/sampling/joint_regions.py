@@ -192,8 +192,15 @@ def _row_constraint(
 ) -> _RowConstraint | None:
     """Returns the restriction of the unknown columns of a row by its formulas.
 
-    None if there is no restriction, or if only one column is unknown and `ProposalRegion` can
-    propose it.
+    None if there is no restriction. Also None if only one column is unknown and it can be drawn
+    among the solutions of its formulas (`ProposalRegion`), which needs no joint draw.
+
+    Args:
+        exact: Formulas without exceptions, by the column that they compute.
+        row: Index of the row.
+        is_blank: By column, a mask of the unknown cells. Shape: (n,) each.
+        cells: Cells of the n rows, by column; unknown ones are missing.
+        target: Possible values of each known computed column.
     """
     known_targets = {}
     for name in exact:
@@ -206,7 +213,11 @@ def _row_constraint(
     unknown: list[str] = []
 
     def follow(name: str) -> bool:
-        """Collects the columns from which a column follows; returns whether all have few values."""
+        """Adds a computed column's formula to `formulas`, and its unknown columns to `unknown`.
+
+        Unknown columns that are computed by other formulas are followed in the same way. Returns
+        False as soon as an unknown column has too many values to enumerate.
+        """
         formula = exact[name]
         for parent in formula.parents:
             if not is_blank[parent][row] or parent in formulas or parent in unknown:
@@ -246,7 +257,8 @@ def _row_constraint(
 
 
 def _is_solved(formula: Residual | Alternative, name: str) -> bool:
-    """Returns whether `ProposalRegion` can propose the column if only this column is unknown."""
+    """Returns whether the column `name`, if it is the only unknown one, can be drawn among the
+    solutions of the formula by `ProposalRegion`; also True if the formula does not contain it."""
     is_of_date = formula.prediction.parents.columns[0].has_times and len(formula.parents) == 1
     return name not in formula.parents or is_of_date or formula.can_solve(name)
 
@@ -269,7 +281,10 @@ def _support(codec: TableCodec, name: str) -> tuple[Codes, list[Any]] | None:
 def _combinations(
     codec: TableCodec, constraint: _RowConstraint, order: Sequence[int]
 ) -> tuple[list[str], Codes] | None:
-    """Returns (columns in drawing order, possible combinations of codes); None if 0 or too many."""
+    """Returns (columns in drawing order, possible combinations of their codes).
+
+    None if no combination is possible, or if there are too many to enumerate.
+    """
     names = sorted(constraint.unknown, key=lambda name: list(order).index(codec.places[name]))
     supports = [_support(codec, name) for name in names]
     found = [support for support in supports if support is not None]

@@ -74,10 +74,11 @@ class Dependency:
 
     Attributes:
         function: The functional dependency: r columns determine another.
-        pairs: The m combinations of codes that satisfy the dependency. A dependency that only
-            distinguishes missing from present cells stores 0 for a missing and 1 for a present
-            cell; in the weighted column, every combination with a present cell is repeated for each
-            code instead. Shape: (m, r + 1).
+        pairs: The m combinations of codes that satisfy the dependency. If the dependency only
+            distinguishes missing from present cells of a column, 0 stands for a missing and 1 for a
+            present cell in place of the code. The weighted column has codes in any case: a
+            combination with a present cell is repeated for each code of such cells. Shape:
+            (m, r + 1).
         at: Position of the weighted column in `pairs`.
         earlier: Positions in `pairs` of the columns that are generated before the weighted one.
         possible: Mask of the K possible codes of each later conditioned column, by position in

@@ -19,11 +19,15 @@ from gcvae.sampling.solved_regions import ProposalRegion
 def lookahead_regions(
     model: GenerativeModel, order: Sequence[int] | None, regions: Sequence[object]
 ) -> dict[int, LookaheadRegion | RegionsByRow]:
-    """Returns the regions, by column index, of the columns drawn with lookahead: those generated
-    before a conditioned column with which they share a functional dependency.
+    """Returns the regions of the columns that are drawn with lookahead, by column index.
 
-    `regions` are the regions of all columns without lookahead. In rows in which a rule restricts a
-    column, it keeps its region without lookahead.
+    These are the columns that share a functional dependency with a conditioned column and are
+    generated before it. In rows in which a rule restricts such a column, the column keeps its
+    region without lookahead.
+
+    Args:
+        order: Order in which the decoder generates the columns; None gives no regions.
+        regions: Region of each column without lookahead.
     """
     found: dict[int, LookaheadRegion] = {}
     if order is None:
@@ -61,8 +65,10 @@ def _without_rules(region: object) -> Region | None:
 
 
 def _possible_codes(region: object) -> Tensor | None:
-    """Returns a mask of the K codes that a column's region allows, or to which known cells restrict
-    the column by a rule.
+    """Returns a mask of the K codes that are possible in a column.
+
+    In rows in which known cells alone determine the solutions of a rule, the possible codes are
+    these solutions. In all other rows, they are the codes that the column's condition allows.
 
     Shape: (n, K), or (1, K) for all rows alike; None if any cell is possible.
     """

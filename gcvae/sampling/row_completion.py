@@ -4,9 +4,9 @@
 
 Each row has its own particles (weighted latent vectors with partial rows), in two rounds. Half of
 the first particles come from the prior, and half from the encoder's posterior given the known
-cells. Some of the resulting complete rows are encoded, and the second particles come from the
-mixture of their posteriors and, to a fixed share, from the prior. A completion is one of the second
-particles, chosen by weight.
+cells. Some of the rows that these particles complete are encoded. A tenth of the second particles
+come from the prior, and all others from the mixture of the posteriors of the encoded rows. A
+completion is one of the second particles, chosen by weight.
 """
 
 from __future__ import annotations

@@ -259,7 +259,8 @@ class SharesSampler:
         return cls(tuple(samplers), shares / shares.sum(), seed)
 
     def summary(self, rows: int) -> dict[str, Any]:
-        """Returns the probability that a row has one of the levels, and effective sample size."""
+        """Returns the effective sample size and, if it may be revealed, the probability that a row
+        of the model has one of the levels."""
         parts = [sampler.summary(rows) for sampler in self.samplers]
         names = [name for name in parts[0] if name != "effective_sample_size"]
         effective = sum(
@@ -270,7 +271,11 @@ class SharesSampler:
         return totals | {"effective_sample_size": round(float(effective), 1)}
 
     def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
-        """Yields rows in blocks; the level of a row depends only on its row number."""
+        """Yields rows in blocks.
+
+        The level of a row depends only on its row number and on the shares, so that every part of
+        the sample has nearly the given shares.
+        """
         sampler = self.samplers[0]
         for first_row, n in block_ranges(rows, among):
             block = self._block(first_row)

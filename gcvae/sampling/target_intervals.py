@@ -152,7 +152,8 @@ def region_of_intervals(codec: ColumnCodec, target: TargetIntervals) -> Region:
 
 
 def _disjoint(low: Indices, high: Indices) -> tuple[Indices, Indices]:
-    """Returns the same sets of indices as disjoint intervals. Shape: (n, m) each."""
+    """Returns intervals with the same union in each row that do not overlap, so that no index
+    counts twice; an interval can become empty. Shape: (n, m) each."""
     if low.shape[1] == 1:
         return low, high
     order = np.argsort(low, axis=1)

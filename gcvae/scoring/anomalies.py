@@ -4,8 +4,9 @@
     T   = (number of known cells) · min_j t_j
 
 A log-likelihood hardly shows one unlikely cell: a wrong category of probability 1 in 10,000 lowers
-it by nine nats, which is little beside the variation of eighteen columns. T is ranked among
-held-out rows of training, so that a share p of similar rows has an `anomaly` of at most p.
+it by nine nats, but the log-likelihoods of ordinary rows with many columns differ by more. T is
+ranked among held-out rows of training, so that a share p of similar rows has an `anomaly` of at
+most p.
 
 The unknown cells of a partly observed row are first drawn given all known ones, several times; t_j
 of a known cell is the mean over these completions.
@@ -116,9 +117,10 @@ def completed_tails(
 
 
 def _tails(model: GenerativeModel, rows: EncodedTable, noise: RowNoise, kept: Tensor) -> Tensor:
-    """Returns the tail probabilities of cells, as `cell_tails`; `kept` is as in `column_tails`.
+    """Returns the tail probability of each known cell of n rows, 1 for unknown ones.
 
-    Shape: (n, D).
+    `kept` is a factor for the probability of each cell's own code, less than 1 for training rows
+    (see `column_tails`). Shape: (n, D).
     """
     latents = draw_latents(model, rows, _DRAWS, [noise])
     z, log_weight = latents.z[:_DRAWS].flatten(0, 1), latents.log_ratio[:_DRAWS].flatten()
@@ -167,7 +169,10 @@ def column_tails(
 
 
 def _two_sided(column: ColumnDistribution, values: Tensor) -> Tensor:
-    """Returns 2 min(F, 1 - F) at each of N numbers, F the cumulative distribution. Shape: (N,)."""
+    """Returns the two-sided tail probability of each of N numbers, 2 min(F, 1 - F).
+
+    F is the distribution function of the column's numbers that have a density. Shape: (N,).
+    """
     log_share = torch.full((1, column.log_beta.shape[-1]), -torch.inf, dtype=torch.float64)
     log_share[0, column.point_code] = 0.0
     ends = torch.full_like(values, -torch.inf)[:, None], values[:, None].double()

@@ -21,10 +21,12 @@ from gcvae.scoring.score_options import FIRST_DRAWS, MOST_DRAWS
 
 _OF_HALF = FIRST_DRAWS // 2
 _FURTHER = (0, 6, 10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, MOST_DRAWS // 2 - _OF_HALF)
-"""Possible numbers of further draws of a half; halves with the same number form a batch."""
+"""Numbers of draws that can be added to a group of first draws. Groups to which the same number is
+added form a batch."""
 _WITHOUT_HIT = 48
-"""Further draws of a half if no draw of the other half satisfies the rules of a row with unknown
-cells. Of a row in which only the weekday of an unknown date is known, a seventh of the draws do."""
+"""Number of draws that are added to a group if, in a row with unknown cells, no draw of the other
+group satisfies the rules. If only the weekday of an unknown date is known, for example, a seventh
+of the draws satisfies them."""
 
 
 def bound_by_need(
@@ -64,8 +66,8 @@ def bound_by_need(
 def _further(variance: Tensor, tolerance: float) -> Tensor:
     """Returns how many draws must be added to a group of first draws, for each of n rows.
 
-    The number that the tolerance requires is rounded up to one of `_FURTHER`. It is 0 if the
-    tolerance requires less than half of the smallest positive number there.
+    The number that the tolerance requires is rounded up to one of `_FURTHER`. A number below half
+    of the smallest positive number in `_FURTHER` becomes 0.
 
     Args:
         variance: Variance of each row's estimate from its other group of first draws. Shape: (n,).

@@ -156,8 +156,8 @@ class PlainCopula:
         """Returns log p of rows under both baseline models.
 
         Log p under the copula is computed by `log_simulated`. It is exact if all columns are
-        numbers; else it contains an unbiased estimate of the probability of the codes, from
-        `n_draws` draws for each row.
+        numbers. Else it contains the log of an estimate, from `n_draws` draws for each row, of the
+        probability of the codes.
         """
         codes, values = _arrays(rows)
         cells = [m.cells(codes[:, j], values[:, j]) for j, m in enumerate(self.marginals)]

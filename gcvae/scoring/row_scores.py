@@ -268,8 +268,16 @@ class RowScorer:
     def _new_levels(
         self, rows: EncodedTable, typed: pd.DataFrame, trained: pd.DataFrame | None
     ) -> Mask:
-        """Returns a mask of the cells with a level that no training row (of `trained`, if given)
-        contains. Shape: (n, D)."""
+        """Returns a mask of the cells with a new level. Shape: (n, D).
+
+        A level is new if the codec does not contain it or, given the training rows `trained`, if
+        none of these rows has it.
+
+        Args:
+            rows: Encoded rows.
+            typed: The same rows, with cells of the columns' dtypes.
+            trained: Training rows; None if the codec contains only levels of training rows.
+        """
         found = np.zeros(rows.codes.shape, dtype=bool)
         both = [self.codec.reduction.reduce(each) for each in (typed, trained) if each is not None]
         for j, column in enumerate(self.codec.columns):
@@ -290,7 +298,12 @@ class RowScorer:
         return replace(rows, observed=rows.observed & torch.tensor(is_known))
 
     def _encoded(self, typed: pd.DataFrame, options: ScoreOptions) -> EncodedTable:
-        """Encodes rows for scoring, with the regions of their unknown cells."""
+        """Encodes rows for scoring by the measure of the options.
+
+        Missing cells are encoded as missing if their probability of being missing counts
+        (`score_missingness`). Else they are unknown, and the rows also contain the sets of values
+        (regions) that unknown cells can have given a known cell that is computed from them.
+        """
         if options.score_missingness:
             part = self.codec.encode(typed)
         else:
@@ -322,8 +335,10 @@ class RowScorer:
     def _impossible(self, typed: pd.DataFrame, options: ScoreOptions) -> dict[str, Mask]:
         """Returns masks of the impossible rows, by the name of what makes them impossible.
 
-        The name is that of a column, if it equals another column in every training row but not in
-        these rows; or the name of the hard rules' contribution. Shape: (n,) each.
+        A row is impossible for two reasons. A column that equals another column in every training
+        row differs from it in this row; the mask then has the name of the column. Or the row
+        violates a hard rule; the mask then has the name of the hard rules' contribution. Shape:
+        (n,) each.
         """
         found = self.codec.differing_copies(typed)
         if len(self.constrained.hard_rules):
@@ -373,8 +388,16 @@ class RowScorer:
     def _anomalies(
         self, rows: EncodedTable, tails: Tensor | None, lines: pd.DataFrame
     ) -> pd.DataFrame:
-        """Returns the p-value of each row and its least likely cell; for an impossible row, the
-        column that makes it so."""
+        """Returns a frame with the p-value of each row and the column of its least likely cell.
+
+        An impossible row has the p-value 0. If a column makes it impossible, this column is named.
+        All are missing if the model is not autoregressive.
+
+        Args:
+            rows: Encoded rows.
+            tails: Tail probability of each cell; None if the model is not autoregressive.
+            lines: Frame with the score of each row and its contributions.
+        """
         if tails is None:
             return pd.DataFrame({ANOMALY: np.nan, ODD_CELL: [None] * len(rows)})
         found = tails.numpy()
@@ -395,8 +418,17 @@ class RowScorer:
         ranks: BlankRanks,
         first_row: int,
     ) -> Numbers:
-        """Returns the percentiles of complete rows among held-out ones, and of rows with missing
-        cells among generated ones with the same cells missing."""
+        """Returns the percentile of each row's score; NaN for rows that cannot be ranked.
+
+        Complete rows are ranked among held-out rows. Rows with missing cells are ranked among
+        generated rows with the same cells missing.
+
+        Args:
+            lines: Frame with the score of each row.
+            are_blank: Mask of the missing cells (see `blank_cells`).
+            ranks: Ranks of rows with missing cells, in one pass over the table.
+            first_row: Number of the first of these rows in the table.
+        """
         bound = lines["log_likelihood"].to_numpy()
         if not options.has_percentiles:
             return np.full(len(bound), np.nan)
@@ -409,8 +441,12 @@ class RowScorer:
     def _flags(
         self, lines: pd.DataFrame, are_blank: Mask, ranks: BlankRanks, first_row: int
     ) -> pd.DataFrame:
-        """Returns whether each row is rare among generated rows with the same cells missing;
-        training rows are not used. Missing if there are too many different sets of missing columns.
+        """Returns a frame that tells whether each row is rare among generated rows with the same
+        cells missing.
+
+        No row of the training table is used for the comparison. The result is missing for a row if
+        there are too many different sets of missing columns. The arguments are those of
+        `_percentiles`.
         """
         bound = lines["log_likelihood"].to_numpy()
         percentiles = ranks.percentiles(bound, are_blank, first_row)
@@ -515,7 +551,8 @@ def _bounds_in_units(
     options: ScoreOptions,
     report: Callable[[int], None],
 ) -> Tensor:
-    """Returns the bound on each row's log-likelihood in the table's units, before hard rules apply.
+    """Returns the bound on each row's log-likelihood in the table's units, without the
+    contribution of the hard rules.
 
     `report` receives the number of finished rows. Shape: (n,).
     """

@@ -89,8 +89,8 @@ class Targets:
         return len(self.tables[0])
 
     def are_isolated(self) -> Mask:
-        """Returns a mask of the tenth of attacked rows farthest from reference rows. Shape: (2
-        n,)."""
+        """Returns a mask of the isolated rows: the tenth of the attacked rows with the largest
+        distance to the nearest reference row. Shape: (2 n,)."""
         far = nearest(self.attacked, self.reference)[0][:, 0]
         n_isolated = round(ISOLATED_SHARE * len(far))
         found = np.zeros(len(far), dtype=bool)

@@ -16,8 +16,13 @@ _OWNER = "the person responsible for the data"
 
 @dataclass(frozen=True)
 class Decision:
-    """Recommendation, with its reason, on sharing the synthetic rows (`of` is `rows`) or the
-    model (`model`)."""
+    """Recommendation on sharing the synthetic rows or the model.
+
+    Attributes:
+        of: What the recommendation is about: `rows` or `model`.
+        verdict: `green`, `amber`, `red` or `not_measured`.
+        sentence: The recommendation with its reason.
+    """
 
     of: str
     verdict: Verdict

@@ -242,8 +242,8 @@ def _classifier_figure(tables: Compared, schema: TableSchema, seed: int) -> Figu
 def _drift(c2st: Figure, rows: ReportRows, n_rows: int) -> str | None:
     """Returns a sentence that tells that unseen rows are not from the same source as training rows.
 
-    None if boosted trees cannot distinguish them. The AUC of the trees is the floor of the figure
-    `c2st`, which was measured on `n_rows` unseen rows and as many training rows.
+    None if boosted trees cannot distinguish unseen rows from training rows. The AUC of the trees
+    is `c2st.floor`; it was measured on `n_rows` rows of each kind.
     """
     if rows.unseen is None or c2st.floor is None:
         return None
@@ -289,7 +289,11 @@ def _coverage(tables: Compared, schema: TableSchema) -> list[Figure]:
 
 
 def _rules(rows: ReportRows) -> list[Figure]:
-    """Returns the figure of the rule that synthetic rows satisfy least often."""
+    """Returns one figure: the share of synthetic rows that satisfy the worst rule.
+
+    The worst rule is the one whose share in synthetic rows is farthest below its share in real
+    rows, apart from the sampling error.
+    """
     label = "Synthetic rows that satisfy the table's rules"
     if not rows.rules_kept:
         return [Figure("rules", label, None, note="the table has no rules")]
@@ -308,7 +312,8 @@ def _shortfall(rule: KeptRule) -> float:
 
 
 def _noise(rule: KeptRule) -> float:
-    """Returns the sampling error of the share of rows that satisfy a rule."""
+    """Returns the sampling error of the share of synthetic rows that satisfy a rule: half the width
+    of its 95 % confidence interval."""
     return 1.96 * math.sqrt(rule.real * (1 - rule.real) / rule.n_drawn)
 
 

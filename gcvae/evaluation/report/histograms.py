@@ -89,10 +89,15 @@ def _binned(
 def _binned_numbers(
     cells: list[Numbers], column: Column, most: int
 ) -> tuple[list[str], list[Codes]]:
-    """Returns the labels and bins of numbers as `_binned` does.
+    """Returns (labels of the bins, index of the bin of each number in both tables).
 
-    Bins have equal width between the 1 % and 99 % quantiles; the outermost are unbounded. A
-    frequent number far from all others, such as -9999, has a bin of its own.
+    Bins have equal width between the 1 % and the 99 % quantile. The first one also contains all
+    lower numbers, the last one all higher ones. A frequent number far from all others, such as
+    -9999, has a bin of its own, and so have missing cells.
+
+    Args:
+        cells: Numbers of the real and of the synthetic table; NaN is missing.
+        most: Number of bins from which the width follows.
     """
     present = np.concatenate([x[~np.isnan(x)] for x in cells])
     labels: list[str] = []

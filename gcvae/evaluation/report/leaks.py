@@ -30,7 +30,11 @@ class Leaks:
 
     @property
     def detectable_auc(self) -> float:
-        """Smallest AUC that each attack on all rows (not only on isolated ones) would detect."""
+        """AUC from which the main attacks on all rows would detect a leak.
+
+        The main attacks use the distance to synthetic rows and, if the model's scores can be used,
+        the likelihood. Each has a smallest AUC that it can detect; the larger one is returned.
+        """
         return max(f.detectable_auc for f in self.findings if f.name in ("distance", "likelihood"))
 
     @property

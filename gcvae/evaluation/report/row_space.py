@@ -28,8 +28,8 @@ class Space:
 
         numbers     one axis for asinh((x - median) / spread), one that is 1 for a missing cell
         levels      one axis for each of the most frequent levels, one for all other levels and one
-                    for missing cells; the axis of the row's level is sqrt(1/2), so that two rows
-                    with different levels have distance 1
+                    for missing cells; a row has the coordinate sqrt(1/2) on the axis of its level
+                    and 0 on the others, so that two rows with different levels have distance 1
 
     Attributes:
         features: Encoder of rows as a matrix.

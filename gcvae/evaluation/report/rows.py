@@ -48,7 +48,8 @@ class ReportRows:
 
     Attributes:
         members, reference, drawn: Training rows, held-out rows and synthetic rows.
-        unseen: Real rows that were not used in training; None if there are none.
+        unseen: Real rows that were not used in training: those of a separate table (holdout) if the
+            user gave one, else `held_back`. None if there are none.
         is_training_table: Whether the real table is known to be the model's training table, so that
             it is known which rows are members.
         are_from_model: True if the model generated the synthetic rows, False if a table was given.
@@ -61,7 +62,8 @@ class ReportRows:
         guarantee: Ledger of the differential privacy with which the model was trained, with the
             members `epsilon` and `delta`; None without differential privacy or without a model.
         has_model_schema: Whether the schema is that of a model, whose levels may be generated.
-        held_back: Rows of the real table that training set aside; None if there are none.
+        held_back: Rows of the training table that training set aside for reports
+            (`report_share`); None if there are none.
     """
 
     schema: TableSchema
@@ -106,5 +108,6 @@ class ReportRows:
 
     @property
     def whole(self) -> pd.DataFrame:
-        """All rows of the real table in one frame: those that training used or set aside."""
+        """All rows of the real table in one frame: those that training used and those that it set
+        aside."""
         return self.seen if self.held_back is None else pd.concat([self.seen, self.held_back])

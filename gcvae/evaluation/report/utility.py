@@ -138,10 +138,15 @@ def _scores_of(
 
 
 def _inputs(tables: Tables, others: TableSchema) -> tuple[dict[str, list[Numbers]], list[bool]]:
-    """Encodes the three tables as inputs of the learners.
+    """Encodes synthetic, training and unseen rows as inputs of the learners.
 
-    `others` is the schema without the column to predict. Returns (matrices of the three tables, in
-    their order, by name of the learner; whether each column of the trees' matrices is categorical).
+    Args:
+        tables: Synthetic rows, training rows and unseen rows.
+        others: Schema of the columns from which the target is predicted.
+
+    Returns:
+        (inputs, mask). `inputs` has the encoded matrices of the three tables, by name of the
+        learner. The mask tells which columns of the matrices for `trees` are categorical.
     """
     features = fit_features(tables[1], tuple(others))
     space = fit_space(tables[1], others)
