@@ -96,4 +96,4 @@ class LeaseLostError(CatalogError):
 
 
 class DispatchError(CatalogError):
-    """The message broker did not accept a message; the reconciler sends it again later."""
+    """The message broker did not accept a message; a worker will send it again later."""

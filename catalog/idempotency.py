@@ -1,8 +1,10 @@
 """Idempotency keys: a request that a client sends twice with the same key is executed only once.
 
-The id of the record that the request creates is stored with the key, in one transaction. The record
-is therefore created only once, even if the process dies, or is suspended so long that the repeated
-request takes over the key.
+The transaction that creates the request's record also stores the record's id with the key. The
+record is therefore created only once, even if the process that executes the request dies.
+
+If that process dies or is suspended, the key expires. When the client then repeats the request,
+another process takes over the key, and the suspended one can no longer create the record.
 """
 
 from __future__ import annotations
@@ -46,11 +48,11 @@ class CreatedRecord:
 
 
 def record_created_id(session: Session, created_id: str) -> None:
-    """Stores the id of a new record with the request or the run of a schedule that creates it.
+    """Stores the id of a new record, so that repeated work finds it instead of creating another.
 
-    The transaction that creates a dataset, model or job calls this. Within a block of
-    `recording_ids`, the id is stored as the block specifies: with the idempotency key of the
-    request, or in the run. Outside of such blocks nothing is stored.
+    It is called in the transaction that creates a dataset, model or job. `recording_ids` determines
+    where the id is stored: with the idempotency key if an HTTP request creates the record, or in
+    the run if a run of a schedule does. Outside of blocks of `recording_ids`, nothing is stored.
 
     Raises:
         IdempotencyBusyError: Another process took over the idempotency key. The record must not be
@@ -165,6 +167,9 @@ class Idempotency(WorkspaceRecords):
 
 
 def _unanswered(workspace: str, key: str) -> ColumnElement[bool]:
-    """Returns the SQL condition that the request with this idempotency key is in progress."""
+    """Returns the SQL condition for the row of an idempotency key whose request is in progress.
+
+    The row then contains neither a response nor the id of a created record.
+    """
     row = IdempotencyRow
     return and_(row.workspace == workspace, row.key == key, row.response.is_(None))

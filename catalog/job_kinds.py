@@ -1,8 +1,8 @@
 """Kinds of jobs: the specification, queue and results of each.
 
-Two other modules belong to each kind. The function in `worker/work/<kind>.py` does the work, and
-`service/routes/<collection>.py` contains the API calls. `<kind>` is the value of the `JobKind`,
-such as `sample`, and `<collection>` is its attribute of this name, such as `samples`.
+Two other modules belong to each kind. For `JobKind.SAMPLE`, for example, the function `sample` in
+`worker/work/sample.py` does the work, and `service/routes/samples.py` contains the API calls. The
+names are the value of the kind (`sample`) and its attribute `collection` (`samples`).
 """
 
 from __future__ import annotations
@@ -242,8 +242,10 @@ SCORE_DRAWS = 8
 
 
 class JobKind(StrEnum):
-    """Kind of a job. Its value is also the name of the worker's module and function for the kind,
-    and its attributes name the queue, the specification and the REST paths of its jobs."""
+    """Kind of a job, such as `sample`.
+
+    The worker's module for the kind, and the function in it, have the same name.
+    """
 
     queue: Queue
     """Queue in which jobs of this kind wait."""

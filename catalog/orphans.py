@@ -1,4 +1,6 @@
-"""Orphans: bytes in the store without a record, which is not created yet or was deleted.
+"""Orphans: bytes in the store without a record.
+
+The record of such bytes is still to be created, could not be created, or was deleted.
 
 Records are the source of truth. A process reserves a store prefix before it writes bytes; the
 transaction that creates the record removes the reservation. A transaction that deletes a record

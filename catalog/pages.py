@@ -42,7 +42,7 @@ class ListedRecords(WorkspaceRecords, Generic[RowT, RecordT]):
 
     Attributes:
         _row, _record: Class of the database rows, and dataclass to which each row is copied.
-        _prefix: Prefix of the ids of records that users create.
+        _prefix: Prefix of the ids that `new_id` returns, such as `ds` for datasets.
     """
 
     _row: type[RowT]
@@ -87,7 +87,10 @@ class ListedRecords(WorkspaceRecords, Generic[RowT, RecordT]):
             return read_page(session, query, row, self._record, limit, cursor, order)
 
     def _ours(self) -> Select[Any]:
-        """Returns the query for the rows of the workspace that are listed."""
+        """Returns the query for the database rows of all records in the complete list.
+
+        They are the workspace's rows; a subclass may omit some, such as shards of jobs.
+        """
         row: Any = self._row
         return select(row).where(row.workspace == self._workspace)
 
@@ -133,7 +136,18 @@ def _by(row_type: Any, order: Order) -> tuple[Any, ...]:
 
 
 def _behind(row_type: Any, text: str, cursor: str, order: Order) -> Any:
-    """Returns the SQL condition that selects the rows after the last row of the previous page."""
+    """Returns the SQL condition that selects the rows after the last row of the previous page.
+
+    Args:
+        row_type: Class of the database rows.
+        text: Decoded cursor: the id of the last row, followed by a space and its name if the list
+            is ordered by name.
+        cursor: The cursor as the client sent it, for the error.
+        order: Order of the list.
+
+    Raises:
+        CursorError: The list is ordered by name, and the cursor contains no name.
+    """
     if order == Order.NAME:
         record_id, space, name = text.partition(" ")
         if not space:

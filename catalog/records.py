@@ -167,7 +167,8 @@ class Schedule:
         cron, time_zone: Times of the runs: a cron expression, and the name of its time zone.
         work: Work of each run, as a JSON object that contains the bodies of the equivalent REST
             calls (`source` or `dataset_id`, `training`, `scoring`, `sample`, `export`).
-        columns: Type of each column of the source, by name; None until the first run has read it.
+        columns: Type of each column of the table that the runs import, by name; None until the
+            first run has read the table, or if the runs use a dataset of the service.
         next_at: Time of the next run; None if the schedule is paused.
     """
 

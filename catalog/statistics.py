@@ -67,7 +67,10 @@ class Statistics(Records):
             return [Count(row.name, json.loads(row.labels), row.value) for row in rows]
 
     def kinds(self) -> list[KindState]:
-        """Returns the state of the queue for every kind of job, including kinds without jobs."""
+        """Returns the number and progress of unfinished jobs for every kind of job.
+
+        Kinds without unfinished jobs are included, with zeros.
+        """
         is_taken_whole = JobRow.open_shards == 0
         is_queued = (JobRow.status == JobStatus.QUEUED) & is_taken_whole
         is_running = (JobRow.status == JobStatus.RUNNING) & is_taken_whole

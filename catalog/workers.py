@@ -1,4 +1,7 @@
-"""Records of worker groups, which their heartbeats keep up to date."""
+"""Records of worker groups (the processes started by one worker command).
+
+Each group updates its own record by regular heartbeats.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ missing."""
 
 
 class Workers(Records):
-    """Records which worker groups are running; they serve all workspaces."""
+    """Records which worker groups are running; every group serves all workspaces."""
 
     def seen(self, name: str, version: str, slots: Sequence[str]) -> None:
         """Records a heartbeat of a worker group, with its version and slots."""

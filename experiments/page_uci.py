@@ -158,10 +158,9 @@ def kendall(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path) -> st
             "## Kendall's tau on Auto\n",
             "*Claim*: the copula's covariance at a sampled z shows which columns depend on each "
             "other.\n",
-            "*Run*: a GCVAE with K = 2 latent dimensions is trained on all 392 rows. The table "
-            "has two pairs of columns. It compares their Kendall's τ in the data with their "
-            "entries in the [dependency maps](dependencies.md) of the model. The paper shows the "
-            "map *local*.\n",
+            "*Run*: a GCVAE with K = 2 latent dimensions is trained on all 392 rows. For two "
+            "pairs of columns, the table compares Kendall's τ in the data with the entries in the "
+            "[dependency maps](dependencies.md) of the model. The paper shows the map *local*.\n",
             table(("pair", "data", *kinds), named),
             f"\n![tau of the data]({at}/tau-data.png) ![tau of samples]({at}/tau-total.png) "
             f"![tau of the copula at one row]({at}/tau-local.png)\n",

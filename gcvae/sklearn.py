@@ -335,8 +335,8 @@ def _seed_of(random_state: Any) -> int:
 
 
 def _with_numbers(schema: Any, frame: pd.DataFrame) -> dict[str, Any]:
-    """Returns the schema as JSON, with an entry of kind `integer` added for each column of distinct
-    integers that it does not name.
+    """Returns the schema as JSON, in which each column of distinct integers has an entry. An entry
+    that the schema lacks is added, with the kind `integer`.
 
     Schema inference would take such a column for an identifier, which the model does not learn.
     """

@@ -136,9 +136,10 @@ _SHOWN: ContextVar[dict[str, str] | None] = ContextVar("shown outputs", default=
 
 @contextmanager
 def shown_as(output: str, name: str) -> Iterator[None]:
-    """Context manager in which `answer` prints `name` instead of the path `output`.
+    """Context manager in which the function `answer` prints `name` instead of the path `output`.
 
     It is used if a command writes to a temporary file that is then copied to a database or bucket.
+    Users then see the name of the destination.
     """
     token = _SHOWN.set({output: name})
     try:

@@ -34,8 +34,9 @@ def raised_signals() -> Iterator[None]:
     """Context manager in which SIGTERM, SIGHUP and SIGINT raise `Ended`.
 
     Signals that are already ignored (`nohup`) stay ignored. After the first signal, only SIGINT
-    raises again, so that clean-up is not interrupted. SIGINT does not raise KeyboardInterrupt:
-    Python would replace the exit code if KeyboardInterrupt occurred within `exec`.
+    raises again, so that clean-up is not interrupted. SIGINT does not raise KeyboardInterrupt: if
+    it occurred within Python's `exec`, which `dataclass` uses during imports, Python would replace
+    the command's exit code.
     """
     numbers = [getattr(signal, name) for name in _ENDING if hasattr(signal, name)]
     before = {number: signal.getsignal(number) for number in numbers}

@@ -49,8 +49,9 @@ class Client(Schedules):
     jobs (`Dataset`, `Model`, `Job`) also have methods: `dataset.train()`. Arguments for a dataset,
     model, job or result are its id or its dictionary; a model may also be given as the dictionary
     of its job or of one of its results. Tables are passed as a path, as bytes, or as a data frame
-    of pandas, polars or Arrow. Tables are returned as a data frame (of the library of a frame that
-    was passed, otherwise pandas), as bytes if `format` is given, or as a file if `to` is given.
+    of pandas, polars or Arrow. Tables are returned as a file if `to` is given, as bytes if only
+    `format` is given, otherwise as a data frame. If a data frame was passed to the call, the
+    returned frame is of the same library; otherwise it is a pandas frame.
 
     Args:
         base_url: Address of the service.
@@ -711,8 +712,8 @@ class Client(Schedules):
         return wanted.take(lambda file: self._connection.download(call, file), formats, seed)
 
     def _date_formats(self, model_id: str) -> Callable[[], dict[str, str]]:
-        """Returns a function that returns a model's date formats by column, which it requests on
-        its first call."""
+        """Returns a function that returns a model's date formats by column. The function sends a
+        request to the service on its first call only."""
         return cache(lambda: date_formats(self.model(model_id)["schema"]))
 
 

@@ -213,7 +213,15 @@ def _begin_at(file: BinaryIO, response: httpx.Response) -> None:
 
 
 def _verify(file: BinaryIO, tag: str) -> None:
-    """Compares a file's SHA-256 checksum with the ETag, if the ETag is such a checksum."""
+    """Checks that a downloaded file is complete and correct.
+
+    Args:
+        file: The file.
+        tag: ETag of the response. If it is not a SHA-256 checksum, nothing is checked.
+
+    Raises:
+        IncompleteError: The file has another checksum.
+    """
     expected = tag.strip('"')
     if re.fullmatch(r"[0-9a-f]{64}", expected) is None:
         return

@@ -21,8 +21,8 @@ def bar(shown: bool, *, always: bool = False) -> Iterator[Show]:
     """Context manager that yields a function that shows the progress of a job, given as JSON.
 
     Args:
-        shown: Whether the function shows anything.
-        always: Whether it does so even if standard error is neither a terminal nor a notebook.
+        shown: Whether the function shows the progress; if False, it does nothing.
+        always: Whether to show the progress even outside of terminals and notebooks.
     """
     display = _notebook_display() if shown else None
     if display is not None:

@@ -84,7 +84,11 @@ class Service:
         return self._items("/v1/jobs", filters)
 
     def job(self, job: Resource) -> Job:
-        """Returns the current state of a job. The job may also be given as its model or result."""
+        """Returns the current state of a job.
+
+        Args:
+            job: Id or JSON object of a job, or of the model or result that the job makes.
+        """
         return self._json("GET", f"/v1/jobs/{self._job_id(job)}")
 
     def wait(
@@ -149,17 +153,27 @@ class Service:
     def events(self, job: Resource) -> Iterator[Document]:
         """Yields a job as JSON each time it has changed, until it is finished.
 
-        Changes are received as server-sent events. The job may also be given as its model or
-        result.
+        Changes are received as server-sent events.
+
+        Args:
+            job: Id or JSON object of a job, or of the model or result that the job makes.
         """
         return self._events(self._job_id(job))
 
     def cancel(self, job: Resource) -> Job:
-        """Cancels a job (also given as its model or result) and returns its new state."""
+        """Cancels a job and returns its new state.
+
+        Args:
+            job: Id or JSON object of a job, or of the model or result that the job makes.
+        """
         return self._json("POST", f"/v1/jobs/{self._job_id(job)}/cancel")
 
     def retry(self, job: Resource) -> Job:
-        """Queues a failed or cancelled job again and returns its new state."""
+        """Queues a failed or cancelled job again and returns its new state.
+
+        Args:
+            job: Id or JSON object of a job, or of the model or result that the job makes.
+        """
         return self._json("POST", f"/v1/jobs/{self._job_id(job)}/retry")
 
     def is_ready(self) -> bool:

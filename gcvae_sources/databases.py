@@ -196,8 +196,8 @@ def _read_errors(url: str | sa.URL, title: str | None) -> Iterator[None]:
 
 
 def _reading_only(connection: sa.Connection) -> sa.Connection:
-    """Returns the connection, which then refuses statements that change the database, if the
-    database supports this."""
+    """Makes a connection refuse statements that change the database, if the database supports
+    this, and returns the connection."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA query_only = ON")
     if connection.dialect.name in _MYSQL:
@@ -306,7 +306,7 @@ def insert_rows(
     """Writes the rows of Parquet files into tables, all or none.
 
     Args:
-        tables: Parquet files by table name, which a schema and a point may precede.
+        tables: Parquet files by the name of their table, `table` or `schema.table`.
         if_exists: `fail`, `append` or `replace`, for tables that exist.
         title: Name of the database in errors; None for its URL without the password.
 
@@ -572,10 +572,11 @@ def _complete_sqlite(connection: sa.Connection, metadata: sa.MetaData) -> None:
 
 
 def _set_time_types(connection: sa.Connection, table: sa.Table) -> None:
-    """Sets the format in which SQLite stores the times of a column to that of its longest time.
+    """Sets the text format in which SQLite stores the times of each column.
 
-    The format says whether a space or a T precedes the hour, and whether the time of day, seconds
-    and fractions of seconds are written.
+    SQLite stores times as strings. The format is that of the string with the most characters in the
+    column: whether a space or a T precedes the hour, and whether the time of day, seconds and
+    fractions of seconds are written.
     """
     for column in table.columns:
         if not isinstance(column.type, sa.DateTime):

@@ -71,8 +71,8 @@ def _watching(parent_pid: int) -> Iterator[None]:
     """Context manager that kills this process if its parent ends within the block.
 
     After the block, the closed socket shows that the parent has ended. The kernel's parent-death
-    signal is not used, because it is sent as soon as the thread ends that started this process,
-    although the parent may continue.
+    signal is not used: the kernel already sends it when the parent's thread that started this
+    process ends, although the parent may continue.
     """
     imported = threading.Event()
     watch = watch_parent(parent_pid, imported)

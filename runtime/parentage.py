@@ -17,9 +17,9 @@ _POLL_SECONDS = 0.5
 def die_with_parent(parent_pid: int) -> None:
     """Makes this process end by SIGKILL when its parent ends.
 
-    On Linux the kernel sends the signal. A thread also checks every 0.5 s whether the parent has
-    ended: the kernel's signal depends on the thread of the parent that started this process, and
-    other systems have no such signal.
+    On Linux the kernel sends the signal. It does so even when only the parent's thread that started
+    this process ends, so that thread must live as long as the parent. Other systems have no such
+    signal; on all systems, a thread also checks every 0.5 s whether the parent has ended.
 
     Raises:
         ParentGoneError: The parent has already ended.

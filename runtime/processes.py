@@ -74,8 +74,9 @@ class ForkServer:
                 )
 
     def fork(self, live: Callable[..., object], *arguments: Any) -> Process:
-        """Starts a process that calls `live(pipe, *arguments)`, where `pipe` is its end of a pipe
-        to this process, and returns a handle of it.
+        """Starts a process that calls `live(pipe, *arguments)`, and returns a handle of it.
+
+        `pipe` connects the new process to this one.
 
         Args:
             live: Function defined at the top level of a module.
@@ -124,7 +125,7 @@ class Process:
     """Handle of a forked process. Only one thread may call `ask`, any may call `kill`.
 
     Attributes:
-        pipe: End of the pipe to the process that this process uses.
+        pipe: Connection to the forked process, to send and receive picklable objects.
         exit_code: Exit code, or the negative number of the signal that killed the process; None
             until `wait` or `kill` has seen its end.
     """
@@ -140,8 +141,10 @@ class Process:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process is running, according to its pipe, which closes before the exit code
-        arrives. Not to be used while `ask` waits for an answer.
+        """Whether the forked process is running, according to the pipe to it.
+
+        The pipe closes when the process ends; the exit code is known only later. A waiting answer
+        would look like a closed pipe, so this must not be used while `ask` waits for an answer.
         """
         return not self.pipe.poll()
 

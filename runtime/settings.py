@@ -151,8 +151,11 @@ def temporary_folder() -> Path:
 
 
 def forget_environment() -> None:
-    """Removes the environment variables of this process and sets a missing home folder, so that no
-    library finds credentials in either."""
+    """Removes all environment variables of this process, then sets HOME to a folder that does not
+    exist.
+
+    Libraries thus find no credentials in environment variables or in files of the home folder.
+    """
     os.environ.clear()
     os.environ["HOME"] = "/nonexistent"
 
@@ -160,12 +163,12 @@ def forget_environment() -> None:
 def environment_of(values: Mapping[str, object]) -> dict[str, str]:
     """Returns environment variables with which a child process reads the same settings.
 
-    They are all variables of this process, and the variables of further settings from `values`. A
-    setting is not added if this process has its variable, or the variable that names a file with
-    its value (`…_FILE`). Secrets in files are thus not copied into variables.
+    All variables of this process are included. Each setting `x` in `values` is added as `GCVAE_X`,
+    unless this process has the variable `GCVAE_X` or `GCVAE_X_FILE`. The latter names a file that
+    contains the value, so secrets in files are not copied into variables.
 
     Args:
-        values: Value of each setting by field name; None values are omitted.
+        values: Value of each setting by field name; settings with the value None are omitted.
     """
     ours = {}
     for field, value in values.items():

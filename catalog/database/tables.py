@@ -228,7 +228,11 @@ class JobRow(Base):
 
 
 class FairShareRow(Base):
-    """Database row with the time at which a worker last took a workspace's job from a queue."""
+    """Database row with the time at which a worker last took a workspace's job from a queue.
+
+    If several workspaces have equally few running jobs, the one with the earliest time gets the
+    next worker (`catalog.jobs.fair_share`).
+    """
 
     __tablename__ = "turns"
 
@@ -238,7 +242,8 @@ class FairShareRow(Base):
 
 
 class WorkerRow(Base):
-    """Database row of a worker group's last heartbeat; see `catalog.records.Worker`."""
+    """Database row of the last heartbeat of a worker group (the processes started by one worker
+    command); see `catalog.records.Worker`."""
 
     __tablename__ = "workers"
 
@@ -271,7 +276,9 @@ class ResultRow(Base):
 
 
 class OrphanRow(Base):
-    """Database row of a prefix of the object store whose bytes belong to no record (yet).
+    """Database row of a prefix of the object store whose bytes belong to no record.
+
+    The record is still to be created, could not be created, or was deleted.
 
     Attributes:
         sweep_at: Time from which the bytes may be deleted.

@@ -45,8 +45,8 @@ def make_celery(broker_url: str, answer_seconds: float = _SENDER_SECONDS) -> Cel
     Args:
         broker_url: URL of the broker.
         answer_seconds: Time limit of Redis responses. HTTP requests wait for them, so the default
-            is short; unsent messages are sent later by the reconciler. Workers may use a longer
-            time.
+            is short; workers send unsent messages later (`catalog.dispatch.reconciler`). Workers
+            may use a longer time.
 
     Raises:
         MissingExtraError: The broker is Redis, and its client is not installed.
@@ -125,7 +125,10 @@ class CeleryDispatcher:
 
 
 def send_soon(dispatcher: CeleryDispatcher, job: Job, n_messages: int = 1) -> None:
-    """Notifies workers of a job; if the broker fails, the reconciler sends the message later.
+    """Notifies workers of a job that waits in a queue.
+
+    If the broker does not accept the messages, no exception is raised: workers look for unsent
+    messages regularly and send them (`catalog.dispatch.reconciler`).
 
     Args:
         n_messages: Number of messages; each wakes one worker.

@@ -235,8 +235,8 @@ class Leases(Records):
         Args:
             error: The error, to be recorded with the job.
             is_counted: Whether the attempt counts towards the maximum number of attempts; False if
-                an unavailable server caused the error. After ten times that maximum, all further
-                attempts count, so that the job does not continue forever.
+                an unavailable server caused the error. Once the job has had ten times the maximum
+                of attempts, every attempt counts, so that the job does not continue forever.
             smaller_batch: Whether the next attempt uses half the batch size; checkpoints of this
                 attempt are then discarded.
 
@@ -308,7 +308,8 @@ class Leases(Records):
     def close_abandoned(self) -> list[str]:
         """Closes abandoned jobs that were cancelled or have used up their attempts.
 
-        A job is abandoned if no worker holds a valid lease on it.
+        A job or shard is abandoned if no worker holds a valid lease on it; a job with unfinished
+        shards is not. Cancelled jobs end as cancelled, the others as failed.
 
         Returns:
             The ids of the closed jobs.
@@ -321,7 +322,18 @@ class Leases(Records):
         ]
 
     def _close_if_abandoned(self, job_id: str, parent_id: str | None) -> bool:
-        """Closes a job; returns False if another process has closed or claimed it meanwhile."""
+        """Ends an abandoned job or shard that was cancelled or has used up its attempts.
+
+        It ends as cancelled if its cancellation was requested, and otherwise as failed.
+
+        Args:
+            job_id: Id of the job or shard.
+            parent_id: For a shard, the id of the job to which it belongs; None for a job.
+
+        Returns:
+            Whether the job was ended. False if, since the caller found it, another process has
+            ended or claimed it, or is changing it now.
+        """
         query = select(JobRow).where(JobRow.id == job_id, _abandoned(), ~self._allowed())
         with self._database.writing() as session:
             lock_parent(session, parent_id)
@@ -348,7 +360,11 @@ class Leases(Records):
 
 
 def _abandoned() -> ColumnElement[bool]:
-    """Returns the SQL condition that no worker has a valid lease on a job or its shards."""
+    """Returns the SQL condition that no worker is working on a job or shard.
+
+    It holds for queued jobs, and for running jobs whose lease has expired. It does not hold for
+    jobs with shards that have not ended.
+    """
     expired = JobRow.lease_expires_at < database_clock()
     is_running = and_(JobRow.status == JobStatus.RUNNING, expired)
     return and_(JobRow.open_shards == 0, or_(JobRow.status == JobStatus.QUEUED, is_running))
@@ -387,9 +403,10 @@ def _count_claim(
 ) -> None:
     """Adds a new attempt at a job to the monitoring statistics.
 
-    If the job still had an owner, that worker's lost lease is counted, too. If the job was queued,
-    the time that it has waited is added to a histogram. This time is not measured for shards,
-    because they wait for each other. For their job, `catalog.jobs.shards.begin` measures it.
+    If another worker owned the job until now, the lost lease is counted, too. If the job was
+    queued, its waiting time is added to a histogram. The waiting times of shards are not added,
+    because the shards of a job wait for each other. The waiting time of a job with shards is added
+    by `catalog.jobs.shards.begin`.
 
     Args:
         was: Status of the job before the attempt.

@@ -36,8 +36,9 @@ class PrivacyRequest:
 
     Attributes:
         cost: Maximum cost; None for a training without a privacy guarantee.
-        caps: Limits on the joint cost that the service sets for every table, in addition to those
-            in the records of a table's datasets.
+        caps: Limits on the joint cost of the models of a table. These limits are set in the
+            service's configuration and hold for every table; further limits are in the records of
+            the table's datasets.
         check_caps: Function that raises an exception if the training would exceed a cap.
     """
 
@@ -200,8 +201,9 @@ def _rows(session: Session, workspace: str, sha256s: Sequence[str]) -> Sequence[
 def _locked(session: Session, workspace: str, dataset_id: str) -> DatasetRow:
     """Returns the database row of a dataset after locking the privacy ledger of its table.
 
-    All datasets of one table are locked in a fixed order, so that concurrent trainings wait for
-    each other."""
+    The lock consists of locks on the rows of all datasets with the same table. The rows are locked
+    in the order of their ids, so that concurrent trainings wait for each other without a deadlock.
+    """
     sha256 = find_row(session, DatasetRow, dataset_id, workspace).sha256
     same = (DatasetRow.workspace == workspace, DatasetRow.sha256 == sha256)
     query = select(DatasetRow.id).where(*same).order_by(DatasetRow.id).with_for_update()

@@ -56,7 +56,8 @@ class Schedules(RegisteredRecords[ScheduleRow, Schedule]):
         """Changes a schedule and returns it; attributes that are None remain unchanged.
 
         Args:
-            forget_columns: Whether the next run stores the columns of the source anew.
+            forget_columns: Whether the next run accepts and stores the columns that the source then
+                has. Otherwise, runs fail if the columns or their types have changed.
 
         Raises:
             ScheduleError: The cron expression or the time zone is invalid.

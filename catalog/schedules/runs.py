@@ -108,11 +108,17 @@ class Runs(Records):
         self._change(run, export_begun=True)
 
     def done(self, run: Run) -> None:
-        """Records that a step is done; the next is due at once, or after the job it queued."""
+        """Records that a step is done.
+
+        If the step has queued a job, the next step is due when that job ends, otherwise at once.
+        """
         self._change(run, error=None, next_step_at=database_clock())
 
     def store_columns(self, run: Run, columns: Document) -> None:
-        """Stores the types of the source's columns, as read by the first run of a schedule."""
+        """Stores the types of the columns of the table that a schedule imports.
+
+        The first run calls this; later runs fail if the columns or types have changed.
+        """
         with self._database.writing() as session:
             _held(session, run)
             session.get_one(ScheduleRow, run.schedule_id).columns = columns
@@ -144,8 +150,16 @@ def active_run(session: Session, schedule: ScheduleRow) -> str | None:
 def add_run(
     session: Session, schedule: ScheduleRow, due_at: datetime, missed: int, status: RunStatus
 ) -> RunRow:
-    """Creates a run, which is due at once unless it is skipped, and deletes ended runs of the
-    schedule that are not among its newest 1,000."""
+    """Creates a run of a schedule and returns its database row.
+
+    The first step of the run may begin at once; a skipped run has no steps. Old runs of the
+    schedule are deleted if they have ended and are not among its newest 1,000 runs.
+
+    Args:
+        due_at: Time at which the run was due, or at which it was requested.
+        missed: Number of earlier due times without a run.
+        status: Status of the new run: running or skipped.
+    """
     is_skipped = status is RunStatus.SKIPPED
     row = RunRow(
         id=new_id("run"),

@@ -64,7 +64,8 @@ class Allocation(TorchFunctionMode):
     a file whose configuration declares a model much larger than its weights.
 
     Raises:
-        ArtifactError: A tensor factory such as `torch.zeros` is called beyond the limit.
+        ArtifactError: The tensors that factories such as `torch.zeros` create have more elements
+            than the limit permits.
     """
 
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
@@ -75,8 +76,11 @@ class Allocation(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Counts the elements of a new tensor before torch allocates it; raises ArtifactError
-        beyond the limit."""
+        """Counts the elements of a new tensor before torch allocates it.
+
+        Raises:
+            ArtifactError: All tensors so far have more elements than the limit permits.
+        """
         if func in _FACTORIES:
             self._left -= _n_elements(func, args, kwargs or {})
             if self._left < 0:

@@ -110,8 +110,8 @@ def _offers_arrow(table: object) -> bool:
 
 
 def with_columns(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
-    """Returns a copy with these columns added or replaced, also a column called self, with which
-    `DataFrame.assign` fails."""
+    """Returns a copy of the frame with these columns added or replaced. Unlike `DataFrame.assign`,
+    it accepts a column called self."""
     whole = frame.copy()
     for name, cells in columns.items():
         whole[name] = cells

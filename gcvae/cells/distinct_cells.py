@@ -188,8 +188,12 @@ class Cells:
         return _are_in(self.texts, list(markers))
 
     def select(self, chosen: Mask) -> Cells:
-        """Returns the column with only the distinct cells in the mask `chosen`. Rows with other
-        cells have no value. Shape: (U,)."""
+        """Returns the column with only some of its U distinct cells. Rows with other cells have no
+        value.
+
+        Args:
+            chosen: Mask of the distinct cells to keep. Shape: (U,).
+        """
         if chosen.all():
             return self
         renumbered = np.where(chosen, np.cumsum(chosen) - 1, -1)
@@ -245,14 +249,15 @@ def cells_of(
     """Returns the distinct cells of a column of any supported dtype.
 
     Args:
-        lines: As in `Cells`.
+        lines: Line numbers of the rows of a text file, or RowNumbers of a chunk of another file;
+            None for data frames.
         date_format: Format in which cells of a datetime dtype are written; None for ISO 8601.
         number_format: Format of the numbers in text cells; None if the numbers are plain or their
             format is unknown.
 
     Raises:
-        TableError: The column contains infinite numbers, integers beyond 64 bits, some times with
-            and others without a zone, or objects such as lists.
+        TableError: The column contains infinite numbers, integers beyond 64 bits, or objects such
+            as lists; or some of its times have a time zone and others have none.
     """
     if isinstance(column, TextColumn):
         numbering, texts = _distinct_texts(column)
@@ -290,8 +295,10 @@ def cells_of(
 
 
 def _distinct_texts(column: TextColumn) -> tuple[Codes, pa.Array]:
-    """Returns (index of each of n rows' strings among the U distinct ones, -1 for a missing cell;
-    distinct strings in order of appearance). Shape: (n,), (U,).
+    """Returns (indices, distinct strings) of a column of n strings.
+
+    The U distinct strings are in order of appearance. Each row has the index of its string, or -1
+    if its cell is missing. Shape: (n,), (U,).
 
     Raises:
         TableError: The distinct strings are too long for one array.

@@ -15,9 +15,10 @@ from gcvae.spelling.date_text import DAY_OF_TIMES
 
 
 def plain_series(series: pd.Series[Any]) -> pd.Series[Any]:
-    """Converts a column with an Arrow dtype to the dtype that the column has when it is read from a
-    Parquet file. Times in units other than nanoseconds and floats of at most 32 bits are converted
-    in the same way; all other columns are returned unchanged.
+    """Converts a column to the dtype that it would have if it were read from a Parquet file.
+
+    Columns of three sorts are converted: columns with an Arrow dtype, times in a unit other than
+    nanoseconds, and floats of at most 32 bits. All other columns are returned unchanged.
 
     Raises:
         TableError: The type is not supported, or a time is out of range.
@@ -81,8 +82,13 @@ def arrow_cells(column: Any, name: str) -> Any:
 
 
 def _times(column: Any, name: str) -> Any:
-    """Converts dates and times to microseconds, except times in nanoseconds, and unknown time zones
-    to UTC. Raises TableError for a time outside the years 1 to 9999."""
+    """Converts an Arrow column of dates or times to timestamps in microseconds.
+
+    Times in nanoseconds keep their unit. A time zone that pandas does not know is replaced by UTC.
+
+    Raises:
+        TableError: A time is outside the years 1 to 9999.
+    """
     kind = column.type
     zone = kind.tz if pa.types.is_timestamp(kind) else None
     if zone is not None and not _is_known(zone):

@@ -98,8 +98,14 @@ def read_levels(column: Column, cells: Cells) -> list[Level]:
 
 
 def _usual_truths(names: Mapping[str, bool]) -> dict[str, bool]:
-    """Returns the truth value of each plain word (`_plain_word`): of the column's two levels in
-    `names`, and of the usual pairs that do not contradict them."""
+    """Returns the truth values of words that a cell of a boolean column may contain.
+
+    The words are the column's two levels, and those usual pairs, such as no and yes, that do not
+    contradict the levels. All are in the form that `_plain_word` returns.
+
+    Args:
+        names: Truth value of each of the column's two levels.
+    """
     own = {_plain_word(text): truth for text, truth in names.items()}
     pairs = [dict(zip(pair, (False, True), strict=True)) for pair in (*_PAIRS, _DIGITS)]
     agreeing = (p for p in pairs if all(own.get(word, truth) is truth for word, truth in p.items()))
@@ -139,6 +145,10 @@ def find_levels(texts: pa.Array, spelling: Spelling | None, as_float: bool) -> t
 
 
 def _zero_decimals(values: npt.NDArray[Any], spelling: Spelling) -> bool:
-    """Returns whether all numbers are whole and written without exponents, such as 18.0."""
+    """Returns whether all levels, although read as floats, can be stored as integers.
+
+    They can if all are whole, such as 18.0, less than 2^53 in absolute value, and written without
+    exponents.
+    """
     plain = spelling.notation is None or spelling.notation.exponents is None
     return plain and bool((values == np.floor(values)).all() and (np.abs(values) < 2**53).all())

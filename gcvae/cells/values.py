@@ -84,10 +84,10 @@ _OWN_DTYPES = ("float64", "int64", "Int64", "bool", "boolean", TIMES, "object")
 
 
 def _is_typed(dtype: Any, column: Column) -> bool:
-    """Returns whether cells have to be converted to the dtype that `parse_table` gives to a column.
+    """Returns whether a column with this dtype has to be converted by `values_of`.
 
-    They have to be converted if `parse_table` gives their dtype to no column at all, or if it is
-    the dtype that the schema stores for the column, which is that of the training frame.
+    This is so if `parse_table` gives the dtype to no column, or if the dtype is the one that the
+    schema stores for the column: that of the training frame. Dropped columns are not converted.
     """
     return not column.drop and (str(dtype) not in _OWN_DTYPES or str(dtype) == column.dtype)
 

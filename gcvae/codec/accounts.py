@@ -47,10 +47,13 @@ class AccountPatterns(Document):
     names, URLs) are formed from people's names.
 
     Attributes:
-        patterns: Patterns and their numbers of rows; a single pattern if accounts are unique.
+        patterns: Patterns and their numbers of rows. If accounts are unique, there is a single
+            pattern, because the digits distinguish only accounts of one pattern.
         umlauts: Whether ä becomes ae (True) or a (False), and so on.
-        widths: Numbers of digits after the names, 0 for no digits. The next number is used when all
-            accounts with the previous one exist; after the last one, it grows by one.
+        widths: Numbers of digits after the names, in order of use; 0 for no digits. Accounts have
+            as many digits as the first entry says. When all such accounts are used up, further
+            accounts have as many as the next entry says; after the last entry, one digit more each
+            time.
         is_unique: Whether every row has a different account.
     """
 
@@ -76,9 +79,9 @@ class AccountPatterns(Document):
             accounts: Account name of each row.
             owners: (first name, last name) of each row, from other columns; None if unknown.
             is_unique: Whether every row has a different account.
-            free_of: All accounts of the table, none of which may be generated: the number of digits
-                after the names becomes one that no account has. None for e-mail addresses, whose
-                domains differ from the table's.
+            free_of: All accounts of the table, none of which may be generated. Therefore the
+                number of final digits in synthetic accounts is one that no account of the table
+                has. None for e-mail addresses, whose domains differ from the table's.
         """
         named = [not account.isdigit() for account in accounts]
         accounts, owners = list(compress(accounts, named)), list(compress(owners, named))
@@ -143,8 +146,8 @@ class AccountPatterns(Document):
 
 
 def free_domains(domains: Iterable[str]) -> tuple[str, ...]:
-    """Returns the reserved example domains not in `domains`; if all are, one such as
-    mail1.example."""
+    """Returns the domains reserved for examples that `domains` does not contain. If it contains
+    all of them, returns a single new domain such as mail1.example."""
     used = {domain.casefold().rstrip(".") for domain in domains}
     free = tuple(domain for domain in RESERVED_DOMAINS if domain not in used)
     numbered = (f"mail{n}.{RESERVED_ENDINGS[0]}" for n in range(1, len(used) + 2))
@@ -158,8 +161,13 @@ def _width(account: str) -> int:
 def _patterns_of(
     known: Sequence[tuple[str, tuple[str, str]]], names: NameList
 ) -> tuple[Tally[str], bool]:
-    """Returns (number of accounts with each pattern, whether ä is transliterated as ae), given
-    pairs of an account without its final digits and its owner's (first name, last name)."""
+    """Returns (number of accounts with each pattern, whether ä is transliterated as ae).
+
+    Args:
+        known: For each account, its text without final digits, and (first name, last name) of its
+            owner.
+        names: Lists of names of the locale, which transliterate names.
+    """
     found: dict[bool, Tally[str]] = {False: Tally(), True: Tally()}
     for stem, owner in known:
         letters = re.sub("[^a-z]", "", stem)

@@ -69,8 +69,8 @@ class RealCodec(ColumnCodec):
 
     @classmethod
     def standardised(cls, series: pd.Series[Any], column: Column) -> Self:
-        """Returns a codec with offset and scale of about the mean and the standard deviation of
-        parsed cells; other attributes are not fitted."""
+        """Returns a codec whose offset is about the mean of parsed cells, and whose scale is about
+        their standard deviation; other attributes are not fitted."""
         start = cls._unscaled(series, column)
         distances = start._distances(series[series.notna()])
         mean, scale = mean_and_deviation(distances)
@@ -129,11 +129,11 @@ class RealCodec(ColumnCodec):
         return placed_values(found, places, self.nullable)
 
     def rounding_like(self, present: pd.Series[Any], lost: float) -> Self:
-        """Returns a copy that also rounds generated numbers to as many decimals as these cells
-        have; codecs of integers and dates are returned unchanged.
+        """Returns a copy that rounds generated numbers so that their numbers of decimals are
+        distributed as in given cells. Codecs of integers and dates are returned unchanged.
 
         Args:
-            present: Parsed cells, none of them missing.
+            present: Parsed cells from which the distribution is learned, none of them missing.
             lost: Largest error of encoding and decoding, in units of the encoded value; 0 if
                 unknown.
         """
@@ -252,8 +252,8 @@ class ContinuousCodec(RealCodec):
         Args:
             values: Encoded values of generated numbers. Shape: (n,).
             u: Uniform random numbers in (0, 1), which select the number of decimals. Shape: (n,).
-            are_allowed: Function from encoded values to a mask of the values that rounded numbers
-                may have.
+            are_allowed: Function that maps encoded values to a mask: whether a rounded number may
+                have this encoded value.
         """
         if self.rounding is None:
             return values
@@ -358,9 +358,12 @@ class DatetimeCodec(IntegerCodec):
         return times.astype(f"datetime64[{self._written_unit}]").astype(TIMES)
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Returns intervals as `RealCodec.edges` does. In a date format without days, such as
-        %Y-%m, a cell is stored as the first day of its month or year; its interval covers the whole
-        month or year."""
+        """Returns (lower ends, upper ends) of the intervals of encoded values that decode to a time
+        from low to high, both included, for n rows. Shape: (n,), (n,) -> (n,), (n,).
+
+        In a date format without days, such as %Y-%m, a cell is stored as the first day of its month
+        or year; its interval covers the whole month or year.
+        """
         if self._written_unit != "us":
             unit = f"datetime64[{self._written_unit}]"
             ends = high.to_numpy(dtype=TIMES).astype(unit) + 1

@@ -49,7 +49,14 @@ class ContextColumn(Document):
 
     @classmethod
     def fit(cls, cells: pd.Series[Any], groups: Codes, rare_groups: int) -> Self:
-        """Fits the codec to the n parsed cells of one column, as `ContextCodec.fit` describes."""
+        """Fits the codec to the n parsed cells of one column.
+
+        Args:
+            cells: Parsed cells. Shape: (n,).
+            groups: Index of each cell's parent row; equal cells of one parent count once. Shape:
+                (n,).
+            rare_groups: A value gets its own code only if at least this many parents have it.
+        """
         name = str(cells.name)
         numbers = as_numbers(cells)
         cells = cells.reset_index(drop=True)
@@ -125,7 +132,7 @@ class ContextCodec:
         Args:
             groups: Index of each row's parent, so that rows of one parent count once; None if every
                 row counts. Shape: (n,).
-            rare_groups: Minimum number of parents with a value for it to get its own code.
+            rare_groups: A value gets its own code only if at least this many parents have it.
         """
         groups = np.arange(len(context)) if groups is None else groups
         columns = [ContextColumn.fit(context[c], groups, rare_groups) for c in context.columns]

@@ -75,7 +75,8 @@ class EncodedTable:
 
     @property
     def held_out(self) -> None:
-        """None: no rows are marked as held out, so that training holds out a random share."""
+        """Mask of the rows held out from training. It is always None here, so that training holds
+        out a random share."""
 
     @property
     def code_counts(self) -> tuple[Tensor, ...]:

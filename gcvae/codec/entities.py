@@ -63,7 +63,8 @@ class Entities(Document):
 
     @classmethod
     def fit(cls, table: TypedTable, schema: TableSchema) -> Self | None:
-        """Returns the recurring key that determines most columns by the rules; None without one."""
+        """Returns the recurring key that determines the most columns, according to the schema's
+        rules; None if no key recurs."""
         found: dict[str, list[str]] = {}
         for rule in schema.rules or ():
             if rule.keep != "off" and is_of_entity(rule, schema) and not schema[rule.column].drop:
@@ -94,7 +95,8 @@ class Entities(Document):
             columns: Indices of the encoded columns that the key determines. The rows are sorted by
                 these columns, in this order.
             n_bound: With the grouping "near", rows become one entity only if they have equal cells
-                in the first `n_bound` of these columns.
+                in the first `n_bound` of these columns. Rules connect these columns with others
+                that the key does not determine; different cells in them could violate a rule.
             grouping: Which rows become an entity (see `Grouping`).
             origin: Strings that seed the random numbers.
 

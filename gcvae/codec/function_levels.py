@@ -44,8 +44,8 @@ class FunctionLevels:
 
     Attributes:
         need_own_codes: Whether every level needs its own code.
-        determined: For each column that this column alone determines, its n cells. Shape: (n,)
-            each.
+        determined: Columns that this column determines alone, not only together with others. Each
+            entry has the cells of one such column in the table's n rows. Shape: (n,) each.
     """
 
     need_own_codes: bool = False
@@ -53,7 +53,8 @@ class FunctionLevels:
 
     @classmethod
     def of(cls, name: str, functions: Sequence[Rule], table: TypedTable) -> Self:
-        """Returns the functional dependencies that involve the column `name`."""
+        """Returns the restrictions that functional dependencies and conditions (`functions`) impose
+        on the codes of the column `name`."""
         need_own_codes = any(
             name in rule.columns
             if not rule.is_dependency
@@ -86,8 +87,9 @@ class FunctionLevels:
 
 
 def _most_frequent(levels: Codes, cells: Codes, n_levels: int) -> Codes:
-    """Returns, for each of K levels of a column, the code of the cell of another column with which
-    the level occurs most often, plus one; 0 for a level that occurs with no cell. Shape: (K,).
+    """Returns, for each of K levels of a column, the most frequent cell of another column in the
+    rows with this level. The cell is given by its code plus 1; 0 if the other column is missing in
+    all these rows. Shape: (K,).
 
     Args:
         levels: Index of the level in each of n rows; -1 for missing. Shape: (n,).

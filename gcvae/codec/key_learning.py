@@ -158,8 +158,9 @@ def _of_forms(texts: list[str], forms: Sequence[Callable[[str], str]]) -> list[_
     """Groups texts by format. The functions `forms` map a text to a format, the most specific
     function first. A text gets the first of its formats that enough texts share.
 
-    If too few texts get a format, the groups are instead the most frequent formats of the last
-    function, with letters and digits generalised to their character classes.
+    If too few texts get a format in this way, the last function alone groups the texts, and its
+    most frequent formats are kept. Their letters and digits are then generalised to all characters
+    of the same class, because few texts share each format.
     """
     least = max(LEAST_SHARED_ROWS, ceil(len(texts) * LEAST_SHARED_SHARE))
     kept, rest = list[list[str]](), texts
@@ -261,8 +262,8 @@ def _alphabets(texts: list[str], by_class: bool, number: int | None = None) -> A
     """Returns the characters that may occur at each position of equally long texts.
 
     Args:
-        by_class: Whether letters and digits are generalised to their classes, because the
-            characters of few texts would identify them.
+        by_class: Whether letters and digits are generalised to all characters of the same class,
+            because characters that occur in only a few texts would disclose these texts.
         number: Position of the first digit of a number; None if the texts contain no number. This
             digit may be 0 only if it is 0 in some text.
     """
@@ -321,8 +322,12 @@ class _Search:
 
     def tiers(self, number: int) -> list[_UsedKeys]:
         """Returns two recorders of used keys, both empty: one for keys of the usual length, and one
-        for longer keys. `number` is the index of the template. If keys contain no number, longer
-        keys have `number` characters more, so that keys of different templates differ in length."""
+        for longer keys.
+
+        Args:
+            number: Index of the template, from 0. If keys contain no number, it is added to the
+                length of the longer keys, so that longer keys of different templates differ.
+        """
         own, enough = self._alphabets, _MUCH_ROOM * self._n_rows
         usual = [own, self._longer(len(own))] if self._is_number else [own]
         usual = [found for each in usual if (found := _below(each, self._largest))] or [own]

@@ -47,8 +47,9 @@ class NumberSet(Document):
             them.
         modulus: Divisor that gives the residues.
         residues: Residues (remainders) of the numbers in the set. Before the division, a fixed
-            pseudo-random permutation replaces each number by another. Empty if the set contains
-            all consecutive numbers.
+            pseudo-random permutation replaces each number by another, so that residues are
+            scattered even if numbers have a pattern, such as multiples of 10. Empty if the set
+            contains all consecutive numbers.
     """
 
     low: int
@@ -127,7 +128,7 @@ class KeyTemplate(Document):
             are longer.
         at: Position whose characters are repeated to make keys longer when all tiers are used up.
         step: Number of characters by which keys then grow each time.
-        rows: Number of rows out of `identifiers.CYCLE_ROWS` that have such a key.
+        rows: Number of rows with such a key in each run of `identifiers.CYCLE_ROWS` rows.
     """
 
     tiers: tuple[KeyTier, ...]

@@ -144,8 +144,9 @@ class NumberDistribution(Document):
 
     Attributes:
         knots: Numbers x at the K knots of the curve, ascending. Shape: (K,).
-        heights: F at the knots, from t to 1 - t. The mass farther out than distance d beyond an
-            outermost knot is t / (1 + d)^2. Shape: (K,).
+        heights: F at the knots, from t to 1 - t. A number is smaller than the first knot minus d
+            with probability t / (1 + d)^2, and larger than the last knot plus d with the same
+            probability. Shape: (K,).
         atom_cells: Intervals of numbers that would be rounded to frequent values; F excludes these
             intervals. None without frequent values or without rounding.
         repeated: Steps of F at repeated numbers; knots and heights then describe F without the
@@ -223,8 +224,16 @@ class NumberDistribution(Document):
         """Fits a smooth F with about equally many rows between knots.
 
         Knots are edges half-way between neighbouring numbers. The first and the last interval are
-        halved repeatedly while they contain enough rows, because tails are far from linear. `rows`
-        has the number of rows with each number, to which `limits` apply; None if it is `counts`.
+        halved repeatedly while they contain enough rows, because tails are far from linear.
+
+        Args:
+            distinct: Distinct numbers, ascending. Shape: (k,).
+            counts: Weight of each number in F: its number of rows, or 1 for a repeated number that
+                has a step. Shape: (k,).
+            n_intervals: Number of intervals between knots, before the halving.
+            limits: Limits on the knots.
+            rows: Actual number of rows with each number, for the minimum number of rows between
+                knots in `limits`; None if it is `counts`. Shape: (k,).
         """
         gaps = _gaps(distinct)
         if len(gaps):

@@ -49,7 +49,12 @@ class Identities:
 
     Attributes:
         pairs: Index of the (first, last) name pair in the locale's lists.
-        turns: How many earlier rows have the same pair.
+        turns: How many rows with smaller numbers have the same pair. If accounts are unique, their
+            digits depend on it, so that rows with the same pair have different accounts.
+        first: First name.
+        last: Last name, or two joined ones.
+        second: Another last name, for locales in which people have two.
+        middle: Middle name.
     """
 
     pairs: Numbers
@@ -66,9 +71,13 @@ class People(Document):
 
     Attributes:
         locale: Locale of the names, such as "en_US".
-        counters: For each person in a row, the indices of the name pairs that are not in the table.
-        double: For each person in a row, whether names get two last names because too few pairs are
-            unused.
+        counters: Pairs of a first and a last name that may be generated, as a set of their indices
+            in the locale's lists. These are pairs that the table does not contain, or all pairs if
+            `double` is True. One entry for each person that a row describes, such as the buyer and
+            the seller.
+        double: Whether two last names are joined, as in Smith-Jones. This is necessary if too few
+            pairs remain that the table does not contain. One entry for each person, as in
+            `counters`.
     """
 
     locale: str
@@ -195,11 +204,12 @@ def _drawn(listed: Texts, rows: Numbers, key: int) -> Texts:
 
 
 def _locale_of(table: TypedTable, persons: Sequence[ColumnsOf]) -> str:
-    """Returns the locale whose lists contain most of the table's names or, in a table without
-    names, most words of its account names.
+    """Returns the locale whose lists contain the largest share of the table's names or, in a table
+    without names, of the words in its account names.
 
-    If no locale's lists contain enough of them, returns the locale of the script in which the names
-    (without names, the addresses) are written.
+    If no locale's lists contain enough of these words, the script of the names, such as Cyrillic,
+    determines the locale. In a table without names, the script of streets and postal addresses
+    determines it.
     """
     name_kinds = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME, PersonalKind.NAME
     texts = _texts_of(table, persons, name_kinds)

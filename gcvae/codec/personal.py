@@ -9,7 +9,7 @@ Sources by kind of personal data:
                             digits than in any original
     URLs                    the last name under a reserved top-level domain
     IP addresses            ranges reserved for documentation or future use
-    streets and addresses   Faker's, without those in the table, with other digits
+    streets and addresses   made by the package Faker, with random digits; none is in the table
 
 `gcvae.codec.identifiers` generates phone, account, card and tax numbers, as keys.
 """
@@ -90,7 +90,7 @@ class PersonalCodec(ColumnPart):
     Attributes:
         people: Generator of names.
         person: Index of the person whom the column describes; a row may describe several people.
-        blank: Number of missing cells per CYCLE_ROWS rows.
+        blank: Number of missing cells in each run of CYCLE_ROWS rows.
     """
 
     _given = ("column", "people")

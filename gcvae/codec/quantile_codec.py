@@ -7,7 +7,7 @@ column is standard normal before the model sees it. Knots of F lie between numbe
 stores no number that fewer than five rows share.
 
 # PAPER-DIFF: the paper's numbers are continuous, and standardised as in the `paper-...` presets. A
-# table's numbers repeat values and are skewed, which the paper leaves to the marginals.
+# table's numbers repeat values and are skewed, which the paper's decoder would have to learn.
 """
 
 from __future__ import annotations
@@ -148,7 +148,8 @@ class QuantileCodec(ColumnCodec):
         return replace(self, numbers=exact if exact.dtype.kind == "M" else exact + 0.0)  # no -0.0
 
     def _encoding_error(self, positions: Numbers) -> float:
-        """Returns the largest error of encoding most numbers, in standard deviations."""
+        """Returns a bound on the error of encoding and decoding a number, in standard deviations:
+        four times the 99 % quantile of the errors of the given numbers, within fixed limits."""
         back = self.distribution.positions_at(self.distribution.scores_at(positions))
         lost = np.quantile(np.abs(back - positions), _MOSTLY) if len(positions) else 0.0
         return float(np.clip(4.0 * lost, _LEAST_ERROR, _MOST_ERROR))
@@ -202,8 +203,15 @@ class QuantileCodec(ColumnCodec):
         return cells
 
     def with_decimals(self, values: Numbers, u: Numbers, are_allowed: Allowed) -> Numbers:
-        """Rounds n generated numbers as `ContinuousCodec.with_decimals` does, but in terms of
-        normal scores; repeated numbers keep their decimals. Shape: (n,)."""
+        """Rounds n generated numbers so that the number of decimals is distributed as in the table,
+        and returns their normal scores. Repeated numbers keep their decimals. Shape: (n,).
+
+        Args:
+            values: Normal scores of generated numbers. Shape: (n,).
+            u: Uniform random numbers in (0, 1), which select the number of decimals. Shape: (n,).
+            are_allowed: Function that maps normal scores to a mask: whether a rounded number may
+                have this score.
+        """
         assert isinstance(self.line, ContinuousCodec), "only these have decimals"
         positions = self.distribution.positions_at(values)
 
@@ -361,9 +369,10 @@ def _are_heavy(counts: Codes) -> Mask:
 def _are_sentinels(distinct_numbers: Numbers, counts: Codes, is_light: Mask) -> Mask:
     """Returns a mask of the infrequent numbers (`is_light`) that are sentinel values, such as 999.
 
-    Some rows share a sentinel value, and it lies apart: its distance to its neighbours is more than
-    half the interquartile range of infrequent numbers, and more than half the neighbours' distance
-    to the nearer quartile, so that the end of a thinning tail does not count.
+    Several rows share a sentinel value, and wide gaps separate it from its neighbours, the next
+    smaller and the next larger number. A gap is wide if it is more than half the interquartile
+    range of the infrequent numbers, and more than half the distance of the neighbour from the
+    nearer quartile. The second condition excludes the end of a tail, where gaps widen gradually.
     """
     if not is_light.any():
         return is_light

@@ -11,8 +11,8 @@ them. The codec does not contain them; other levels have replaced them in the ta
 replacement is known, so an unknown text gets the probability of all suppressed levels together. Its
 cell is integrated out like a missing cell, but this probability enters the likelihood.
 
-# PAPER-DIFF: the paper gives every level a probability of its own at every z. Rare levels share
-# theirs in fixed parts: from a few rows a network would memorise the rows.
+# PAPER-DIFF: the paper gives every level a probability of its own at every z. Here rare levels
+# share one probability in fixed proportions; otherwise a network would memorise their few rows.
 """
 
 from __future__ import annotations
@@ -126,8 +126,9 @@ class GroupedLevelCodec(ColumnCodec):
         return CodeMembers(self.codes, self.counts)
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Encodes cells as `ColumnCodec.encode` does; an unknown level counts as a suppressed one
-        if the column has suppressed levels."""
+        """Returns the integer code and the real value of each of n parsed cells. A level that is
+        not in the schema is encoded as a suppressed one or, if the column has no suppressed levels,
+        as code -1. Shape: (n,) -> (n,), (n,)."""
         found, distinct = pd.factorize(series)
         places = {level: i for i, level in enumerate(self.levels)}
         unknown, missing = len(self.levels), len(self.levels) + 1
@@ -166,8 +167,9 @@ class GroupedLevelCodec(ColumnCodec):
 
     @cached_property
     def _suppressed_share(self) -> Numbers:
-        """Share of each level's rows in which it replaces a suppressed level; 0 for "(other)",
-        which stands only for suppressed levels."""
+        """For each level, the share of its rows in which it replaces a suppressed level. These rows
+        do not count towards the level's probability. They do count for the level "(other)", which
+        means any suppressed level; its share is 0. Shape: (K,)."""
         are_other = np.array([level == OTHER for level in self.levels], dtype=bool)
         return np.where(are_other, 0.0, self.withheld / self.counts)
 
@@ -179,8 +181,8 @@ class GroupedLevelCodec(ColumnCodec):
 
     def positions_among(self, chosen: Mask, codes: Codes, values: Numbers, u: Numbers) -> Numbers:
         """Samples, for each of n codes, a value that selects one of the code's chosen levels (see
-        `CodeMembers.positions_among`); cells whose code has no level keep their value. Shape:
-        (n,)."""
+        `CodeMembers.positions_among`). Missing cells, whose code has no level, keep the value that
+        `values` has for them. Shape: (n,)."""
         has_level = codes >= self.has_missing
         found = values.copy()
         codes = codes[has_level] - self.has_missing

@@ -81,7 +81,16 @@ def _fit_columns(
     rare_rows: int,
     withheld: Mapping[str, Mapping[Level, int]],
 ) -> tuple[ColumnCodec, ...]:
-    """Returns the codecs of the modelled columns, fitted to the table."""
+    """Returns the codecs of the modelled columns, fitted to the table.
+
+    Args:
+        encoding: How numbers and levels are encoded: "standardised", "unit" or "quantile" (see
+            `TableCodec.fit`).
+        functions: Functional dependencies and conditions that the model enforces.
+        rare_rows: Minimum number of rows that must share a number for a codec to disclose it.
+        withheld: By column and level, the number of rows in which the level replaces levels of too
+            few rows to be disclosed.
+    """
     classes = [_codec_of(column.kind, encoding) for column in columns]
     others = coarse_columns(table, columns) if GroupedLevelCodec in classes else []
 
@@ -177,8 +186,8 @@ class TableCodec:
             with_rules: Whether columns that the schema's rules derive are modelled as residuals,
                 and columns with several step sizes as several columns.
             functions: Functional dependencies that the model enforces.
-            rare_rows: Numbers that fewer rows share are not disclosed, except frequent values with
-                their own codes; 1 for no limit.
+            rare_rows: Numbers that fewer than this many rows share are not disclosed, except
+                frequent values with their own codes; 1 for no limit.
             withheld: By column and level, the number of rows in which the level replaces suppressed
                 levels (those of too few rows to be disclosed).
             with_entities: Whether rows with the same recurring key are generated as an entity.
@@ -239,8 +248,8 @@ class TableCodec:
 
         Args:
             table: Generated rows, on the CPU.
-            regions: Allowed cells of each column, within which rounded numbers stay; None, also for
-                a single column, if all are allowed.
+            regions: Allowed cells of each column; rounded numbers stay among them. An entry is None
+                if all cells of the column are allowed. None if all cells of all columns are.
             exact: Columns that are not rounded, because constraints on others depend on them.
         """
         values = table.values.clone()
@@ -521,8 +530,8 @@ class TableCodec:
         return hashlib.sha256(document.encode()).hexdigest()
 
     def notes(self, rows: int) -> list[str]:
-        """Returns the warnings of `IdentifierCodec.width_warning` for a sample of this many
-        rows."""
+        """Returns a warning for each identifier column that, in a sample of this many rows, needs
+        keys with more characters than the table's."""
         notes = []
         for codec in self._rest:
             if isinstance(codec, IdentifierCodec):

@@ -104,8 +104,9 @@ class Function:
 def _rounded(x: Amount, digits: Amount | None = None) -> Amount:
     """Rounds numbers to `digits` decimals (0 if None).
 
-    If a number may lie half way between two results, within its error bound, it is not rounded. Its
-    new error bound is half a unit of the last decimal, so that the number equals both results.
+    A number that may lie half way between two results, within its error bound, is not rounded. Its
+    new error bound is half a unit of the last decimal, so that in comparisons it equals either
+    result.
     """
     with np.errstate(all="ignore"):
         scale = 10.0 ** (0.0 if digits is None else digits.values.astype(np.float64))
@@ -286,7 +287,7 @@ def _days_in_month(year: Amount, month: Amount) -> Amount:
 def _clock(start: Amount, minutes: Amount, midnight: Amount | None = None) -> Amount:
     """Returns the time of day `minutes` after `start`, as a number such as 517 for 05:17.
 
-    `midnight` is the number that stands for 00:00, 0 if None.
+    `midnight` is the number that stands for 00:00, such as 2400; 0 if None.
     """
     begin = start.values.astype(np.float64)
     at = begin // 100 * 60 + begin % 100 + minutes.values

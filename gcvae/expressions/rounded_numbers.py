@@ -56,8 +56,8 @@ class Amount:
 
 
 def amount_of(number: float) -> Amount:
-    """Converts a literal number to an Amount without error; whole numbers that fit int64 stay
-    integers."""
+    """Converts a literal number to an Amount whose error bound is zero. The value is int64 for an
+    integer that fits, else float64."""
     whole = isinstance(number, int) and abs(number) <= _LARGEST_WHOLE
     return Amount(np.asarray(number, dtype=np.int64 if whole else np.float64))
 
@@ -121,7 +121,10 @@ def _remainder(a: Numbers, da: Numbers, b: Numbers, db: Numbers) -> tuple[Number
 
 
 def _power(a: Numbers, da: Numbers, b: Numbers, db: Numbers) -> tuple[Numbers, Numbers]:
-    """Returns the power and its error, d(a^b) = a^b (b da / a + ln|a| db)."""
+    """Returns (a^b, bound on its error) of numbers a and b, whose errors have the bounds da and db.
+
+    The bound is d(a^b) = |a^b| (|b| da / |a| + |ln|a|| db).
+    """
     power = np.asarray(a**b)
     relative = np.abs(b) * da / np.abs(a) + np.abs(np.log(np.abs(a))) * db
     return power, np.abs(power) * relative

@@ -82,8 +82,9 @@ class Rows:
         values: Values by column name, as `column_values` returns them.
         blanks_are_unknown: Whether a missing cell stands for one that is not observed, so that the
             expression `is_missing(column)` is unknown for it.
-        known_missing: By column name, the truth value of `is_missing(column)` in rows where the
-            cell is not observed; UNKNOWN for other columns.
+        known_missing: For some columns, by name, whether their cells are missing: the value of
+            `is_missing(column)` in each row whose cell is not observed. For columns without an
+            entry, this value is UNKNOWN. Only used with `blanks_are_unknown`.
     """
 
     values: Mapping[str, Any]

@@ -90,8 +90,9 @@ def _other_file(data: bytes) -> tuple[str, str]:
 def _is_no_text(data: bytes, beginning: bytes) -> bool:
     """Returns whether a file that begins with a format's magic bytes, `beginning`, is binary.
 
-    If these are only letters and digits, such as ORC or ARROW1, they may also be the beginning of a
-    column name in a text file. The file is then binary only if its first bytes are not ASCII text.
+    Magic bytes that are only letters and digits, such as ORC or ARROW1, may also be the beginning
+    of a column name in a text file. Such a file is binary only if its first 64 bytes contain bytes
+    that ASCII text does not.
     """
     return not beginning.isalnum() or bool(re.search(rb"[\x00-\x08\x80-\xff]", data[:64]))
 

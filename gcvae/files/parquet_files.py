@@ -30,8 +30,11 @@ _ROWS_AT_ONCE = 1 << 9  # of one column, in longest_cells
 
 
 def read_parquet(source: BinaryIO, dropped: Collection[str] = ()) -> pd.DataFrame:
-    """Returns the values of an opened Parquet file as a data frame, without those columns among
-    `dropped` whose type is not supported.
+    """Returns the values of an opened Parquet file as a data frame.
+
+    Args:
+        source: The opened file.
+        dropped: Names of columns that are left out if their type is not supported.
 
     Raises:
         TableError: The file is not a Parquet file, or a column has an unsupported type.
@@ -49,8 +52,11 @@ def parquet_chunks(
     """Yields (chunk, share of the file's rows up to the end of the chunk) for an opened Parquet
     file, in chunks of at most `rows` rows.
 
-    The first chunk begins at the row with index `first_row`. Columns among `dropped` are left out
-    if their type is not supported.
+    Args:
+        source: The opened file.
+        rows: Maximum number of rows of a chunk.
+        first_row: Index of the row at which the first chunk begins.
+        dropped: Names of columns that are left out if their type is not supported.
 
     Raises:
         TableError: The file is not a Parquet file, or a column has an unsupported type.
@@ -80,8 +86,10 @@ def _batches(file: Any, **options: Any) -> Iterator[Any]:
 
 
 def _read_columns(file: Any, dropped: Collection[str]) -> list[str] | None:
-    """Returns the names of the columns to read, which are all except dropped ones of unsupported
-    types; None for all columns."""
+    """Returns the names of the columns of an opened Parquet file to read; None for all.
+
+    Columns in `dropped` are not read if their type is not supported.
+    """
     left_out = {f.name for f in file.schema_arrow if f.name in dropped and not is_cell(f.type)}
     names = [name for name in file.schema_arrow.names if name not in left_out]
     return names if left_out else None

@@ -80,7 +80,12 @@ def pointing(place: str, *, is_list: bool = True) -> Iterator[None]:
 
 
 def _with_pointer(problem: Problem, place: str) -> Problem:
-    """Returns the problem with a JSON pointer instead of a line; unchanged if it has no line."""
+    """Returns the problem with a JSON pointer instead of a line; unchanged if it has no line.
+
+    Args:
+        place: JSON pointer to the row, such as /rows/1. The result points to the cell if the
+            problem has a column, otherwise to the row.
+    """
     if problem.line is None:
         return problem
     name = problem.column
@@ -100,8 +105,14 @@ def _csv(rows: Sequence[Mapping[str, Cell]], schema: TableSchema) -> bytes:
 
 
 def _refuse_unknown(rows: Mapping[str, Mapping[str, Cell]], schema: TableSchema) -> None:
-    """Raises an UnknownColumnError if a row, by JSON pointer, has a column that is not in the
-    schema."""
+    """Checks that rows from JSON have only columns of the schema.
+
+    Args:
+        rows: Rows by their JSON pointers, such as /rows/1.
+
+    Raises:
+        UnknownColumnError: A row has a column that is not in the schema.
+    """
     known = set(schema.names)
     places = [
         (name, {"pointer": pointer + json_pointer(name), "column": name})
@@ -114,8 +125,8 @@ def _refuse_unknown(rows: Mapping[str, Mapping[str, Cell]], schema: TableSchema)
 
 
 def cell_texts(cells: Sequence[Cell], column: Column) -> list[str]:
-    """Returns JSON values as texts in the column's format; null becomes its marker of missing
-    cells."""
+    """Returns JSON values as texts in the column's format; null becomes the column's marker of
+    missing cells."""
     texts = [_text(cell, column) for cell in cells]
     if column.number_format is None:
         return texts

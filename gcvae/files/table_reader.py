@@ -170,7 +170,11 @@ class TableReader:
     def _frames(
         self, file: BinaryIO, rows: int, first_row: int, dropped: Collection[str]
     ) -> Iterator[tuple[pd.DataFrame, float]]:
-        """Yields (rows as the file's format delivers them, share of the file up to their end)."""
+        """Yields (rows, share of the file up to the end of these rows), from `first_row` on.
+
+        For a Parquet file there are at most `rows` rows at a time, for a text file as many as one
+        window of bytes contains. The arguments are those of `chunks`.
+        """
         try:
             if self.is_parquet(file):
                 yield from parquet_chunks(file, rows, first_row, dropped)

@@ -114,8 +114,12 @@ def _converted(series: pd.Series[Any], column: Column, kind: Any) -> Any:
 
 
 def _with_marker(cells: Any, column: Column, kind: Any) -> Any:
-    """Returns cells of dates in which missing cells have the column's marker of missing values, if
-    their absence has a meaning and the marker is a date such as 9999-12-31."""
+    """Returns the cells of a column, with missing dates replaced by the column's marker of missing
+    cells.
+
+    Cells are unchanged unless a missing cell of the column has a meaning (`missing.is_value`), and
+    the marker is a date, such as 9999-12-31, that the Arrow type `kind` can represent.
+    """
     if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
         return cells
     marker = column.missing.markers[:1] if column.missing.is_value else ()

@@ -70,12 +70,13 @@ class ArrayFile:
 
 @dataclass(frozen=True)
 class StoredColumn:
-    """A column of n rows, stored as values and the index of each row's value.
+    """A column of n rows, stored as distinct values with the index of each row's value, or as one
+    value for each row.
 
     Attributes:
-        values: U distinct values, in a file or as a list; or the value of each row.
-        codes: Index of each row's value; -1 for a missing cell. None if `values` has one value for
-            each row, NaN or NaT for missing. Shape: (n,).
+        values: The U distinct values, in a file or as a list; or, if `codes` is None, a file with
+            the value of each row, which is NaN or NaT if the cell is missing.
+        codes: Index of each row's value; -1 for a missing cell. Shape: (n,).
         nullable: Whether integers and booleans get a nullable dtype.
     """
 
@@ -126,8 +127,11 @@ TypedTable = pd.DataFrame | TypedFiles
 
 
 def with_cells(table: TypedTable, columns: Mapping[str, pd.Series[Any]]) -> TypedTable:
-    """Returns a table in which the cells of some columns are replaced by `columns`, cells of the
-    same types by column name; the original table is not changed."""
+    """Returns a copy of a table in which the cells of some columns are replaced.
+
+    Args:
+        columns: New cells by column name, of the same types as the old ones.
+    """
     if isinstance(table, pd.DataFrame):
         changed = table.copy(deep=False)
         for name, series in columns.items():
@@ -166,8 +170,8 @@ def rows_at(
 
 
 def value_codes(table: TypedTable, name: str) -> npt.NDArray[np.integer[Any]]:
-    """Returns the index of each of n rows' values among the column's distinct values; -1 for
-    missing. Shape: (n,)."""
+    """Returns, for each of n rows, the index of its value among the column's distinct values, or -1
+    if its cell is missing. Shape: (n,)."""
     column = None if isinstance(table, pd.DataFrame) else table.stored[name]
     if column is None or column.codes is None:
         return pd.factorize(table[name])[0]

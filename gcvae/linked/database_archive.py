@@ -68,8 +68,8 @@ def database_record(
 def written_columns(
     parts: Mapping[str, DatabasePart], splits: Sequence[Split]
 ) -> dict[str, tuple[str, ...]]:
-    """Returns the columns of the tables that users pass and receive, by table name; tables of
-    entities, which only the model contains, are merged with the tables of their rows."""
+    """Returns the columns of the tables that users pass and receive, by table name. A table of
+    entities exists only in the model, so its columns count as columns of the table of its rows."""
     found = {name: part.column_names for name, part in parts.items()}
     for split in reversed(splits):
         del found[split.parent]
@@ -131,7 +131,8 @@ def written_schemas(
 ) -> dict[str, TableSchema]:
     """Returns the column schemas of the generated tables, by table name.
 
-    A column whose values the model replaces by their indices (`Split.levels`) is left out.
+    The model replaces the values of some columns by their indices (`Split.levels`). These columns
+    are left out, because their schemas describe the indices, not the values.
     """
     found = {name: part.schema for name, part in parts.items()}
     for split in reversed(splits):

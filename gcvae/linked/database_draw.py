@@ -46,7 +46,8 @@ class Drawing(LinkedRows):
 
         Args:
             parents: Number of rows of each table without a parent; None: see `scale`.
-            scale: If `parents` is None, ratio of these numbers to those of the real tables.
+            scale: If `parents` is None, each table without a parent gets this multiple of the
+                number of rows of the real table.
         """
         for name, part in self.parts.items():
             self._draw(name, part, parents, scale)
@@ -68,12 +69,14 @@ class Drawing(LinkedRows):
     def recompute(
         self, known: LinkedRows, frames: Mapping[str, pd.DataFrame]
     ) -> dict[str, pd.DataFrame]:
-        """Recomputes, in given rows, all columns that rules or totals determine or that are copied
-        from referenced rows, so that they agree with the other columns. Returns all tables.
+        """Recomputes all columns that other columns determine: by rules, as sums over child rows,
+        or as copies from referenced rows. Returns all tables, in which these columns then agree
+        with the others.
 
         Args:
             known: Rows of all tables.
-            frames: The same rows with the additional columns of their models.
+            frames: The same rows with the columns that the models add, such as numbers of
+                children.
         """
         self.frames = dict(frames)
         self.rows = {name: dict(known.rows[name]) for name in self.parts}
@@ -116,13 +119,15 @@ class Drawing(LinkedRows):
         rows: pd.DataFrame,
         parents: Codes,
     ) -> pd.DataFrame:
-        """Adds references, keys and computed columns to generated rows of one table; all other rows
-        are known. Returns the rows with the columns and dtypes of the real table.
+        """Adds references, keys and computed columns to generated rows of one table. The rows of
+        the other tables are known. Returns the generated rows with the columns and dtypes of the
+        real table.
 
         Args:
-            known: Rows of all tables.
-            frames: Rows of all tables with the additional columns of their models.
-            name: Name of the table to complete.
+            known: Known rows of all tables.
+            frames: The same rows with the columns that the models add, such as numbers of
+                children.
+            name: Name of the table to which the generated rows belong.
             rows: Rows that the table's model generated.
             parents: Row index of each row's parent.
         """
@@ -256,9 +261,12 @@ class Drawing(LinkedRows):
             self.rows[name][i] = rows
 
     def _paired_references(self, name: str, number: int) -> list[Codes]:
-        """Finds another reference in the same primary or unique key as reference `number`, so that
-        pairs of the two references do not repeat. Returns a list with one array, the row indices to
-        which the other reference leads; an empty list if there is none."""
+        """Finds the partner of reference `number`: another reference of the same primary or unique
+        key. The two together must not reference the same pair of rows twice.
+
+        Returns the row indices that the partner references, as a list of one array, or an empty
+        list if there is no partner (argument `paired` of `chosen_rows`).
+        """
         links = self.links[name]
         keys = [set(key.columns) for key in links.foreign_keys]
         others = [
@@ -273,9 +281,14 @@ class Drawing(LinkedRows):
     def _restored(
         self, name: str, found: pd.DataFrame, written: Mapping[str, pd.DataFrame]
     ) -> pd.DataFrame:
-        """Computes the columns that rules determine from columns outside the table's model, such as
-        those of the parent row. Returns the rows with these columns. `found` are the rows of table
-        `name`; `written` contains finished tables, such as the parent's."""
+        """Computes the columns that rules determine from cells outside the table's model, such as
+        cells of the parent row. Returns the rows with these columns.
+
+        Args:
+            name: Name of the table.
+            found: Rows of the table, with residuals instead of the columns to compute.
+            written: Finished tables by name, including the parent table.
+        """
         part, key = self.parts[name], self.key(name)
         if not len(part.reduction):
             return found
@@ -348,8 +361,8 @@ def with_key_dtypes(frame: pd.DataFrame, dtypes: Mapping[str, str]) -> pd.DataFr
 
 
 class RepeatedRowsWarning(UserWarning):
-    """Warns that a generated table is too short, because rows that repeat a unique key were left
-    out."""
+    """Warns that a generated table has fewer rows than requested, because rows that repeat a unique
+    key were left out."""
 
 
 def _warn_of_left_out_rows(name: str, n_rows: int) -> None:
@@ -367,15 +380,17 @@ def repeats(
     key: ForeignKey | None = None,
     parents: Codes | None = None,
 ) -> Mask:
-    """Returns a mask of the rows that repeat a value of a primary or unique key of an earlier row.
+    """Returns a mask of the rows whose primary key or unique key equals that of an earlier row.
 
     Shape: (n,).
 
     Args:
-        frame: n rows of the table. Keys with a column that the frame lacks are not checked.
-        table: Primary key and unique keys of the table.
-        key: Reference to the parent, whose columns the frame lacks; None without a parent.
-        parents: Row index of each row's parent, which stands for the columns of `key`. Shape: (n,).
+        frame: n rows of the table.
+        table: Primary key and unique keys of the table. A key with a column that is neither in
+            `frame` nor in `key` is not checked.
+        key: Reference to the parent; None without a parent. Its columns are not in `frame`.
+        parents: Row index of each row's parent, used as the value of the columns of `key`. Shape:
+            (n,).
     """
     found = np.zeros(len(frame), dtype=bool)
     of_parent = {} if key is None else dict.fromkeys(key.columns, parents)

@@ -37,7 +37,7 @@ def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) ->
     rows to `tensors`.
 
     Args:
-        prefix: Prefix of the table's names in `tensors`.
+        prefix: Prefix of the keys under which the table's content is added to `tensors`.
         part: Fitted table.
         tensors: Content of the file as tensors of bytes, which this function extends.
     """

@@ -373,10 +373,11 @@ class DatabaseFit(LinkedRows):
 
     def _key_parts(self, name: str) -> dict[str, tuple[KeyPart, ...]]:
         """Finds parts of keys that other columns determine, such as the year in an order number.
-        Returns the parts of each key by its column. Foreign keys are not searched.
+        Returns the parts of each key by its column. Foreign keys are not searched, because they
+        are copied from the referenced rows.
 
-        The model learns the keys without these parts. They are inserted into generated keys when
-        the other columns are known.
+        The model learns the keys without these parts. The parts are inserted into generated keys
+        when the other columns are known.
         """
         schema, typed = self.schemas[name], self.typed[name]
         if self.plans[name].is_catalogue:
@@ -457,9 +458,9 @@ class DatabaseFit(LinkedRows):
         return column not in schema or schema[column].is_modelled
 
     def _choose_borrowed(self, key: ForeignKey) -> tuple[tuple[str, ...], ContextCodec]:
-        """Chooses the columns by which generated rows find the row that they reference: a row is
-        generated with the values that the referenced row should have. Returns (names of these
-        columns of the referenced table, their codec)."""
+        """Chooses columns of a referenced table by which a generated row finds the row to
+        reference: the model generates, with each row, the values that the referenced row should
+        have in these columns. Returns (names of the columns, their codec)."""
         others = self.typed[key.table]
         links, plan = self.links[key.table], self.plans[key.table]
         not_own = {*links.referring, *plan.copied}

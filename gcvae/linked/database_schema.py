@@ -63,8 +63,8 @@ class LinkedTable:
         entity: Column with repeated keys that determine other columns, such as the customers of a
             table of orders. The model divides such a table into a table of entities and a table of
             their rows. False: no such column. None: inferred.
-        columns: Schemas of columns that the user specified, as in a document of `TableSchema`.
-        rules: Rules that the user specified, as in that document; None: inferred.
+        columns: Schemas of columns that the user specified, in the JSON form of `TableSchema`.
+        rules: Rules that the user specified, in the same form; None: inferred.
     """
 
     primary_key: tuple[str, ...] = ()
@@ -229,7 +229,9 @@ class DatabaseSchema:
 def _no_column(
     column: str, table: str, names: Sequence[str], steps: Sequence[str | int]
 ) -> Problem:
-    """Returns the problem of an unknown column; it suggests the most similar name."""
+    """Returns the problem that table `table` has no column `column`. Its message suggests the most
+    similar of `names`. `steps` are the members and indices that lead to the column's name in the
+    schema document."""
     message = f"table {table!r} has no column {column!r}"
     return unknown_name(message, column, names, pointer=json_pointer(*steps), column=column)
 
@@ -291,7 +293,8 @@ def _read_table(name: str, document: object, problems: list[Problem]) -> LinkedT
 
 
 def _read_key(document: object, steps: Sequence[str | int], problems: list[Problem]) -> ForeignKey:
-    """Reads one foreign key of a JSON document, and adds its errors to `problems`."""
+    """Reads one foreign key of a JSON document, and adds its errors to `problems`. `steps` are the
+    members and indices that lead to it in the schema document."""
     expected = '{"columns": ["user_id"], "table": "users"}'
     if not isinstance(document, Mapping) or not {"columns", "table"} <= document.keys():
         message = f"the foreign key is {document!r}"
@@ -313,7 +316,8 @@ def _read_key(document: object, steps: Sequence[str | int], problems: list[Probl
 
 
 def _names(value: object, steps: Sequence[str | int], problems: list[Problem]) -> tuple[str, ...]:
-    """Reads a list of column names, or one column name, and adds an error to `problems`."""
+    """Reads column names from a list of strings or a single string. Any other value adds an error
+    to `problems`. `steps` are the members and indices that lead to it in the schema document."""
     if isinstance(value, str):
         return (value,)
     if isinstance(value, Sequence) and all(isinstance(name, str) for name in value):

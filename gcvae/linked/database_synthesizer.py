@@ -158,7 +158,11 @@ class DatabaseSynthesizer:
         self, frames: Mapping[str, pd.DataFrame], held_out: Mapping[str, Mask | None], seed: int
     ) -> DatabaseSynthesizer:
         """Returns the model after adding the anomaly statistics of held-out households, with which
-        the p-values of other households are computed."""
+        the p-values of other households are computed.
+
+        `frames` are the training tables. `held_out` contains, by table, a mask of the held-out
+        rows; None if there are none, so that the statistics of all households are used.
+        """
         parts = dict(self._parts)
         if self._has_anomalies:
             households = Households(self.schema, parts, self.splits, frames)
@@ -242,8 +246,9 @@ class DatabaseSynthesizer:
         Args:
             tables: All tables of the fitted database, with rows and columns in any order.
                 Catalogues, the tables that are copied unchanged, are optional.
-            draws: Number of draws of the random effect of each household's top row; each level
-                below has half as many.
+            draws: Number of draws of the random effect of each household's top row. For each
+                draw, the random effects of its child rows are drawn half as many times, those of
+                their child rows a quarter as many times, and so on, but at least twice.
             seed: The same seed gives the same numbers.
 
         Returns:

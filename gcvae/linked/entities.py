@@ -43,9 +43,9 @@ class Split:
         determined: Columns whose values the key determines; they are moved to the table of
             entities.
         columns: All columns of the original table, in order.
-        levels: Distinct values of the key's last column, such as the departments of stores. The
-            models learn the indices of these values instead of the values. Empty unless the split
-            is by a series whose last key column does not contain integers.
+        levels: Distinct values of the key's last column if the entity is a series, such as the
+            departments of stores. The models learn the indices of these values instead of the
+            values. Empty if the values are integers, or if the entity is not a series.
     """
 
     table: str
@@ -244,8 +244,8 @@ def _find_entity_split(
 
 
 def _determines(keys: pd.Series[Any], cells: pd.Series[Any]) -> bool:
-    """Returns whether `cells` differ between rows of the table, but not between rows with the same
-    key."""
+    """Returns whether `keys` determine `cells`: rows with the same key have the same cell, and the
+    cells are not equal in all rows."""
     if cells.nunique(dropna=False) < 2:
         return False
     codes = pd.factorize(cells)[0]
@@ -258,8 +258,9 @@ def _find_series_split(
     typed: Mapping[str, pd.DataFrame],
     links: DatabaseSchema,
 ) -> Split | None:
-    """Returns a split by the foreign key to the parent and a column that together have at most one
-    row per date, such as store and department; None if there is no such column."""
+    """Returns a split of a table into series; None if it has none. A series is one row of the
+    parent table and one value of another column, such as a department of a store, with at most one
+    row per date."""
     table, frame = links[name], typed[name]
     if not table.foreign_keys or table.entity is False or table.keep:
         return None

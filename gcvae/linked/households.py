@@ -134,8 +134,9 @@ class Households(LinkedRows):
         models: Models of the tables that are not catalogues (copied unchanged).
         frames: Rows of each table with the columns that its model adds, such as numbers of
             children.
-        trained: By table, indices of the training rows, while anomalies of held-out rows are
-            computed; else empty.
+        trained: By table, indices of the training rows. It is set only to compute the anomalies of
+            held-out rows of the training tables: a level that no training row has then counts as
+            new. Otherwise empty.
         broken: By table and column, (mask of the rows that violate the column's relation,
             log-probability that is added for each such row). A column has a relation if it is
             copied, is a total, or is determined by an entity.
@@ -393,8 +394,9 @@ class Households(LinkedRows):
         return found
 
     def _equal_rows(self, name: str, rows: pd.DataFrame, parents: Codes) -> Codes:
-        """Returns a number for each of n rows; two rows have the same number only if they are equal
-        and have the same parent. Shape: (n,)."""
+        """Returns a number for each of n rows, by which equal rows of one parent are counted: two
+        rows have the same number if they are equal and have the same parent, else different ones.
+        Shape: (n,)."""
         own = rows[[c for c in self.models[name].columns if c in rows]]
         groups = own.groupby([*map(str, own.columns), parents], dropna=False)
         return np.asarray(groups.ngroup(), dtype=np.int64)
@@ -412,8 +414,8 @@ class Households(LinkedRows):
     # Scoring
 
     def _context_above(self, name: str, at: Codes) -> pd.DataFrame | None:
-        """Returns the context of rows: random effects and columns of their parents and other
-        ancestors; None for a table without a parent."""
+        """Returns the context of the rows `at`, the data on which they depend: random effects and
+        columns of their parents and other ancestors. None for a table without a parent."""
         key = self.key(name)
         if key is None:
             return None
@@ -433,8 +435,8 @@ class Households(LinkedRows):
         return typed, {*absent, *(total.column for total in part.totals)}
 
     def _siblings(self, name: str, at: Codes) -> Codes:
-        """Returns a number for each of the rows `at` that only siblings have in common: the parent
-        index. In a table without a parent, every row has its own number, the row index."""
+        """Returns the parent index of each of the rows `at`; rows with equal indices are siblings.
+        In a table without a parent, no rows are siblings, and the row indices are returned."""
         return at if self.key(name) is None else self.parents(name)[at]
 
     def _completed(
@@ -448,7 +450,8 @@ class Households(LinkedRows):
         seed: int,
     ) -> tuple[pd.DataFrame, SequenceContext | None]:
         """Draws the unknown cells of rows given their known cells and their context. Returns
-        (completed rows, context in their sequence or None without an order).
+        (completed rows, their ranks, times and previous rows in their sequences or None without an
+        order).
 
         The rows of a sequence are completed in order, each given the completed row before it.
 
@@ -456,8 +459,9 @@ class Households(LinkedRows):
             rows: Rows of the table with their additional columns. Shape: n rows.
             typed: The same rows with the columns and dtypes of the table's model.
             at: Index of each row in the table. Shape: (n,).
-            siblings: Number of each row that only the rows of one parent have in common. Shape:
-                (n,).
+            context: Columns of the parents and other ancestors, on which the rows depend; None for
+                a table without a parent. Shape: n rows.
+            siblings: Number of each row's parent: equal numbers mean the same parent. Shape: (n,).
         """
         model, unknown = self.models[name], self.blanks[name][at]
         sequence_context = (
@@ -504,11 +508,11 @@ class Households(LinkedRows):
         draws: int,
         seed: int,
     ) -> tuple[Numbers, pd.DataFrame]:
-        """Returns the log-likelihood of each of n rows together with all rows below it, given its
-        context, once for each of S draws; and the rows of all draws, completed.
+        """Computes the log-likelihood of each of n rows together with all rows below it, given the
+        cells of its ancestors (`context`), once for each of S draws. A draw contains values of the
+        random effects and of unknown cells. S is 1 if nothing has to be drawn.
 
-        A draw contains values of the random effects and of unknown cells. S is 1 if nothing has to
-        be drawn.
+        Returns (log-likelihoods by draw and row; the rows of all draws, with unknown cells filled).
 
         `at` contains the indices of the rows. Rows have the same number in `siblings` if they have
         the same parent. Shape: at (n,), siblings (n,) -> (S, n), S n rows.
@@ -560,8 +564,9 @@ class Households(LinkedRows):
         sequence_context: SequenceContext | None,
         seed: int,
     ) -> Numbers:
-        """Returns log p of the known cells of n rows given their context. The rows below them, and
-        the columns `unscored`, do not count. Shape: (n,)."""
+        """Returns log p of the known cells of n rows, given the cells of their ancestors and, in a
+        sequence, of the previous row. Columns `unscored`, and rows below, do not count. Shape:
+        (n,)."""
         options = ScoreOptions(seed=seed, tolerance=_OF_A_ROW)
         found = np.zeros(len(at))
         for breaks, log_prob in self.broken[name].values():
@@ -576,7 +581,8 @@ class Households(LinkedRows):
     def _context_of(
         self, name: str, context: pd.DataFrame, sequence_context: SequenceContext | None
     ) -> Any:
-        """Encodes the context of rows, and in a sequence their rank, time and previous row."""
+        """Returns the encoded data on which rows depend, as the table's model expects it: cells of
+        their ancestors and, in a sequence, their ranks, times and previous rows."""
         codec = self.models[name].rows.context
         assert codec is not None, "its model is conditional"
         conditions = context[list(self.parts[name].context)]
@@ -643,9 +649,10 @@ class Households(LinkedRows):
         """Returns the smallest tail probability among the cells of each row `at` and of all rows
         below it.
 
-        There is one context for each way in which unknown cells of other rows were filled. A cell's
-        tail probability is averaged over these contexts. Rows have the same number in `siblings` if
-        they have the same parent.
+        A context contains the cells of the ancestors on which the rows depend. If some of these
+        cells are unknown, they are drawn several times: `contexts` contains one context for each
+        draw, and a cell's tail probability is the mean over the contexts. Rows have the same number
+        in `siblings` if they have the same parent.
         """
         part, rows = self.parts[name], self.frames[name].iloc[at].reset_index(drop=True)
         n, number = len(at), derived_seed(str(seed), name)
@@ -703,9 +710,13 @@ class Households(LinkedRows):
         seed: int,
         found: Tails,
     ) -> None:
-        """Merges into `found` the tail probabilities of the gaps between the rows of a sequence. A
-        gap counts as a cell of the time column. `conditions` contains the result of `_gap_inputs`
-        for each context over which tail probabilities are averaged."""
+        """Merges the tail probabilities of the gaps between the rows `at` of sequences into
+        `found`, the smallest tail probabilities of these rows. A gap counts as a cell of the time
+        column.
+
+        Unknown cells on which gaps depend are drawn several times. `conditions` contains the result
+        of `_gap_inputs` for each draw, and a tail probability is the mean over the draws.
+        """
         sequence = self.models[name].sequence
         if sequence is None or isinstance(sequence.gaps, float) or not conditions:
             return
@@ -720,8 +731,8 @@ class Households(LinkedRows):
     def _gap_inputs(
         self, name: str, sequence_context: SequenceContext, context: pd.DataFrame
     ) -> tuple[pd.DataFrame, Any] | None:
-        """Returns (gaps, their encoded contexts) of rows with a previous row in their sequence;
-        None if no gap is modelled."""
+        """Returns (gaps to the previous row, encoded data on which they depend) for all rows except
+        the first of each sequence. None if no gap is modelled, as when all gaps are equal."""
         sequence, non_first = self.models[name].sequence, sequence_context.non_first
         if sequence is None or isinstance(sequence.gaps, float) or not len(non_first):
             return None

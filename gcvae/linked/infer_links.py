@@ -88,9 +88,9 @@ def _key_of_references(frame: pd.DataFrame, table: LinkedTable) -> tuple[str, ..
 
 
 def _numbered_key(frame: pd.DataFrame, table: LinkedTable) -> tuple[str, ...]:
-    """Returns (column of a foreign key, column that numbers, consecutively, the rows with the same
-    foreign key), such as order number and line number. The tuple is empty if there are no such
-    columns, or if the user specified other unique columns."""
+    """Returns a primary key of two columns, such as order number and line number: a foreign key
+    and a column that numbers, consecutively, the rows with the same foreign key. The tuple is empty
+    if there are no such columns, or if the user specified other unique columns."""
     if table.unique:
         return ()
     for [key] in (key.columns for key in table.foreign_keys if len(key.columns) == 1):
@@ -115,9 +115,9 @@ other values are then invalid references, which a fit refuses by default."""
 
 
 def _with_unlisted_tables(document: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> Any:
-    """Returns the tables of the document, and an empty entry for each table that it does not name.
-
-    A malformed list is returned unchanged.
+    """Returns member `tables` of a schema document, with an empty entry for each table that it does
+    not name. A member that is not a JSON object is returned unchanged; the error is reported when
+    the schema is read.
     """
     listed = document.get("tables", {})
     if not isinstance(listed, Mapping):
@@ -164,10 +164,11 @@ def _is_unique(cells: pd.Series[Any]) -> bool:
 
 
 def _primary_key(name: str, tables: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
-    """Returns the unique column of a table that is its key by its name or by its use in another
-    table, as a tuple; an empty tuple if there is none.
+    """Returns a tuple of one column, the primary key of a table; an empty tuple if there is none.
 
-    Preferred are names such as `id`, or `user_id` in table users, then columns used elsewhere.
+    The column is unique, and is named like a key or repeated in another table (`_is_used`). Among
+    several such columns, one named `id`, or `user_id` in table users, is preferred, then one that
+    is repeated in another table.
     """
     frame, own = tables[name], _singular_name(name)
     others = [other for key, other in tables.items() if key != name]
@@ -191,8 +192,9 @@ def _is_code(cells: pd.Series[Any]) -> bool:
 
 
 def _is_used(cells: pd.Series[Any], other: pd.DataFrame) -> bool:
-    """Returns whether a column of the same name in the table `other` repeats the values of a unique
-    column. Consecutive numbers from 0 or 1 are excluded, because many tables contain them."""
+    """Returns whether another table refers to `cells`, a unique column: `other` has a column of the
+    same name with repeated values, all of which are in `cells`. False for consecutive numbers from
+    0 or 1, because many tables contain them, and for fractions."""
     if cells.name not in other or not _is_unique(cells):
         return False
     numbers = pd.to_numeric(cells.astype(str), errors="coerce")
@@ -231,7 +233,9 @@ def _foreign_keys(
 
 
 def _likeness(name: str, column: str, other: str, key: str) -> int:
-    """Returns how similar a column's name is to another table's key, from 0 (not at all) to 4."""
+    """Returns how strongly the name of a column of table `name` suggests that it refers to column
+    `key` of table `other`: 0 not at all, 1 another row of the same table (such as `manager`), 2 a
+    name like the other table's, 3 the name of the key, 4 the names of the table and the key."""
     words, key_words, own = _words(column), _words(key), _singular_name(other)
     is_own_key = _singular_name(name) in ("".join(words), "".join(words[:-1]))
     if is_own_key and name != other and column != key:

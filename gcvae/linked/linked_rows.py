@@ -22,7 +22,8 @@ from gcvae.linked.sequences import Clock
 
 
 def effect_columns(child: str, columns: Iterable[str]) -> list[str]:
-    """Returns the names of those columns that contain a row's random effect on its `child` rows."""
+    """Selects from the names `columns` those of columns that contain the random effect of a row on
+    its children in table `child`."""
     return [c for c in columns if c.startswith(f"{child} effect ")]
 
 
@@ -63,8 +64,14 @@ class LinkedRows:
     def lineage(
         self, name: str, frames: Mapping[str, pd.DataFrame], at: Codes | None = None
     ) -> pd.DataFrame:
-        """Returns the columns in `frames` of the rows `at` of a table (None: all rows), of their
-        parents and of other ancestors, side by side, with the table names as prefixes."""
+        """Returns rows joined with their parents and other ancestors.
+
+        Args:
+            name: Name of the table of the rows.
+            frames: Columns of each table to join. In the result, their names have the name of the
+                table as a prefix.
+            at: Indices of the rows; None: all rows.
+        """
         rows = frames[name] if at is None else frames[name].iloc[at].reset_index(drop=True)
         own, key = rows.add_prefix(f"{name} "), self.key(name)
         if key is None:

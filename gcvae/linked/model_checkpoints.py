@@ -68,8 +68,8 @@ class ModelCheckpoints:
         return self._stored.get(self._digest + _IN_TRAINING)
 
     def restored(self, *, is_continued: bool) -> None:
-        """Reports to the underlying store whether the fit continues from the models stored there.
-        Only the first call of a fit reports, because the store is loaded once per fit."""
+        """Tells the store of the whole fit whether the fit continues from the content of the store.
+        Only the first call has an effect, because a fit loads this store once."""
         if not self._is_reported:
             self._store.restored(is_continued=is_continued)
         self._is_reported = True

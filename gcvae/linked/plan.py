@@ -141,8 +141,9 @@ def _catalogues(
 ) -> set[str]:
     """Returns the names of the tables to copy unchanged: those specified and those inferred.
 
-    An inferred catalogue is referenced, has a label for each row, and refers only to catalogues; or
-    it is a table that links catalogues.
+    An inferred catalogue refers to no tables except catalogues. In addition, either another table
+    refers to it and its rows have labels (`_has_label`), or it has no columns except two or more
+    foreign keys.
     """
     referred = {
         k.table for name, t in schema.tables.items() for k in t.foreign_keys if k.table != name
@@ -169,8 +170,9 @@ def _catalogues(
 
 
 def _has_label(frame: pd.DataFrame, schema: TableSchema, key: tuple[str, ...]) -> bool:
-    """Returns whether nearly every row has a short and mostly unique text, such as a genre's name,
-    and no column is personal or a date."""
+    """Returns whether the table has a column of labels, such as names of genres: short texts that
+    contain words and seldom repeat. False if a column is personal or contains dates. `key` contains
+    the columns of the primary key, which do not count as labels."""
     if any(column.personal or column.has_times for column in schema):
         return False
     for column in schema:
@@ -197,7 +199,8 @@ def _is_link(name: str, frame: pd.DataFrame, schema: DatabaseSchema) -> bool:
 
 
 def _break_circles(parents: dict[str, int | None], schema: DatabaseSchema) -> None:
-    """Sets the parent of tables that would be their own ancestors to None, in place."""
+    """Breaks circles of parent tables: sets the parent of a table to None, in place, if a table
+    occurs twice on the way from it to its ancestors."""
     for name in parents:
         seen, at = {name}, name
         while (number := parents[at]) is not None:
@@ -261,7 +264,7 @@ def _is_ordered(dtype: Any) -> bool:
 
 
 def _share_repeated(cells: pd.Series[Any], parents: Codes) -> float:
-    """Returns the share of rows whose cell another row of their parent already has."""
+    """Returns the share of rows whose cell equals that of an earlier row with the same parent."""
     return float(pd.DataFrame({"p": parents, "t": cells.to_numpy()}).duplicated().mean())
 
 

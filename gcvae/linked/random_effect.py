@@ -146,7 +146,8 @@ class RandomEffect:
         self, children: pd.DataFrame, parents: Codes, n_parents: int
     ) -> tuple[Numbers, Numbers]:
         """Returns, for each parent, (posterior mean of the random effect u given the children,
-        Cholesky factor of its covariance); without children, those of the prior.
+        Cholesky factor of the posterior covariance). For a parent without children, the posterior
+        is the prior.
 
         `parents` contains the parent index of each of n children; u has q dimensions. Shape:
         parents (n,) -> (n_parents, q), (n_parents, q, q).

@@ -1,7 +1,8 @@
 """Resolves references between tables to row indices, and chooses the references of generated rows.
 
-For each reference except that to its parent, a row is generated with values that the referenced row
-should have in some columns. It then refers to the candidate with the smallest cost among 256 rows:
+A row is generated given its parent row. Other rows to which it refers are chosen afterwards: the
+model generates, together with the row, values that a referenced row should have in some columns. Of
+256 candidates, the one with the smallest cost is chosen:
 
     cost(row, candidate) = number of different levels + sum of |differences of normal scores|
                            + 2 max(0, 0.5 - remaining capacity)
@@ -205,12 +206,13 @@ def _invalid_references(
 def borrowed_columns(parents: pd.DataFrame, rare_rows: int) -> list[str]:
     """Chooses at most six columns of a referenced table that distinguish its rows.
 
-    They are modelled with the rows that reference the table, so that a suitable row can be chosen.
-    Categorical columns come before numeric ones.
+    The columns are modelled with the rows that reference the table, so that a suitable row can be
+    chosen. Categorical columns come before numeric ones.
 
     Args:
         parents: Rows of the referenced table.
-        rare_rows: Minimum number of rows per level of a categorical column, on average.
+        rare_rows: Minimum average number of rows per level of a categorical column. A column with
+            fewer rows per level is not chosen, unless it is numeric.
     """
     n_levels = {str(c): parents[c].nunique() for c in parents.columns}
     most = min(_MOST_LEVELS, len(parents) // rare_rows)
@@ -238,9 +240,9 @@ def chosen_rows(
         target: Features that the referenced row should have (`features_of`). Shape: (n, 2 C).
         features: Features of the rows to choose from. Shape: (m, 2 C).
         capacity: Number of references that each of the m rows should receive. Shape: (m,).
-        paired: Row indices to which the generated rows lead by another reference, if the two
-            references are in one unique key, so that pairs should not repeat: a list with one array
-            of shape (n,). Else an empty list.
+        paired: If another reference belongs to the same unique key, a list of one array: the row
+            indices that it references. Pairs of the two references then do not repeat if that is
+            possible. Shape: (n,). Else an empty list.
         others: Arrays of row indices that generated rows must not choose. Shape: (n,) each. In a
             table that refers to itself, one array contains the index of each row itself. If another
             foreign key never leads to the same row as this one in the real table, a further array

@@ -45,7 +45,8 @@ class Clock:
 
     @classmethod
     def of(cls, times: pd.Series[Any]) -> Clock:
-        """Returns the clock whose unit fits the times: days if all are midnights, else seconds."""
+        """Returns the clock whose unit fits the times: days if all are midnights, else seconds.
+        Numbers have no unit."""
         if not pd.api.types.is_datetime64_any_dtype(times.dtype):
             numbers = times.to_numpy(dtype=np.float64)
             return cls(0, bool((numbers == np.round(numbers)).all()))
@@ -68,8 +69,8 @@ class Clock:
         return pd.Series(ticks.view(TIMES)).astype(dtype)
 
     def has_times_of_day(self, gaps: Numbers) -> bool:
-        """Returns whether gaps, in units of time, are to be modelled as a number of days and a time
-        of day. Shape: (n,)."""
+        """Returns whether n gaps, in units of time, are better modelled as a number of days and a
+        time of day: most are a day or longer, but not whole days. Shape: (n,)."""
         if self.unit != _SECOND or (gaps >= _DAY_SECONDS).mean() < _LEAST_SHARE:
             return False
         counts = np.unique(gaps % _DAY_SECONDS, return_counts=True)[1]
@@ -100,8 +101,9 @@ class Clock:
         return np.asarray((before // _DAY_SECONDS + gaps) * _DAY_SECONDS + times)
 
     def first_columns(self, times: pd.Series[Any]) -> pd.DataFrame:
-        """Returns the columns with which a parent's model learns the time of the first child row,
-        missing without children: the time, or its date and its time of day in seconds. n rows."""
+        """Converts the time of the first child row of each of n parents to the columns that the
+        parents' model learns. Returns one column of times; if the unit is a second, a column of
+        dates and one of times of day in seconds. Cells of parents without children are missing."""
         if self.unit != _SECOND:
             return pd.DataFrame({_FIRST: times})
         dates = times.dt.normalize()

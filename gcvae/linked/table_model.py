@@ -300,10 +300,14 @@ class TableModel:
     ) -> tuple[pd.DataFrame, Numbers]:
         """Generates the next row of each of m parents. Returns (rows, their times).
 
-        `base` and `ranks` are context columns. `previous` contains the previous row of each parent,
-        and `before` its time. If `previous` is None, the rows are the first of their parents, and
-        `before` contains their own times. `first_row` is the number of the first generated row,
-        from which synthetic keys are derived. Shape: before (m,) -> m rows, (m,).
+        Args:
+            base: Columns of the parents and other ancestors, on which the rows depend. Shape: m
+                rows.
+            ranks: Numbers of rows of the same parent before and after the next row. Shape: m rows.
+            before: Time of the previous row of each parent; if `previous` is None, the time of the
+                next row. Shape: (m,).
+            previous: Previous row of each parent; None if the next rows are the first ones.
+            first_row: Number of the first generated row, from which synthetic keys are derived.
         """
         gap: Numbers = np.full(len(base), np.nan)
         previous_cells, now = _previous_features(previous, self.previous_columns, len(base)), before
@@ -326,8 +330,11 @@ class TableModel:
         places: Sequence[Codes],
         seed: int,
     ) -> tuple[pd.DataFrame, Codes]:
-        """Returns (rows of all steps, parent index of each), sorted by parent. Step k contains the
-        k-th rows of the parents whose indices are `places[k]`."""
+        """Returns (rows of all steps, parent index of each row), sorted by parent.
+
+        A sequence is generated row by row. `steps[k]` contains the k-th rows of all sequences with
+        such a row, and `places[k]` the indices of their parents.
+        """
         if not steps:
             empty = self.rows.sample_given(context.iloc[:0], seed)
             empty[sequence.column] = pd.Series(dtype=sequence.dtype)
@@ -346,8 +353,8 @@ class TableModel:
         first_row: int,
     ) -> Numbers:
         """Generates the times of n rows from the times `before` of their previous rows, in units of
-        the clock. The draws depend on `seed` and on `first_row`, the number of the first row.
-        Shape: (n,)."""
+        the clock. `context` contains the columns on which gaps depend. The draws depend on `seed`
+        and on `first_row`, the number of the first row. Shape: (n,)."""
         if isinstance(sequence.gaps, float):
             return before + sequence.gaps
         own = derived_seed(str(seed), GAP)  # the model of the rows uses `seed` itself
@@ -356,14 +363,16 @@ class TableModel:
 
 
 def _rank_features(position: Codes, n_after: Codes) -> pd.DataFrame:
-    """Returns the context columns on ranks: numbers of rows of the same parent before and after."""
+    """Returns two columns on which rows of a sequence depend: the numbers of rows of the same
+    parent before and after each row."""
     return pd.DataFrame({"rank": position, "rows left": n_after})
 
 
 def _previous_features(
     previous: pd.DataFrame | None, columns: Sequence[str], n: int
 ) -> pd.DataFrame:
-    """Returns the context columns that repeat the previous row; missing values if there is none."""
+    """Returns columns on which rows of a sequence depend: `columns` of the previous row of each of
+    n rows. The values are missing if `previous` is None."""
     if previous is None:
         return pd.DataFrame({f"before {name}": [None] * n for name in columns})
     return previous[list(columns)].add_prefix("before ")
@@ -541,8 +550,8 @@ def _fit_gaps(
     clock: Clock,
     held_out: Mask | None,
 ) -> Synthesizer | float:
-    """Fits the model of the gaps between consecutive rows, and returns it; returns the gap itself,
-    in units of the clock, if it is constant."""
+    """Returns a fitted model of the gaps between consecutive rows of sequences. If all gaps are
+    equal, no model is fitted, and the gap is returned, in units of the clock."""
     non_first = sequence_context.non_first
     found = sequence_context.gap[non_first]
     if not len(found) or (found == found[0]).all():

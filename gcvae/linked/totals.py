@@ -94,8 +94,9 @@ def find_totals(
 def _fitting(
     target: Numbers, column: str, child: str, rows: pd.DataFrame, parents: Codes, has_rows: Any
 ) -> Iterator[Total]:
-    """Yields the sums that equal a column of numbers `target`: first the number of child rows, then
-    sums of one column, then sums of products of two columns."""
+    """Yields the sums over child rows that equal column `column`, whose numbers are `target`: first
+    the number of child rows, then sums of one column, then sums of products of two columns. Nearly
+    all parents with child rows (mask `has_rows`) must have equal numbers."""
     numbers = _numbers(rows)[:_MOST_COLUMNS]
     for factors in ((), *((n,) for n in numbers), *combinations(numbers, 2)):
         sums = np.bincount(parents, _product(rows, factors), len(target))

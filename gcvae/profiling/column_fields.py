@@ -139,7 +139,8 @@ def _with_steps(work: Completion, column: Column, values: npt.NDArray[Any]) -> C
 
 def _with_grid(column: Column, grid: Grid) -> Column:
     """Returns the column after adding its resolution, which `grid` contains, as a last step, so
-    that the steps fit every cell. Endings of dates are removed, except "month end"."""
+    that the steps fit every cell. Endings of dates are removed, because they are remainders of the
+    former last step; only "month end" does not depend on it."""
     endings = [text for text in column.endings or () if text == "month end" or grid.step is None]
     steps = list(column.steps or ())
     if steps == ["1 month"] and grid.step is not None:
@@ -174,7 +175,8 @@ def _spelling_fields(work: Completion) -> dict[str, Any]:
 
 
 def _limit(work: Completion, values: npt.NDArray[Any], key: str) -> Bound | None:
-    """Returns the limit `key`, "minimum" or "maximum": the user's, else that of `values`.
+    """Returns the limit `key` of a column, "minimum" or "maximum", as the user specified it; else
+    the smallest or largest of `values`, and None if there are no values.
 
     The user may write the limit as a number, or as a string in the format of the cells.
     """
@@ -385,8 +387,8 @@ def _false_first(given: tuple[Level, ...]) -> tuple[Level, ...]:
 
 
 def _complete_identifier(work: Completion) -> Column:
-    """Returns an identifier with `decimals`, unless the user specified them: 0 if all its values
-    are whole numbers, None if they are strings."""
+    """Returns the schema of an identifier column, with its property `decimals`: as the user
+    specified it; else 0 if all cells are whole numbers, and None if not."""
     cells = work.cells
     whole = len(cells.texts) > 0 and _are_whole_numbers(cells)
     return replace(work.column, decimals=work.draft.get("decimals", 0 if whole else None))

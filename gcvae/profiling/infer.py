@@ -198,9 +198,9 @@ def _with_types(column: Column, draft: Draft, source: SourceColumns) -> Column:
 class InferredColumn(NamedTuple):
     """Result of schema inference for one column.
 
-    `missing` is a mask of the U distinct `cells` of the column that mean "missing", of shape (U,);
-    `present` are the other cells. `is_row_counter`: whether the column has no name and only numbers
-    the rows.
+    `cells` are all cells of the column, U of them distinct. `missing` is a mask of the distinct
+    cells that mean "missing", of shape (U,); `present` are the cells that do not.
+    `is_row_counter` says whether the column has no name and only numbers the rows.
     """
 
     column: Column

@@ -369,9 +369,12 @@ def _detected_places(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
 
 
 def _is_whole_address(text: str) -> bool:
-    """Returns whether a text may be an address with street and town. Commas and line breaks divide
-    such a text into parts. There are more than two parts, or two and the text contains three
-    consecutive digits. A text of one part must have the form of an East Asian address."""
+    """Returns whether a text may be an address with street and town.
+
+    Commas and line breaks divide a text into parts. A text of three or more parts may be an
+    address. A text of two parts must contain three consecutive digits. A text of one part must have
+    the form of an East Asian address.
+    """
     parts = [part for part in re.split(r"\n|, ?", text) if part.strip()]
     if len(parts) > 1:
         return re.search(r"\d{3}", text) is not None or len(parts) > 2
@@ -381,9 +384,9 @@ def _is_whole_address(text: str) -> bool:
 def _is_address_by_form(text: str) -> bool:
     """Returns whether a text is an address by its form alone.
 
-    Such a text contains four consecutive digits, as postal codes do. It also has several lines, or
-    has more than two parts between commas, of which at least two contain digits. A text of one part
-    must have the form of an East Asian address instead.
+    Such a text contains four digits in a row, as postal codes do, with at most one space before the
+    last. It also has several lines, or more than two parts between commas, at least two of which
+    contain digits. Alternatively, it has one part with the form of an East Asian address.
     """
     parts = [part for part in re.split(r"\n|, ?", text) if part.strip()]
     n_numbers = sum(re.search(r"\d", part) is not None for part in parts)

@@ -123,8 +123,8 @@ def _wrong_types(schema: TableSchema) -> list[Problem]:
 
 
 def _check_tables(rule: Rule, schema: TableSchema) -> None:
-    """Checks that the keys of a rule's lookup tables are levels of the column by which they are
-    looked up.
+    """Checks the lookup tables of a rule: each key must be a level of the column whose cells
+    select the entries of the table.
 
     Raises:
         ValueError: A key is no such level, or the expression does not use the lookup table.

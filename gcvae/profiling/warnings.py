@@ -132,7 +132,8 @@ _SIGN_NAMES = {",": "comma", ".": "point"}
 
 
 def respelling_warning(cells: Cells) -> str:
-    """Returns the warning that synthetic numbers are written in another format than some cells."""
+    """Returns the warning that some cells are written in another format, or with more digits, than
+    synthetic numbers of the column will be."""
     message = (
         "has numbers in several formats, or of more than 15 to 17 digits; values are kept, formats"
         " and further digits are not"

@@ -192,10 +192,11 @@ class _Levels:
         indices are `rows`. Shape: (r,).
 
         A class is a set of levels that determine the same levels of other columns, such as the
-        cities of one country. A rare level is replaced by frequent levels of the smallest class
-        that contains both. A frequent level replaces rare ones in a number of rows in proportion to
-        its count, so that relative shares stay. Levels are matched in the order of the first axis
-        of a correspondence analysis, so that similar levels replace each other.
+        cities of one country. A rare level is replaced by frequent levels of its class, or of the
+        smallest larger class that contains frequent levels. The number of rows in which a frequent
+        level replaces rare ones is proportional to its count, so that the relative shares of
+        frequent levels stay. Rare and frequent levels are matched in the order of the first axis of
+        a correspondence analysis, so that similar levels replace each other.
         """
         others = [other for other in others if other.name != self.name]
         axis = level_axis(self.at, len(self.levels), others)
@@ -313,8 +314,8 @@ def _has_words(column: Column) -> bool:
 
 
 def _bound_columns(schema: TableSchema, functions: Sequence[Rule]) -> set[str]:
-    """Returns the columns in which no level is replaced: those of hard rules on combinations, and
-    of hard functional dependencies."""
+    """Returns the columns in which no level is replaced, because rows could then violate a hard
+    rule: columns of hard rules that list combinations, and of hard functional dependencies."""
     hard = [rule for rule in (*(schema.rules or ()), *functions) if rule.keep == "hard"]
     return {
         name
@@ -332,7 +333,8 @@ def _named_levels(schema: TableSchema) -> frozenset[str]:
 
 
 def _words(rules: Sequence[Rule]) -> set[str]:
-    """Returns the constants in the conditions among the rules as strings, such as levels."""
+    """Returns, as strings, all constants, such as levels, that occur in rules that are conditions.
+    Other rules are ignored."""
     trees = [rule.form.tree for rule in rules if isinstance(rule.form, Condition)]
     constants = (n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Constant))
     return {str(constant.value) for constant in constants}

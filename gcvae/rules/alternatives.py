@@ -61,7 +61,10 @@ class Alternative(Computed):
 
     @classmethod
     def of(cls, rule: Rule, table: TypedTable, schema: TableSchema) -> Alternative:
-        """Fits the code that replaces the column y of a rule y == f(x) to a table."""
+        """Returns the replacement of the column y of a rule y == f(x).
+
+        Its codes are chosen by the cells of y in a table.
+        """
         prediction = with_ties(Prediction.of(rule, schema), table)
         draft = cls(prediction, -1, (), False, 0)
         own, ends, has_missing = Counter[int](), list[int](), False
@@ -161,9 +164,9 @@ class Alternative(Computed):
     ) -> tuple[Indices, Indices]:
         """Returns the intervals in which the code e may lie if y lies in given intervals.
 
-        They are the intervals of y, because e is the index of y if it is not `kept`. In rows where
-        f(x) lies in an interval of y, one further interval contains only `kept`. Arguments as in
-        `Rewriting.part_intervals`.
+        The code is the index of y in general, so that the intervals of y are those of the code. In
+        rows where f(x) lies in an interval of y, the code may also be `kept`, which is a further
+        interval. Arguments and shapes as in `Rewriting.part_intervals`.
         """
         base, has_base = self.base(earlier)
         inside = ((low <= base[:, None]) & (base[:, None] <= high)).any(axis=1) & has_base

@@ -35,8 +35,8 @@ def lookup_rule(rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: i
 
     Args:
         rule: Functional dependency.
-        rare_rows: A combination is left out of the table if it is in fewer rows than this, and its
-            y is also in fewer rows than this.
+        rare_rows: For privacy, a combination is left out of the lookup table if fewer rows than
+            this contain it, and fewer rows than this contain its value of y.
     """
     column, parents = schema[rule.column], [schema[name] for name in rule.parents]
     if not all(parent.kind.has_levels for parent in parents) or column.has_times:

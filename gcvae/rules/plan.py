@@ -125,7 +125,10 @@ class Plan:
 
 
 def _each_first(sides: Sides) -> Iterator[Sides]:
-    """Yields all solutions of a relation in several orders: each solution is the first one once."""
+    """Yields the solutions of a relation in several orders, as a plan uses the first solution.
+
+    There is one order for each solution, in which that solution comes first.
+    """
     for i, side in enumerate(sides):
         yield (side, *sides[:i], *sides[i + 1 :])
 

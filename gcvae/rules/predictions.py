@@ -194,8 +194,12 @@ class Prediction:
         return found
 
     def agrees(self, values: npt.NDArray[Any], f_values: npt.NDArray[Any]) -> Mask:
-        """Returns a mask of the rows in which values of y (from `values`) and of f (from
-        `evaluated`) satisfy the rule. Shape: (n,) twice -> (n,)."""
+        """Returns a mask of the n rows that satisfy the rule. Shape: (n,).
+
+        Args:
+            values: Value of y in each row, as the method `values` returns it. Shape: (n,).
+            f_values: Value of f in each row, as `evaluated` returns it. Shape: (n,).
+        """
         is_exempt = self.exempts(values)
         if values.dtype == object:
             return np.asarray(values == f_values, dtype=bool) | is_exempt
@@ -207,8 +211,11 @@ class Prediction:
         return np.asarray(np.abs(values - f_values) <= furthest) | is_exempt
 
     def exempts(self, values: npt.NDArray[Any]) -> Mask:
-        """Returns for each of n values of y (from `values`) whether the rule does not apply to it.
-        Shape: (n,)."""
+        """Returns a mask of the values of y to which the rule does not apply. Shape: (n,).
+
+        Args:
+            values: Values of y in n rows, as the method `values` returns them. Shape: (n,).
+        """
         if values.dtype == object:
             return np.array([value in self.form.exempt for value in values], dtype=bool)
         return np.isin(values, quantities(self.exempt))
@@ -224,7 +231,8 @@ def keeps(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> tuple[Mask, M
             its columns is missing. A rule on missing cells applies to rows in which, according to
             the rule, one of its cells has to be missing. A condition applies to rows in which it is
             true or false, not unknown. A rule that permits only the table's combinations of values
-            (`Combination`) counts as satisfied in all rows.
+            (`Combination`) counts as satisfied in all rows, because it permits every combination
+            that occurs in the table.
         frame: Columns of the rule, with cells of their dtypes.
     """
     if isinstance(rule.form, Combination):  # combinations of the table are those permitted

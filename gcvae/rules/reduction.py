@@ -337,8 +337,8 @@ def _is_sparse(rule: Rule, table: TypedTable) -> bool:
 
 
 def _applies_later(rule: Rule) -> bool:
-    """Returns the sort key of a rule: False for formulas that hold in most rows, which are applied
-    first; True for other rules."""
+    """Returns whether a rule is applied after the formulas that hold in most rows: False for such
+    a formula, True for any other rule. Rules are sorted by this value."""
     is_formula = isinstance(rule.form, Formula) and not rule.form.is_inequality
     return not is_formula or (rule.share is not None and rule.share < _MOST_ROWS)
 

@@ -230,8 +230,11 @@ class Residual(Computed):
 
     @property
     def kept(self) -> int:
-        """Residual of every row, if the formula is exact (`is_exact`), except where f lies half way
-        between two multiples of the resolution."""
+        """The only residual of an exact formula (`is_exact`); not meaningful for other formulas.
+
+        Rows in which f lies half way between two multiples of the resolution may have a second
+        residual.
+        """
         return 0 if self.at_ties else self.lowest
 
     @cached_property
@@ -370,7 +373,13 @@ class Residual(Computed):
 
     @property
     def _usual_steps(self) -> tuple[tuple[int, int], ...]:
-        """Intervals of usual residuals; symmetric around 0 if their sign may be reversed."""
+        """Intervals that contain most differences between y and the rounded f.
+
+        They are the intervals `usual` of the residuals in general. If the sign of residuals may be
+        reversed (`by_side`), one interval that is symmetric around 0 contains them. If residuals
+        only occur at ties (`at_ties`), the differences are 0, -1 and 1. Differences are
+        counted in strides (`stride`).
+        """
         if self.at_ties:
             return (0, 0), (-1, -1), (1, 1)
         if not self.by_side:
@@ -436,8 +445,11 @@ def prediction_of_document(document: Mapping[str, Any], schema: TableSchema) -> 
 
 
 def with_ties(prediction: Prediction, table: TypedTable) -> Prediction:
-    """Returns the formula with the rounding of ties that reproduces most rows of the table's first
-    chunk; ties are numbers half way between two multiples of the resolution."""
+    """Returns the formula with the way of rounding ties by which it equals y most often.
+
+    Ties are numbers half way between two multiples of the resolution. Only the first chunk of the
+    table's rows is compared. Inequalities and formulas of levels are returned unchanged.
+    """
     if prediction.form.is_inequality or prediction.is_of_levels:
         return prediction
     rows = next(iter(row_chunks(table, [prediction.column.name, *prediction.rule.parents])), None)
@@ -457,8 +469,11 @@ def _of_sizes(counts: Counter[int]) -> Counter[int]:
 
 
 def _is_by_side(prediction: Prediction) -> bool:
-    """Returns whether the formula is approximate, with a tolerance of at most four multiples of the
-    resolution."""
+    """Returns whether residuals have their sign reversed where f lies below its rounded value.
+
+    This holds for approximate formulas with a tolerance of at most four multiples of the
+    resolution. If residuals are so small, it matters on which side of the rounded value f lies.
+    """
     unit = grid_unit(prediction.column)
     if prediction.form.relation != "≈" or unit is None:
         return False
@@ -466,10 +481,15 @@ def _is_by_side(prediction: Prediction) -> bool:
 
 
 def _neutral_parents(prediction: Prediction, table: TypedTable) -> dict[str, int]:
-    """Returns the numbers that replace missing cells in the columns of f: 0 or 1, by column name.
+    """Returns, by column name, the number that replaces missing cells in columns of a formula: 0 or
+    1, such as 0 for a missing summand.
 
-    A column is included if its number reproduces y in most of the rows in which this column is
-    missing, but no other column of f is.
+    A column is left out unless the formula, computed with this number, equals the predicted column
+    y in most of the rows in which this is the only missing column of the formula.
+
+    Args:
+        prediction: Compiled formula, which predicts y.
+        table: Table with y and the columns of the formula.
     """
     if prediction.form.is_inequality:
         return {}
@@ -493,7 +513,8 @@ def _neutral_parents(prediction: Prediction, table: TypedTable) -> dict[str, int
 def _without_blanks(
     prediction: Prediction, frame: pd.DataFrame, numbers: Mapping[str, int]
 ) -> pd.DataFrame:
-    """Returns the columns of f after replacing missing cells by the given numbers."""
+    """Returns the columns of a formula (`prediction`) after replacing their missing cells by the
+    given numbers, by column name."""
     parents = frame[list(prediction.rule.parents)]
     filled = {name: parents[name].fillna(x) for name, x in numbers.items()}
     return with_columns(parents, filled)
@@ -559,7 +580,8 @@ def _ends(counts: Counter[int], rare_rows: int) -> tuple[int, int]:
     """Returns limits of counted numbers: in general the smallest and the largest number.
 
     If fewer rows than `rare_rows` contain the smallest number, a round number below it takes its
-    place. The same holds for the largest number, with a round number above it.
+    place, so that these rows are not disclosed. The same holds for the largest number, with a round
+    number above it.
 
     Args:
         counts: Number of rows that contain each number.

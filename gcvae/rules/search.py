@@ -205,8 +205,11 @@ def _candidates(sample: RowSample, plan: Plan, implied: Sequence[Rule]) -> Itera
     contains the rules accepted so far.
 
     The inequalities of the schema, and the inequalities that its hard conditions imply, come late:
-    after formulas and exact functional dependencies. These restrict a column more, and may imply an
-    inequality.
+    after formulas and exact functional dependencies. A formula or dependency restricts a column
+    more than an inequality does, and may imply it.
+
+    Args:
+        implied: Rules that the hard conditions of the schema imply.
     """
     given = [rule for rule in sample.schema.rules or () if rule.keep != "off"]
     inequalities = [rule for rule in (*given, *implied) if rule.is_inequality]

@@ -344,8 +344,9 @@ def _limit(test: _Test, is_own: Mask, needed: Mask, n: int) -> str | None:
     """Returns the text of a condition's limit: the number with the fewest digits that separates the
     rows of one level of a flag from the rows that the condition has to exclude.
 
-    Returns "" if the limit is fixed. Returns None if no number separates the rows, or if two
-    columns are compared and the number has too many digits.
+    Returns "" if the limit is fixed, because the expression of the condition then contains it.
+    Returns None if no number separates the rows. If the condition compares two columns, the number
+    is a factor, as in x < 1.5 * z; None is also returned if this factor has more than two digits.
 
     Args:
         is_own: Mask of the rows of the level.

@@ -161,8 +161,16 @@ def share_equal(values: Numbers, predicted: Numbers) -> float:
 
 
 def _zone(sample: RowSample, date: Column, likely: Mapping[str, Sequence[str]]) -> str | None:
-    """Returns the time zone of `ZONES` in which most columns agree with parts of a date that is
-    written with an offset from UTC; None for UTC. `likely` contains the parts to try by column."""
+    """Returns the time zone to which numeric columns refer that are a part of a date, such as its
+    hour.
+
+    Of UTC and `ZONES`, it is the one in which most columns agree with a part of the date. Returns
+    None for UTC, and if the date is not written with an offset from UTC.
+
+    Args:
+        date: Column of dates.
+        likely: Parts of the date that a column may agree with, by name of the column.
+    """
     if not has_offset(date.date_format):
         return None
     half = sample.training

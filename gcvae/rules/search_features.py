@@ -109,13 +109,15 @@ def _best(candidates: Iterable[Candidate], plan: Plan) -> list[Candidate]:
 
 
 def _digits(rule: Rule) -> int:
-    """Returns the total length of the entries of a rule's lookup tables."""
+    """Returns the number of characters of all entries in a rule's lookup tables. Of equally good
+    rules, the one with the fewest is preferred."""
     entries = [entry for table in rule.tables.values() for entry in table.values()]
     return sum(len(str(entry)) for entry in entries)
 
 
 def _most_digits(rule: Rule) -> int:
-    """Returns the number of digits of the longest number in a rule's lookup tables."""
+    """Returns the number of digits of the longest number in a rule's lookup tables, without zeros
+    at its beginning and end."""
     entries = [entry for table in rule.tables.values() for entry in table.values()]
     return max(len(str(entry).replace(".", "").strip("0")) for entry in entries)
 
@@ -157,7 +159,8 @@ def _keys(text: str, frame: pd.DataFrame, schema: TableSchema) -> Texts:
 def _lookups(
     sample: RowSample, column: Column, features: Sequence[_Feature], n_tried: int
 ) -> Iterator[Candidate]:
-    """Yields validated rules that look up a column's level by a feature."""
+    """Yields validated rules that look up a column's level by a feature: at most one rule for each
+    of the `features`. `n_tried` is the number of rules tried in the search."""
     cells, n_levels = sample.training.frame[column.name], sample.codes[column.name].max() + 1
     for feature in features:
         if feature.name == column.name:

@@ -265,9 +265,10 @@ def _one_per_relation(
 def _preferred(sample: RowSample, sides: Sequence[Candidate]) -> Candidate | None:
     """Returns the preferred one of several formulas for the same columns.
 
-    It has the least cost among the formulas whose computed rows satisfy all others most often. The
-    remaining formulas among these are its `others`. Returns None if the preferred formula computes
-    a column of levels, but its results are rarely among the levels.
+    The best formulas are those whose computed rows satisfy the other formulas most often, or nearly
+    so. The best formula with the least cost is preferred, and the other best ones become its
+    `others`. Returns None if the preferred formula computes a column of levels, but its results are
+    rarely among the levels.
     """
     rules = [side.rule for side in sides]
     agreement = {rule.text: _agreement_of_others(sample, rule, rules) for rule in rules}
@@ -290,7 +291,8 @@ def _cost(sample: RowSample, rule: Rule) -> float:
     column), or 0 if that is negative.
 
     The spread of a column is its standard deviation in multiples of its step (`_n_steps`). In a
-    formula with only one input, a cost of up to 3 counts as 0.
+    formula with only one input, a cost of up to 3 counts as 0: the two columns are then regarded as
+    equally fine.
     """
     own, *others = (_n_steps(sample, name) for name in (rule.column, *rule.parents))
     n_doubled = math.log2(max(1.0, *(other / own for other in others)))
@@ -315,12 +317,19 @@ def _n_steps(sample: RowSample, name: str) -> float:
 def _agreement_of_others(
     sample: RowSample, rule: Rule, others: Sequence[Rule]
 ) -> tuple[float, float]:
-    """Tests a formula on new rows: permutes the cells of each of its inputs, and computes a column
-    y.
+    """Tests a formula, and further formulas of the same columns, on new rows.
+
+    The new rows are rows of the sample in which the cells of each input are permuted, and the
+    column y of the formula is computed from them.
+
+    Args:
+        rule: Formula to test.
+        others: Formulas of the same columns; those that compute y are ignored.
 
     Returns:
-        (share of these rows in which y is one of its levels, mean share of the rows that satisfy
-        the formulas of the other columns). The first share is 1 if y has no levels.
+        (share of the new rows in which y is one of its levels, share of the new rows that satisfy
+        a formula of `others`, averaged over these formulas). The first share is 1 if y has no
+        levels.
     """
     others = [other for other in others if other.column != rule.column]
     column = sample.schema[rule.column]
@@ -499,8 +508,11 @@ class FormulaTerms:
 
 
 def _leaves(sample: RowSample, columns: Sequence[Column]) -> _Terms:
-    """Returns the columns as terms, and for each rate r, a column of numbers from 0 to 1 (or to
-    100), also 1 - r and 1 + r."""
+    """Returns terms of single columns: each column x itself, and further terms if it is a rate.
+
+    A rate is a column whose numbers all lie between 0 and 1, or between 0 and 100. The further
+    terms are 1 - x and 1 + x, or 1 - x / 100 and 1 + x / 100.
+    """
     terms, values = list[_Term](), [np.zeros((min(len(sample.training), _ROWS), 0))]
     for column in columns:
         whole, name = sample.training.numbers[column.name], quoted_name(column.name)
@@ -710,7 +722,9 @@ class _Sieve:
         return cls(column, sample.training.numbers[column.name][:_ROWS], grid_unit(column))
 
     def usual_proposals(self, terms: FormulaTerms) -> list[_Proposal]:
-        """Returns the formulas that equal the column in most informative rows; shortest first."""
+        """Returns the formulas that equal the column in most of its informative rows; shortest
+        first. In these rows, its number is neither 0 nor the most frequent one
+        (`_informative_rows`)."""
         name = self.column.name
         if name not in terms.proposed:
             terms.proposed[name] = self.proposals(_informative_rows(self.y), terms)
@@ -863,14 +877,25 @@ class _Sieve:
 
     @staticmethod
     def _may_agree(off: Numbers, near: Numbers) -> npt.NDArray[np.intp]:
-        """Returns the indices of the terms that may equal their targets: the distance `off` is at
-        most `near` in half of the known rows. Shape: (n, terms) twice."""
+        """Returns the indices of the terms that may equal their targets, because they are near in
+        at least half of the rows in which both are known.
+
+        Args:
+            off: Distance of each term from its target in n rows; NaN where one of them is unknown.
+                Shape: (n, terms).
+            near: Largest distance at which they count as equal. Shape: (n, terms).
+        """
         return np.flatnonzero((off <= near).sum(axis=0) >= 0.5 * (~np.isnan(off)).sum(axis=0))
 
     @staticmethod
     def _shares(hits: Mask, known: Mask) -> Numbers:
-        """Returns the share of known rows in which each term agrees with y; 0 if few are known.
-        Shape: (n, terms) twice -> (terms,)."""
+        """Returns for each term the share of known rows in which it agrees with its target; 0 if
+        few rows are known. Shape: (terms,).
+
+        Args:
+            hits: Mask of the rows in which the term agrees. Shape: (n, terms).
+            known: Mask of the rows in which the term and its target are known. Shape: (n, terms).
+        """
         n_known = known.sum(axis=0)
         shares = hits.sum(axis=0) / np.maximum(n_known, 1)
         return np.where(n_known >= _LEAST_SIEVE, shares, 0.0)

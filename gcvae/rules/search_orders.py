@@ -304,10 +304,12 @@ def find_equalities(sample: RowSample) -> list[Candidate]:
 
 
 def _equal(x: Numbers, y: Numbers) -> tuple[float, float, int] | None:
-    """Returns (share of equal numbers, share expected by chance, number of rows) among rows in
-    which y is not its most frequent number; None if too few are equal. Shape: (n,), (n,).
+    """Returns (share of rows in which x equals y, share expected by chance, number of rows); None
+    if too few rows have equal numbers. Shape: (n,), (n,).
 
-    The expected share compares each y with the x of rows with similar x.
+    Rows in which y is its most frequent number are ignored. Rows in which x is its most frequent
+    number count as unequal. The share expected by chance is measured by comparing the y of each
+    row with the x of other rows whose x is similar.
     """
     known = ~(np.isnan(x) | np.isnan(y))
     order = np.flatnonzero(known)[np.argsort(x[known], kind="stable")]

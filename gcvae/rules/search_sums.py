@@ -299,7 +299,14 @@ def _factors(terms: _Terms, y: str, names: Sequence[str]) -> Numbers:
 
 
 def _exceeds_rounding(terms: _Terms, y: str, name: str, factor: float) -> bool:
-    """Returns whether a term changes y by more than rounding does, half the resolution of y."""
+    """Returns whether a term can change a sum by at least half the resolution of the column y that
+    the sum equals. Rounding would hide smaller changes.
+
+    Args:
+        y: Name of the column.
+        name: Expression of the term.
+        factor: Factor of the term in the sum.
+    """
     values = terms[name].values
     spread = np.nanmax(values) - np.nanmin(values)
     unit = terms[y].unit or 1e-6 * np.nanstd(terms[y].values)
@@ -354,8 +361,13 @@ def _rules(sample: RowSample, terms: _Terms, relation: Mapping[str, float]) -> l
 def _plain_sum(
     terms: _Terms, y: str, factors: Mapping[str, float]
 ) -> tuple[dict[str, float], _Fit] | None:
-    """Returns (factors of few digits, their fit) of a sum that equals y; None if there is no such
-    sum, or if it equals y as often without one of its terms."""
+    """Rounds the factors of a sum that equals a column y to few digits.
+
+    Returns:
+        (rounded factors by term, their fit as `_fit_of` returns it). None if the rounded sum does
+        not equal y often enough or equals it as often without one of the terms, if its remainders
+        are not a few separate values, or if it is only a copy of one column.
+    """
     plain = _plain(terms, y, factors)
     if plain is None:
         return None
@@ -389,10 +401,11 @@ def _is_rounded(terms: _Terms, y: str, factors: Mapping[str, float]) -> bool:
 
 
 def _are_apart(terms: _Terms, y: str, factors: Mapping[str, float]) -> bool:
-    """Returns whether the remainders are a few separate values instead of noise.
+    """Returns whether the remainders of a sum are a few separate values instead of noise.
 
-    This holds if one remainder occurs in nearly all rows, or if most multiples of the resolution
-    between the smallest and the largest remainder do not occur.
+    A remainder is a frequent deviation of y from the sum and its constant (`_fit_of`). Remainders
+    are separate if one of them occurs in nearly all rows, or if most multiples of the resolution
+    between the smallest and the largest one do not occur.
     """
     _, remainders, _ = _fit_of(terms, y, factors)
     unit = terms[y].unit
@@ -405,8 +418,14 @@ def _are_apart(terms: _Terms, y: str, factors: Mapping[str, float]) -> bool:
 def _all_needed(
     terms: _Terms, y: str, factors: Mapping[str, float], share: float, n_remainders: int
 ) -> bool:
-    """Returns whether every term is needed: without any one of them, the sum holds in clearly fewer
-    rows, even with the same number of remainders."""
+    """Returns whether every term is needed: whichever term is left out, the sum holds in clearly
+    fewer rows.
+
+    Args:
+        share: Share of the rows in which the sum of all terms holds.
+        n_remainders: Number of remainders of this sum: deviations of y with which it still counts
+            as holding (`_fit_of`). Shorter sums may have as many.
+    """
     gap = _LEAST_LOST if share < 1.0 else _LEAST_LOST_OF_ALL
     for name in factors:
         rest = {other: factor for other, factor in factors.items() if other != name}
@@ -418,8 +437,13 @@ def _all_needed(
 def _plain(
     terms: _Terms, y: str, factors: Mapping[str, float]
 ) -> tuple[dict[str, float], _Fit] | None:
-    """Returns (factors with the fewest digits for which the sum holds as often as possible, their
-    fit); None if it does not hold often enough."""
+    """Rounds the factors of a sum to as few digits as possible, so that it still holds in about as
+    many rows as with more digits.
+
+    Returns:
+        (rounded factors by term, their fit as `_fit_of` returns it). None if the sum does not hold
+        often enough with any number of digits.
+    """
     if _most_common(terms, y, factors)[2] < _LEAST_COMMON_BEFORE:
         return None
     tried = list[tuple[dict[str, float], _Fit]]()
@@ -441,7 +465,8 @@ def _to_digits(factor: float, digits: int) -> float:
 
 
 def _to_part(factor: float, digits: int) -> float:
-    """Returns 1 / n, with the number n rounded to some significant digits, such as 1/60."""
+    """Approximates a factor by 1 / n, where n is the factor's reciprocal, rounded to some
+    significant digits: 0.01667 becomes 1 / 60. Zero stays zero."""
     return _whole(1.0 / float(f"{1.0 / factor:.{digits}g}")) if factor else 0.0
 
 
@@ -459,8 +484,13 @@ def _whole(factor: float) -> float:
 def _most_common(
     terms: _Terms, y: str, factors: Mapping[str, float]
 ) -> tuple[Numbers, float, float]:
-    """Returns (differences between y and a sum, their unit, share of the rows with the most
-    frequent multiple of the unit). Shape: (n,) first."""
+    """Compares a column y with a sum of terms.
+
+    Returns:
+        (y minus the sum, in rows where both are known; unit of these differences; share of these
+        rows whose difference is the most frequent one, after rounding to multiples of the unit).
+        The unit is the resolution of y, or a tiny number if y has none. Shape: (m,) first.
+    """
     predicted = sum((factor * terms[name].values for name, factor in factors.items()), np.zeros(1))
     ([column], values, unit) = terms[y]
     off = values - (predicted if unit is None else rounded(predicted, column))
@@ -475,9 +505,10 @@ def _fit_of(
 ) -> _Fit:
     """Returns (constant, remainders, share of rows) of a sum with the given factors.
 
-    The constant is the most frequent difference between y and the sum. The remainders are the most
-    frequent deviations of this difference from the constant, at most `most`; () if the only one is
-    0. The share is that of the rows with one of these deviations.
+    The constant is the most frequent difference between y and the sum. In other rows, the
+    difference deviates from the constant. The remainders are the most frequent deviations, at most
+    `most` of them, including 0; () if 0 is the only one. The share is that of the rows whose
+    deviation is one of the remainders.
     """
     off, step, share = _most_common(terms, y, factors)
     if share < _LEAST_COMMON:

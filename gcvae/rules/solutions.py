@@ -45,10 +45,11 @@ def can_solve(form: Formula, parent: str, is_positive: bool = False) -> bool:
     """Returns whether `solutions` can solve a formula for its column `parent`, because it is
     monotone in that column.
 
-    This holds if the formula contains the column once, in sums, products, quotients and completed
-    units of time, and in powers only if all values of the column are positive (`is_positive`). The
-    column may also be in the key of a lookup if the key only compares it with limits (`limits_of`).
-    Some solutions of a quotient are not found if the divisor takes both signs.
+    This holds if the formula contains the column once, and otherwise consists of sums, products,
+    quotients and monotone functions, such as `round` or `months`. Powers are permitted only if all
+    values of the column are positive (`is_positive`). The column may also be in the key of a lookup
+    if the key only compares it with limits (`limits_of`). A formula `clock(start, minutes)` can be
+    solved too. Some solutions of a quotient are not found if the divisor takes both signs.
     """
     if clock_of(form) is not None:
         return True
@@ -177,8 +178,14 @@ def monotone_solutions(
 
 @dataclass(frozen=True)
 class _Line:
-    """Straight line from (first, at_first) to (last, at_last): a column's first and last index, and
-    the values of g there. Shape: (n,) each."""
+    """Straight line that approximates a function g of a column's indices, in each of n rows.
+
+    It leads from the point (first, at_first) to the point (last, at_last).
+
+    Attributes:
+        first, last: First and last index of the column. Shape: (n,) each.
+        at_first, at_last: Values of g at these indices. Shape: (n,) each.
+    """
 
     first: Indices
     last: Indices
@@ -208,8 +215,9 @@ def _of_monotone(
     """Returns in each row the first and last index with low <= g <= high, for a monotone function
     g. Shape: (n,) each.
 
-    Nearly all g are rounded straight lines, so that the solution lies next to the point where the
-    line reaches the target. Bisection finds the remaining ones.
+    Nearly all such functions are rounded straight lines, so that the solution lies next to the
+    point where the straight line `line` through the ends of g reaches `low` or `high`. Bisection
+    finds other solutions.
     """
     first, last, falls = line.first, line.last, line.at_first > line.at_last
 
@@ -251,8 +259,9 @@ def _of_clock(
         target: Result of the formula; only the first column is used. Shape: (n, m).
 
     Returns:
-        The solutions twice, as (first values, last values) of intervals. For `start` there is one
-        solution. For `minutes` there are three, a day apart. Shape: (n, 1) or (n, 3) each.
+        The solutions twice, as (first values, last values) of intervals of one value each. For
+        `start` there is one solution. For `minutes` there are three, a day apart, because a time of
+        day does not tell on which day it is. Shape: (n, 1) or (n, 3) each.
     """
     end = minutes_of(target[:, 0])
     begin, gone = clock

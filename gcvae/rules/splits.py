@@ -128,8 +128,11 @@ class Split(JsonFields, Rewriting):
 
     @property
     def has_ending(self) -> bool:
-        """Whether all cells leave the same remainder modulo a step that is wider than the column's
-        resolution, so that this last part is constant."""
+        """Whether the last part of a cell is constant: an ending that all cells have.
+
+        This is so if the last step is wider than the column's resolution, because all cells leave
+        the same remainder modulo this step. It is also so if there are no steps.
+        """
         return not self.steps or self.steps[-1] > 1
 
     @cached_property
@@ -165,7 +168,10 @@ class Split(JsonFields, Rewriting):
         return tuple(names)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns the parts, all missing where the cell is; `blanks_unknown` is ignored."""
+        """Returns the cells of each part, by its name; missing where the split cell is missing.
+
+        `blanks_unknown` is ignored, because the parts depend on no other column.
+        """
         cells = frame[self.column]
         known = cells.notna().to_numpy()
         indices = np.zeros(len(cells), dtype=np.int64)
@@ -179,7 +185,8 @@ class Split(JsonFields, Rewriting):
         }
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """Returns the cells, clipped to the column's limits and missing where a part is."""
+        """Returns the cells of the original column, clipped to its limits; missing where a part is
+        missing."""
         own = parts[list(self.part_names[: self._n_parts - self.has_ending])]
         known = own.notna().all(axis=1).to_numpy()
         digits = [own[name].where(known, 0).to_numpy(dtype=np.int64) for name in own]
@@ -374,8 +381,16 @@ def _check_chain(steps: list[int], grid: Grid, months: bool) -> None:
 
 
 def _ending(rests: Iterable[int], steps: list[int]) -> int:
-    """Returns the remainder modulo the last step that all endings have in common, given their
-    remainders; raises ValueError if they have none."""
+    """Returns the remainder that all cells leave when divided by the last step; the ending itself
+    if there are no steps.
+
+    Args:
+        rests: Remainder of each of the column's endings, which may refer to wider steps.
+        steps: Steps of the column, descending.
+
+    Raises:
+        ValueError: The endings have different remainders modulo the last step.
+    """
     found = {rest % steps[-1] if steps else rest for rest in rests}
     if steps and steps[-1] == 1:
         return 0
@@ -385,7 +400,16 @@ def _ending(rests: Iterable[int], steps: list[int]) -> int:
 
 
 def _part_column(name: str, radix: int, missing: Missing) -> Column:
-    """Returns the schema of a part after the first: levels for weekdays, else whole numbers."""
+    """Returns the schema of the column that replaces a split column's second, third or later part.
+
+    It has ordered levels if the part is a weekday, and whole numbers otherwise.
+
+    Args:
+        name: Name of the part.
+        radix: Number of values of the part, from 0 to radix - 1. A part of seven values counts as a
+            weekday.
+        missing: Whether cells may be missing.
+    """
     if radix == 7:
         return Column(name, ColumnKind.ORDINAL, missing, levels=tuple(range(7)))
     return Column(name, ColumnKind.INTEGER, missing, minimum=0, maximum=radix - 1)

@@ -148,10 +148,17 @@ def found_steps(indices: Indices, codes: npt.NDArray[np.integer[Any]], grid: Gri
 def _with_rest(
     steps: tuple[Step, ...], endings: tuple[str, ...], indices: Indices, common: int, grid: Grid
 ) -> Found:
-    """Returns steps and endings that fit all dates, given those of most dates.
+    """Extends steps and endings that most dates have, so that all dates have them.
 
     If some dates do not fit, a step of which all dates are multiples is appended: a second, for
-    example, if 9999-12-31 23:59:59 occurs beside midnights.
+    example, if 9999-12-31 23:59:59 occurs beside midnights. Endings are then dropped, except the
+    one that says that days are counted from the end of a month.
+
+    Args:
+        steps, endings: Steps and endings of most dates.
+        indices: All dates as multiples of the column's resolution.
+        common: Number of which all differences between `indices` are multiples.
+        grid: Converter between the column's cells and these multiples.
     """
     split = Split.of(replace(grid.column, steps=steps, endings=endings or None)) if steps else None
     if split is None or split.keeps(indices).all():
@@ -299,7 +306,13 @@ def _plain_steps(halves: Halves, common: int, grid: Grid) -> list[int]:
 
 def _best_step(halves: Halves, steps: list[int], common: int, decimals: int = 0) -> int | None:
     """Returns the smallest of the given steps whose gain is nearly the largest; None if no gain is
-    significant."""
+    significant.
+
+    Args:
+        steps: Steps to try, ascending, as multiples of the column's resolution.
+        common: Number of which all cells are multiples, apart from a common remainder.
+        decimals: Number of decimals of the column; 0 for dates.
+    """
     alike = _log_decimals(halves, common, decimals)
     found = {}
     for step in steps:
@@ -425,7 +438,12 @@ def _whole_periods(indices: Indices, common: int, grid: Grid) -> Found | None:
 
 def _calendar(halves: Halves, day: int) -> tuple[Step | None, bool]:
     """Returns the step of dates that gains most, as (week or month, whether days of the month are
-    counted from its end); (None, False) if no gain suffices."""
+    counted from its end); (None, False) if no gain suffices.
+
+    Args:
+        halves: Dates as multiples of the column's resolution.
+        day: Number of these multiples in a day.
+    """
     days = halves.mapped(lambda indices: indices // day)
     nats: dict[tuple[Step, bool], float] = {}
     if _are_many((days.training + DAYS_TO_MONDAY) // 7):
@@ -446,7 +464,14 @@ def _calendar(halves: Halves, day: int) -> tuple[Step | None, bool]:
 
 
 def _has_hours(halves: Halves, day: int, last: int) -> bool:
-    """Returns whether some times of day are more frequent than others."""
+    """Returns whether some times of day are more frequent than others.
+
+    Args:
+        halves: Dates as multiples of the column's resolution.
+        day: Number of these multiples in a day.
+        last: Step of time of which all cells are multiples. If it is wider than an hour, times of
+            day are counted in this step, else in hours.
+    """
     if not _are_many(halves.training // day):
         return False
     hour = max(day // 24, last)

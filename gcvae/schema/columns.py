@@ -362,8 +362,9 @@ class TableSchema:
 
 
 def with_draws(schema: TableSchema) -> TableSchema:
-    """Returns the schema of rows that `impute` completes: unless the schema has a column "draw",
-    one is added before the others, with the number of each row's draw."""
+    """Returns the schema of the table that `impute` returns. `impute` can complete a row several
+    times; the additional first column "draw" has the number of the completion. A schema that
+    already has a column with this name is returned unchanged."""
     if DRAW_COLUMN in schema:
         return schema
     return replace(schema, columns=(Column(DRAW_COLUMN, ColumnKind.INTEGER), *schema.columns))
@@ -377,8 +378,8 @@ def _described(column: Column) -> tuple[str, str, str]:
 
 
 def _outcomes(column: Column) -> str:
-    """Returns a description of a column's values: its first levels, its range, or its made-up
-    data."""
+    """Returns a description of a column's values: its first levels, its range or, if cells are
+    made up, the kind of personal data, as in "made-up names"."""
     if isinstance(column.personal, PersonalKind) and column.is_made_up:
         return f"made-up {column.personal.plural}"
     if column.levels is not None:

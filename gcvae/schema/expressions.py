@@ -242,8 +242,15 @@ def _check_depth(tree: ast.expr) -> None:
 
 
 def _check_node(node: ast.AST, source: str, before: int, longer: Sequence[int]) -> None:
-    """Raises a ValueError if a syntax node is not allowed. The Python code `source` begins after
-    `before` characters of the original text; `longer` is as in `_position`."""
+    """Raises a ValueError if a syntax node is not allowed.
+
+    Args:
+        node: Node to check.
+        source: Python code that was parsed.
+        before: Number of spaces at the beginning of the original text, which the code lacks.
+        longer: Ends, in the original text, of the parts that are longer in the Python code, such as
+            ≤; one entry for each additional character.
+    """
     where = ""
     if isinstance(node, ast.expr):
         place = before + len(source.encode()[: node.col_offset].decode()) + 1

@@ -364,8 +364,14 @@ def _without_tolerance(text: str) -> tuple[str, float, bool]:
 
 
 def _dependency(tree: ast.expr, is_parted: bool) -> Dependency:
-    """Converts the tree of determines(a, b; y); raises a ValueError if it is malformed or,
-    according to `is_parted`, has no semicolon."""
+    """Converts the syntax tree of determines(a, b; y), in which a comma replaces the semicolon.
+
+    Args:
+        is_parted: Whether the text had a semicolon before its last column.
+
+    Raises:
+        ValueError: The text had no such semicolon, or the rule is malformed.
+    """
     match tree:
         case ast.Call(func=ast.Name(id="determines"), args=[_, *_, _] as arguments) if is_parted:
             if all(isinstance(argument, ast.Name) for argument in arguments):

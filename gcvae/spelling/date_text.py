@@ -43,7 +43,8 @@ class _Token(NamedTuple):
     Attributes:
         pattern: Regular expression of the texts that are read.
         shape: Regular expression of the texts that are written, with leading zeros.
-        number: Function from times to integers.
+        number: Function from times to the integers that the token stands for, such as days of the
+            month.
         words: Text that is written for each integer from 0 on; empty if the integers themselves are
             written.
     """

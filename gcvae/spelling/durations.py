@@ -30,8 +30,9 @@ def are_durations(texts: Texts) -> Mask:
 
 
 def find_duration(texts: Texts) -> str | None:
-    """Returns the format of durations, given by the text for zero in this format, such as "0 days
-    00:00:00"; None if all strings may be times of day, such as 12:30:00."""
+    """Returns the format in which durations are written. A format is represented by its text for a
+    duration of zero, such as "0 days 00:00:00". Returns None if all strings may be times of day
+    instead, such as 12:30:00."""
     if not pc.any(pc.match_substring_regex(texts, _BEYOND_A_DAY)).as_py():
         return None
     if pc.any(pc.match_substring(texts, " days ")).as_py():

@@ -178,8 +178,8 @@ class _Evidence:
         return side.unit == self.unit or (may_be_absent and side.unit <= self.unit)
 
     def reads(self, number_format: NumberFormat) -> Mask:
-        """Returns a mask of the distinct cells that are numbers in a format, and whose unit is the
-        column's or may be absent (see `_has_unit`)."""
+        """Returns a mask of the distinct cells that are numbers in a format and have the column's
+        unit. Cells without a unit are included if `_has_unit` permits it."""
         return self._of_sides([self._has_unit(side) for side in self._sides], number_format)
 
     def reads_with_any_unit(self, number_format: NumberFormat) -> Mask:
@@ -196,8 +196,13 @@ class _Evidence:
         return chosen & self._are_bodies[number_format]
 
     def has_whole(self, n_digits: str) -> bool:
-        """Returns whether some cell consists of digits only, and of as many as `n_digits` permits.
-        `n_digits` is a range as in regular expressions: "4," for four or more."""
+        """Returns whether some number is written without separators, with a certain number of
+        digits.
+
+        Args:
+            n_digits: Permitted numbers of digits, as in a regular expression: "4," for four or
+                more.
+        """
         pattern = f"^[0-9]{{{n_digits}}}$"
         return bool(pc.any(pc.match_substring_regex(self.split.bodies, pattern)).as_py())
 

@@ -92,8 +92,8 @@ def build_model(
 
 
 def _prior(config: SettledConfig) -> Prior:
-    """Returns the prior for training. If the setting `prior` is `mixture`, a Gaussian mixture
-    replaces it after training."""
+    """Returns the prior for training. With the setting `prior` = `mixture` it is standard normal,
+    and is replaced by a Gaussian mixture after training."""
     if config.prior == "autoregressive":
         return AutoregressiveMixturePrior(config.d_latent)
     return StandardNormalPrior(config.d_latent)

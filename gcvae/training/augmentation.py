@@ -67,7 +67,8 @@ class AugmentationSampler:
 
         R begins as `target`, the correlations of the table's normal scores. In each of several
         rounds, rows are sampled with R. The difference between the target and the correlations of
-        the sampled rows is then added to R. At the end all correlations are reduced slightly.
+        the sampled rows is then added to R. At the end all correlations are reduced slightly, so
+        that R is positive definite even if two columns are equal.
         """
         latent = target
         for i in range(_CORRECTIONS):
@@ -95,10 +96,11 @@ class AugmentationSampler:
         return drawn.to(self._device)
 
     def _between_neighbours(self, at: Tensor, nearest: Tensor) -> Tensor:
-        """Returns cells of the sorted columns, interpolated between neighbouring rows.
+        """Returns cells at positions in the sorted columns. Between two rows, the cell is
+        interpolated linearly.
 
         Args:
-            at: Row indices of the cells, which may be fractions. Shape: (n, D).
+            at: Position of each cell, as a row index that may be a fraction. Shape: (n, D).
             nearest: Cells to return where interpolation is impossible, because one of the two
                 neighbours is a level, a missing cell or a frequent value. Shape: (n, D).
 

@@ -161,8 +161,11 @@ def _calibrate_biases(
 
 
 def _shares(model: GenerativeModel, z: Tensor) -> list[Tensor]:
-    """Returns mean code probabilities over latent vectors. Shape: (D_group, K_group) for each
-    group."""
+    """Returns the code probabilities of all columns, averaged over the latent vectors z.
+
+    Columns with similar numbers of codes form a group. There is one tensor for each group of
+    D_group columns, with at most K_group codes each. Shape: (D_group, K_group).
+    """
     sums = [torch.zeros(group.shape, dtype=z.dtype) for group in model.marginals.code_groups]
     for chunk in z.split(_CHUNK_ROWS):
         alone = model.conditional(chunk).marginal_parameters

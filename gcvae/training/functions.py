@@ -105,8 +105,8 @@ def _implied(
     """Returns the dependencies that follow from two others, if neither has exceptions.
 
     For example, a car's number plate determines its model, and the model determines its category;
-    then the plate determines the category. The decoder may generate the category before the model.
-    The third dependency prevents that it generates a category that contradicts the plate.
+    then the plate determines the category. Without this third dependency, a decoder that generates
+    the category before the model could generate one that contradicts the plate.
     """
     exact = {f.columns: f for f in functions if f.is_exact or f.is_hard}
     found: dict[tuple[int, ...], LevelFunction] = {}
@@ -126,7 +126,8 @@ def _implied(
 
 
 def _informative(functions: Iterable[LevelFunction], codec: TableCodec) -> list[LevelFunction]:
-    """Returns the functional dependencies that exclude some combination of codes."""
+    """Returns the functional dependencies that exclude some combination of codes; the others would
+    have no effect."""
     return [
         function
         for function in functions

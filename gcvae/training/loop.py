@@ -177,8 +177,8 @@ def train(
 
 @dataclass
 class _Run:
-    """State of a training run; a checkpoint contains the part that the arguments do not
-    determine."""
+    """State of a training run. A checkpoint contains only what the arguments do not determine, such
+    as weights and counters."""
 
     model: GenerativeModel
     rows: TrainingRows
@@ -317,7 +317,10 @@ class _Run:
         return min(1.0, (self.step + 1) / n_steps) if n_steps else 1.0
 
     def _average(self) -> None:
-        """Updates the moving average of the weights, whose decay is smaller in the first steps."""
+        """Updates the moving average of the weights.
+
+        Its decay is smaller in the first steps, so that it soon forgets the initial weights.
+        """
         if not self.config.averaging:
             return
         state = self._state
@@ -425,8 +428,11 @@ class _Run:
         return -self._finite(-torch.cat(bounds).mean())
 
     def fingerprint(self) -> str:
-        """Returns a digest that identifies the run: of the versions of model format and algorithm,
-        settings, seed, weight shapes and rows."""
+        """Returns a digest that identifies the run.
+
+        It is computed from the versions of model format and algorithm, the settings, the seed, the
+        shapes of the weights, and the rows.
+        """
         shapes = {name: [*weights.shape] for name, weights in self.model.state_dict().items()}
         same = [VERSION, _ALGORITHM_VERSION, asdict(self.config), self.seed, shapes]
         digest = hashlib.sha256(json.dumps(same).encode())

@@ -121,7 +121,13 @@ def _at_unit_boundaries(column: Column, changed: Mapping[str, Any]) -> Column:
 
 
 def _is_cell_limit(column: Column, key: str, extreme: Any) -> bool:
-    """Returns whether a limit is None or equals `extreme`, the minimum or maximum of the cells."""
+    """Returns whether a limit may have been inferred from the cells: whether it is None or equals
+    their extreme.
+
+    Args:
+        key: The limit, `minimum` or `maximum`.
+        extreme: Minimum or maximum of the cells.
+    """
     limit = getattr(column, key)
     if limit is None or not column.has_times:
         return limit is None or bool(limit == extreme)

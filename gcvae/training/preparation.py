@@ -223,7 +223,11 @@ def _learned_table(
 
 
 def _with_configured_rules(schema: TableSchema, config: TrainingConfig) -> TableSchema:
-    """Returns the schema with all rules or, if `rules` is `none`, with hard and user-given ones."""
+    """Returns the schema with the rules that the setting `rules` selects.
+
+    If the setting is `none`, these are the hard rules and the rules that the user specified.
+    Otherwise, they are all rules of the schema.
+    """
     if config.rules != "none":
         return schema
     given = [r for r in schema.rules or () if r.source == "given" or r.keep == "hard"]

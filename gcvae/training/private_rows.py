@@ -39,8 +39,11 @@ def private_rows(
     seed: int,
     checkpoints: CheckpointStore | None,
 ) -> tuple[PrivateTable | None, CheckpointStore | None]:
-    """Returns the private rows, and a store that saves them with each checkpoint of training; None
-    and `checkpoints` unless the settings ask for differential privacy.
+    """Returns the private rows, and the store to use for the checkpoints of training.
+
+    The store saves the private rows together with each checkpoint; it is None if `checkpoints` is
+    None. If the settings do not ask for differential privacy, the private rows are None, and the
+    store is `checkpoints` itself.
 
     Args:
         table: The real table.

@@ -400,7 +400,12 @@ def _problem_of(key: str, value: object) -> Problem | None:
 
 
 def _allowed(hint: Any) -> tuple[tuple[type, ...], tuple[object, ...], Range | None]:
-    """Returns (types, listed values or (), range or None) that a setting's type hint allows."""
+    """Returns which values the type hint of a setting allows.
+
+    Returns:
+        (types, values, range). A `Literal` lists the values; for any other hint the tuple of values
+        is empty. The range is None if the hint has none.
+    """
     if get_origin(hint) is Annotated:
         kinds, choices, _ = _allowed(hint.__origin__)
         return kinds, choices, next((x for x in hint.__metadata__ if isinstance(x, Range)), None)

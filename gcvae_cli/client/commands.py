@@ -39,7 +39,8 @@ def import_(
 
 
 class Restriction(StrEnum):
-    """Scoring of a restricted model: only whether each row is rare, or none."""
+    """What a restricted model may tell about rows: only whether each row is rare (`flag`), or
+    nothing (`off`)."""
 
     FLAG = "flag"
     OFF = "off"

@@ -340,9 +340,14 @@ def export(
 
 
 def _dataset(client: Client, table: str, schema_file: Path | None, encoding: str | None) -> Any:
-    """Returns a dataset of the service: the one with an id, or a new one made from a file.
+    """Returns the dataset of the service that a command is to use.
 
-    A given schema is uploaded with the file, or replaces that of the dataset.
+    Args:
+        client: Client of the service.
+        table: Id of a dataset (`ds_…`), or path of a file, which is uploaded as a new dataset.
+        schema_file: Path of a schema, which replaces the schema of the dataset or is uploaded with
+            the file; None for none.
+        encoding: Encoding of an uploaded text file; None for UTF-8.
     """
     given = read_schema(schema_file)
     if table.startswith("ds_"):

@@ -114,7 +114,17 @@ def clone(
 
 
 def _opened(source: str, output: str | None) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """Returns (tables by name, schema with the declared keys, function that writes the copy)."""
+    """Returns (tables by name, schema with the declared keys, function that writes the copy).
+
+    The tables are paths of files for a folder, and data frames for a database.
+
+    Args:
+        source: Path of a folder of files, or URL of a database.
+        output: Path or URL of the copy; None if no copy is written.
+
+    Raises:
+        WrongUsageError: The source does not exist, or the output exists or does not fit the source.
+    """
     if "://" not in source:
         folder = Path(source)
         if not folder.is_dir():
@@ -146,8 +156,12 @@ def _opened(source: str, output: str | None) -> tuple[dict[str, Any], dict[str, 
 
 
 def _merged(document: dict[str, Any], given: dict[str, Any] | None) -> dict[str, Any]:
-    """Returns the schema (JSON) of a database, overridden by the user's schema `given`, which is
-    None if there is none."""
+    """Returns the schema (JSON) of a database, overridden by the user's schema.
+
+    Args:
+        document: Schema as read from the database or folder.
+        given: The user's schema; None if there is none.
+    """
     if given is None:
         return document
     said = given.get("tables", {})

@@ -275,7 +275,16 @@ def settings(
 
 
 def _table_format(output: str, as_json: bool) -> str:
-    """Returns the format of the output table, by its extension; csv for standard output."""
+    """Returns the format of the output table, by its extension; csv for standard output.
+
+    Args:
+        output: Path of the output file; `-` is standard output.
+        as_json: Whether the command also prints JSON to standard output (`--json`).
+
+    Raises:
+        WrongUsageError: The extension is not supported, or the table and the JSON would both go to
+            standard output.
+    """
     refuse_two_answers(output, as_json)
     return format_of(output, opt.TABLE_FORMATS, standard_output="csv")
 

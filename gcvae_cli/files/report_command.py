@@ -131,11 +131,11 @@ def _check_dossier(dossier: str | None, purpose: str | None, retention: str | No
     Args:
         dossier: `--dossier`: path of the dossier; None if absent.
         purpose: `--purpose`, which a dossier needs; None if absent.
-        retention: `--retention`; None if absent.
+        retention: `--retention`: how long rows and model are kept; None if absent.
 
     Raises:
-        WrongUsageError: There is a dossier without a purpose, or one of the other options without
-            a dossier; or the dossier is not an HTML file.
+        WrongUsageError: `--dossier` is given without a purpose or is not an HTML file, or a purpose
+            or retention is given without `--dossier`.
     """
     if dossier is None:
         if purpose is not None or retention is not None:

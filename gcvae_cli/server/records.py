@@ -18,7 +18,7 @@ def opened_catalog(data_dir: DataDir, *, makes_tables: bool = False) -> Iterator
     """Context manager that yields the catalog, which is the interface to the service's database.
 
     Args:
-        data_dir: Data folder of the service; None for that of the settings.
+        data_dir: Data folder of the service; None for the folder in the settings.
         makes_tables: Whether to create a database that does not exist yet.
 
     Raises:

@@ -29,7 +29,8 @@ def fetched(source: str, name: str | None, query: str | None, folder: Path) -> P
         query: SELECT statement for a database; None if not given.
 
     Raises:
-        WrongUsageError: The source does not exist, or `query` does not fit it.
+        WrongUsageError: The source does not exist, or `query` is given for a source that is not a
+            database.
         SourceError, CommandError: The source cannot be read.
         MissingPackageError: Reading it needs a package that is not installed.
     """

@@ -122,8 +122,11 @@ def _server_away(error: Exception) -> TryAgain:
 
 
 def _smaller_batch_or_failure(attempt: Attempt, error: GpuMemoryError) -> LastMessage:
-    """Returns a request for another attempt with half the batch size, or a failure if that was
-    tried already or the batch has only one row."""
+    """Returns the final message of a training for which the GPU has too little memory.
+
+    The message requests another attempt with half the batch size. If the batch size was halved
+    before, or the batch has only one row, the message is a failure of the job.
+    """
     if not attempt.job.smaller_batch and error.batch_size > 1:
         _log.warning("the GPU's memory is too small, the next attempt takes half the batch")
         return TryAgain(Failed(_GPU_MEMORY, str(error)), smaller_batch=True)

@@ -1,5 +1,7 @@
-"""The worker group: the reconciler's loop, and a supervised Celery process for each slot (room for
-one running job).
+"""The worker group: a main process, and a Celery process for each slot (room for one running job).
+
+The main process restarts Celery processes that have ended. In regular rounds, it also sends lost
+messages again, closes abandoned jobs and deletes bytes without a record.
 
     worker group ── Celery process of each slot ── fork server ── gcvae-job
 
@@ -70,7 +72,7 @@ def run_worker(settings: WorkerSettings) -> int:
 
 
 class WorkerGroup:
-    """Runs the reconciler, and a Celery process for each slot."""
+    """Runs a Celery process for each slot, and the regular maintenance of queues and store."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         self._settings = settings
@@ -87,7 +89,11 @@ class WorkerGroup:
         self._forget_at = self._seen_at = 0.0
 
     def run(self, stop: threading.Event) -> None:
-        """Runs the reconciler and restarts Celery processes until `stop` is set."""
+        """Restarts ended Celery processes and does maintenance, in rounds, until `stop` is set.
+
+        Maintenance sends lost messages again, closes abandoned jobs, and deletes bytes without a
+        record and old results.
+        """
         self._try(self._reconciler.start)
         while not stop.is_set():
             for slot in self._slots:
@@ -156,9 +162,10 @@ class SlotProcess:
             self._celery.terminate()
 
     def stop(self) -> None:
-        """Waits until the Celery process has ended, and kills the other processes of its session.
+        """Waits until the Celery process has ended, then kills processes that it has left behind.
 
-        A job's process is in another session, and ends with its parent.
+        These are the remaining processes of its process group. The processes of jobs do not belong
+        to this group; they end when the Celery process ends.
         """
         if self._celery is not None:
             self._celery.wait()

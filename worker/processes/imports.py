@@ -1,5 +1,8 @@
-"""Imports the modules that jobs need; the fork server imports this module before it forks their
-processes."""
+"""Imports the modules that jobs need.
+
+The fork server imports this module before it forks the processes of jobs, so that these processes
+start quickly.
+"""
 
 import sys
 from importlib import import_module

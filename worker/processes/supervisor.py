@@ -208,9 +208,10 @@ class Supervisor:
             child.terminate()
 
     def _retry_until_available(self, write: Callable[[], T]) -> T:
-        """Calls `write`, again and again while the database is unavailable, and returns its result.
+        """Returns the result of `write()`, which is repeated while the database is unavailable.
 
-        Without the database, no other worker can take the job.
+        Repeating is safe: while the database is unavailable, no other worker can take the job. When
+        the worker shuts down, the database's exception is raised instead.
         """
         while True:
             try:
@@ -252,7 +253,11 @@ class Supervisor:
         return failed.code
 
     def _leave_no_bytes(self) -> None:
-        """Marks for deletion the bytes that this attempt has stored, unless they may be needed."""
+        """Marks for deletion the bytes that this attempt has stored, after it lost its lease.
+
+        They are kept if the job has succeeded with this attempt, or if the job may continue and no
+        other attempt has begun.
+        """
         claim, job = self._claim, None
         with suppress(NotFoundError):
             job = self._catalog.workspace(claim.job.workspace).jobs.get(claim.job_id)

@@ -101,7 +101,17 @@ def _publish_tables(
     only: str | None = None,
     escape_formulas: bool = False,
 ) -> Produced:
-    """Publishes tables as a ZIP file; with `only`, this single table as a file."""
+    """Publishes the tables of a database and returns the outcome of the job.
+
+    Args:
+        tables: Tables to publish, by name.
+        format: File format of each table.
+        summary: Summary of the result. For a ZIP file, the rows and byte range of each table are
+            added.
+        only: Name of a table that is published as a single file, as the only one; None to publish a
+            ZIP file with all tables.
+        escape_formulas: Whether to write ' before CSV strings that a spreadsheet would evaluate.
+    """
     from gcvae.files.table_archives import MEDIA_TYPE, archive_as_file
     from gcvae.files.table_stream import MEDIA_TYPES
     from gcvae.linked.database_archive import schemas_of_texts, write_database
@@ -195,7 +205,14 @@ def report_database(attempt: Attempt, spec: ReportSpec) -> Produced:
 
 
 def _clean_database(attempt: Attempt, dataset_id: str) -> dict[str, pd.DataFrame]:
-    """Returns the tables of a dataset without invalid references, as in training."""
+    """Returns the tables of a dataset after treating invalid references as training does.
+
+    An invalid reference is a foreign key that refers to no row. Depending on the schema, its row is
+    dropped, the key is set to null, or the database is refused.
+
+    Raises:
+        DeletedTableError: The dataset was deleted.
+    """
     from gcvae.linked.infer_links import infer_database
     from gcvae.linked.references import checked_references
 

@@ -28,9 +28,10 @@ Summary = tuple[Document, bytes]
 
 
 def summary_of_first(_attempt: Attempt, shards: Sequence[Produced]) -> Summary:
-    """Returns the first shard's summary as that of the joined result, and no bytes to append.
+    """Returns (summary of the joined result, bytes to append to it) for most kinds of jobs.
 
-    It is for kinds of jobs whose shards all have the same summary.
+    All shards of these jobs have the same summary, which is also the summary of the joined result.
+    No bytes are appended.
     """
     return shards[0].summary, b""
 
@@ -106,7 +107,7 @@ def _fetch(attempt: Attempt, shards: Sequence[Produced], files: Sequence[Path]) 
 
 
 def _each_once(files: Sequence[Path]) -> Iterator[Path]:
-    """Yields each file, and deletes it when the next one is requested."""
+    """Yields each file, and deletes it when the next one is requested, to free disk space."""
     for file in files:
         yield file
         file.unlink()

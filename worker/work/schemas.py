@@ -1,10 +1,12 @@
 """The schema with which a model is trained.
 
 A dataset's schema is inferred from all rows when the table is uploaded, and shown to the user, who
-can correct it. What the user specifies (`given_schema` in the dataset's record) is kept. Training
-infers the other limits again, rounded. If rows are set aside for a report, inferred values (levels,
-limits, decimals, steps, rules) may come from these rows, so training infers them again from the
-remaining rows.
+can correct it. Training keeps what the user specified (`given_schema` in the dataset's record).
+
+Training infers again the limits and level names that the user did not specify. It rounds limits and
+suppresses rare levels, because they would reveal single rows. If rows are set aside for a report,
+inferred values (levels, limits, decimals, steps, rules) may come from these rows. Training then
+infers all of these values again, from the remaining rows.
 """
 
 from __future__ import annotations

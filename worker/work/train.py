@@ -97,7 +97,11 @@ def _fit_table(
 
 
 def _schema(dataset: Dataset, spec: TrainSpec) -> Document:
-    """Returns the schema for training; under differential privacy only what the user specified."""
+    """Returns the part of a dataset's schema that training uses; training infers the rest.
+
+    With differential privacy, it is the part that the user specified, because inferred parts depend
+    on the rows. Otherwise see `worker.work.schemas`.
+    """
     if spec.is_private:
         return dataset.given_schema
     return (schema_without_values if spec.has_holdout else schema_as_said)(dataset)

@@ -1,10 +1,10 @@
 """Divides a column into bins under differential privacy: its levels, or intervals of numbers.
 
-A value is a level, or a number or date, as an index from 0. A private tree splits a range of values
-from coarse to fine by noisy counts: at each depth, nodes with many rows are split into eight, down
-to single values. Each row is in one node per depth, so one row changes one count of each depth by
-one. Within a node, rows are assumed to be evenly spread, except where the counts of its children
-differ by more than the noise.
+The possible values of a column (levels, numbers or dates) are represented by their indices,
+counted from 0. A private tree splits the range of indices from coarse to fine by noisy counts: at
+each depth, nodes with many rows are split into eight, down to single values. Each row is in one
+node per depth, so one row changes one count of each depth by one. Within a node, rows are assumed
+to be evenly spread, except where the counts of its children differ by more than the noise.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Bins:
     with indices from starts[b] to starts[b + 1] - 1.
 
     Attributes:
-        starts: Index of the first value of each bin, followed by the number of values. Shape:
-            (n_bins + 1,) for the bins except that of missing cells.
+        starts: Index of the first value of each bin, followed by the number of values. The bin for
+            missing cells is not included. Shape: (n_bins + 1,).
         parts: Division of each bin into sub-intervals, within which rows are assumed to be evenly
             spread. For each bin, an array with the index of the first value of each sub-interval,
             and an array with the share of the bin's rows in each sub-interval.
@@ -273,6 +273,15 @@ def _merged(starts: Codes, counts: Numbers, n: int, n_wanted: int, has_missing: 
 
 
 def _shares(counts: Numbers, widths: Codes) -> Numbers:
-    """Returns the share of rows in each part, in proportion to width if all counts are zero."""
+    """Returns the share of a bin's rows in each leaf of which the bin consists.
+
+    The shares are proportional to the counts or, if all counts are zero, to the widths.
+
+    Args:
+        counts: Noisy count of rows in each leaf. Shape: (m,).
+        widths: Number of values in each leaf. Shape: (m,).
+
+    Shape: (m,).
+    """
     weights = counts if counts.sum() > 0 else widths.astype(np.float64)
     return np.asarray(weights / weights.sum())

@@ -29,8 +29,11 @@ MISSING, UNFIT = -1, -2
 
 
 def column_codes(source: SourceColumns, column: Column) -> Codes:
-    """Returns an integer code for each of n cells: the index of its level, or of its number or date
-    among all that the column's limits and resolution allow; `MISSING` for missing cells, `UNFIT`
+    """Returns an integer code for each of n cells: the index of its value in the list of all values
+    that the schema allows.
+
+    In a column of numbers or dates, these are all multiples of the resolution between the limits.
+    In any other column, they are the levels. The code is `MISSING` for missing cells, and `UNFIT`
     for cells that do not fit the schema.
 
     Args:
@@ -64,9 +67,10 @@ def column_cells(source: SourceColumns, column: Column) -> tuple[Cells, Mask]:
 
 
 def _line_codes(cells: Cells, column: Column) -> Codes:
-    """Returns the indices of distinct numbers or dates among those between the column's limits.
+    """Returns the code of each of the U distinct cells of a column of numbers or dates.
 
-    Shape: (U,).
+    The code is the index of the cell's value in the list of all values between the column's limits.
+    It is `UNFIT` if the cell is not a number or date. Shape: (U,).
     """
     line = ValueLine.of(column)
     codes = np.full(len(cells.texts), UNFIT, dtype=np.int64)
@@ -85,10 +89,10 @@ def _line_codes(cells: Cells, column: Column) -> Codes:
 
 
 def _level_codes(cells: Cells, column: Column) -> Codes:
-    """Returns the level index of each distinct cell; for levels that are not in the schema, the
-    index of `OTHER`, or `UNFIT` if the column has no such level.
+    """Returns the index of the level of each of U distinct cells.
 
-    Shape: (U,).
+    For a level that is not in the schema, it is the index of the level `OTHER`, or `UNFIT` if the
+    column does not have this level. Shape: (U,).
     """
     numbers = {level: i for i, level in enumerate(column.typed_levels)}
     other = numbers.get(OTHER, UNFIT)

@@ -55,8 +55,10 @@ class BinnedRows:
 def candidate_pairs(
     sizes: Sequence[int], target: int | None, random: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """Returns the pairs of column indices that may be counted together: those without the target
-    whose contingency table has at most `MOST_CELLS` cells.
+    """Returns the pairs of column indices that may be counted together.
+
+    The target column is in none of the pairs, because it is counted with each of them. The
+    contingency table of a pair, including the target, has at most `MOST_CELLS` cells.
 
     The choice depends only on numbers of bins, which are public, and on chance, so it costs no
     privacy budget.

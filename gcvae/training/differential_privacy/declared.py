@@ -244,7 +244,11 @@ class ValueLine:
 
 
 def _stride(column: Column, grid: Grid) -> int:
-    """Returns the number of grid steps in the step that the schema specifies; 1 without a step."""
+    """Returns the distance of neighbouring values, as a multiple of the column's resolution.
+
+    If the schema specifies a step for the column, it is the step; otherwise, or if the step is not
+    a multiple of the resolution, it is 1.
+    """
     if not column.steps:
         return 1
     step = column.steps[-1]

@@ -78,7 +78,8 @@ class Estimate:
     measured: dict[tuple[int, int], Measured] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Initialises the distributions of each component near the one-way counts."""
+        """Initialises each component with the shares of the one-way counts and random noise, so
+        that the components differ."""
         self._starts = np.append(0, np.cumsum(self.sizes)).tolist()
         shares = [np.maximum(counts, 0.5) for counts, _ in self.one_way]
         logits = torch.tensor(np.log(np.concatenate([s / s.sum() for s in shares])))
@@ -101,10 +102,14 @@ class Estimate:
         return torch.cat(parts, 1)
 
     def _with_target(self, p: Tensor) -> Tensor:
-        """Returns p times each component's probability of each level of the target column.
+        """Returns, for each component, the joint probability of each target level and each bin of
+        every column.
 
-        Shape: (K, S) -> (n_t, K, S) for K components, S bins of all columns and n_t target levels;
-        (1, K, S) without a target.
+        Args:
+            p: Bin probabilities of each component, from `probabilities`. Shape: (K, S) for K
+                components and S bins of all columns together.
+
+        Shape: (n_t, K, S) for n_t target levels; without a target p itself, as (1, K, S).
         """
         if self.target is None:
             return p[None]
@@ -112,6 +117,11 @@ class Estimate:
 
     def _table(self, p: Tensor, weighted: Tensor, pair: tuple[int, int]) -> Tensor:
         """Returns the expected contingency table of a pair of columns.
+
+        Args:
+            p: Bin probabilities of each component, from `probabilities`.
+            weighted: Joint probabilities of target levels and bins, from `_with_target`.
+            pair: Indices of the two columns.
 
         Shape: (n_a, n_b), with a first axis for the target column if there is one.
         """

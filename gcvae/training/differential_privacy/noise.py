@@ -37,8 +37,8 @@ def bernoulli_exp(n: int, d: int = 1, below: Below = secrets.randbelow) -> bool:
 def _bernoulli_exp_of_fraction(n: int, d: int, below: Below) -> bool:
     """Returns True with probability exp(-n/d), for 0 <= n <= d.
 
-    The result is the parity of the length of a run of successes, the k-th of which has probability
-    n/(d k).
+    Trials are made until one fails; trial k succeeds with probability n/(d k). The result is True
+    if the number of trials is odd.
     """
     k = 1
     while below(d * k) < n:

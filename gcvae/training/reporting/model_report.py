@@ -107,7 +107,8 @@ def _not_covered(rows: ReportRows) -> tuple[str, ...]:
 
 
 def _rows_attacked(rows: ReportRows) -> int:
-    """Returns the number of training rows, and of unseen rows, used for scores and attacks."""
+    """Returns the number n of rows that are used for scores and attacks: n training rows and n
+    unseen rows."""
     n_unseen = 0 if rows.unseen is None else len(rows.unseen)
     return min(len(rows.members), n_unseen, privacy.MOST_ROWS)
 

@@ -34,10 +34,10 @@ function sideBySide(...models) {
   const of = (label, cell) => [label, ...models.map(cell)];
   const rows = [
     of("Preset", ({ training }) => training.preset),
-    of("Memorisation of individual rows", ({ training }) => training.memory ?? "normal"),
+    of("Setting: memorisation of individual rows", ({ training }) => training.memory ?? "normal"),
     of("Differential privacy", ({ training: { differential_privacy: promise } }) => (promise ? `epsilon ${figure(promise.epsilon)}` : "none")),
     of("Training rows", ({ record }) => trainingRows(record)), of("Training time", ({ record }) => duration(record.seconds)),
-    of("Held-out log-likelihood (nats per row)", (model) => figure(model.bound_held_out, 4)), of("Size", (model) => bytes(model.artifact_bytes)),
+    of("Held-out log-likelihood (nats per row)", (model) => figure(model.bound_held_out, 4)), of("Size of the model file", (model) => bytes(model.artifact_bytes)),
     ...PARTS.flatMap((part) => reportRows(part, models))];
   return [dataTable("Models side by side", ["", ...models.map((model) => model.name)], rows, "table"), h("p.tiny.soft", {}, LOG_LIKELIHOOD)];
 }

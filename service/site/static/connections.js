@@ -16,7 +16,7 @@ export async function show({ place, signal, session }) {
     fill(list, items.length ? items.map((one) => card(one, draw, isAdmin)) : h("p.soft", {}, "There are no connections."));
   };
   fill(place,
-    head({ crumbs: [["Datasets", "/datasets"]], title: "Connections", facts: ["Databases, buckets and web servers from which tables are read and to which samples are written"] }),
+    head({ crumbs: [["Datasets", "/datasets"]], title: "Connections", facts: ["Databases, buckets and web servers from which tables are read and to which synthetic rows are written"] }),
     isAdmin ? form(told, draw) : null, told, list);
   await draw();
 }
@@ -35,7 +35,7 @@ function form(told, draw) {
   return h("form.card.stack", { onsubmit },
     h("div.row", {}, h("label.field", {}, "Name", name), h("label.field", {}, "URL", url), h("label.field", {}, "Password", password)),
     h("p.tiny.soft", {}, `URL: ${FORMS}.`),
-    h("p.tiny.soft", {}, "Password: of the database user, the secret key of the bucket, or the bearer token of the web server. It is stored encrypted and never shown again."),
+    h("p.tiny.soft", {}, "The password of the database user, the secret key of the bucket, or the bearer token of the web server. It is stored encrypted and never shown again."),
     h("div.row", {}, button));
 }
 

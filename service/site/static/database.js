@@ -7,7 +7,7 @@ import { tableDiagram } from "./diagram.js";
 import { fill, h } from "./elements.js";
 import { showEstimates, trainingForm } from "./training.js";
 
-const KEEP = { "": "generated, unless it is a reference table", true: "copied unchanged", false: "generated" };
+const KEEP = { "": "generated, or copied if it is a fixed list such as countries", true: "copied unchanged", false: "generated" };
 const INVALID_REFERENCES = { refuse: "reject the database", drop: "remove these rows", null: "set these keys to missing" };
 
 export async function showDatabase({ place, dataset, signal, go, reveal }) {

@@ -89,12 +89,12 @@ function privacySpent(privacy) {
   const { epsilon, delta, cap } = privacy;
   const facts = [
     ["Epsilon of all models together", epsilon === null ? "no bound" : figure(epsilon, 3)], ["Delta of all models together", figure(delta, 2)],
-    ["Rho spent", figure(privacy.rho_spent, 3)], ["Rho reserved for queued trainings", figure(privacy.rho_set_aside, 3)],
-    ["Cap", cap ? `epsilon ${figure(cap.epsilon, 3)} at delta ${figure(cap.delta, 2)}` : "none"],
+    ["Privacy budget spent (rho)", figure(privacy.rho_spent, 3)], ["Privacy budget reserved for queued trainings (rho)", figure(privacy.rho_set_aside, 3)],
+    ["Limit", cap ? `epsilon ${figure(cap.epsilon, 3)} at delta ${figure(cap.delta, 2)}` : "none"],
   ];
   return h("section.stack", { "aria-label": "Differential privacy" }, h("h2", {}, "Privacy budget spent"),
     h("dl.stats", {}, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
-    h("p.soft", {}, "Epsilon and delta are the differential privacy guarantee of all models of this table together; smaller values protect more. They are computed from rho, in which the budgets of trainings add up. Deleting a model does not restore its budget.",
+    h("p.soft", {}, "Epsilon and delta are the differential privacy guarantee of all models of this table together; smaller values protect more. Each training spends a privacy budget, measured as rho. The budgets add up; epsilon and delta are computed from their sum. Deleting a model does not restore its budget.",
       privacy.note ? ` ${privacy.note}.` : "",
       cap ? " A training that would exceed the cap, or that has no differential privacy, is refused." : ""));
 }

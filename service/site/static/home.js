@@ -7,7 +7,7 @@ import { fill, h, say } from "./elements.js";
 import { exampleTable } from "./example.js";
 import { capital, duration, jobTitle, many, percent, sentence, spoken } from "./words.js";
 
-const DECISIONS = { rows: "Sharing the rows", model: "Sharing the model" };
+const DECISIONS = { rows: "May the synthetic rows be shared?", model: "May the model be shared?" };
 
 export async function show({ place, signal, go }) {
   const [running, queued, failed, models, datasets, connections] = await Promise.all([

@@ -69,7 +69,7 @@ async function blanksOf(file, schema, encoding) {
 function choices(file, blanks, start) {
   const boxes = blanks.map(({ column, count: n }) => {
     const box = h("input", { type: "checkbox", checked: !column.missing?.allowed, onchange: () => enable() });
-    const mayBeRight = column.missing?.allowed ? "also missing in the training table, so it may have to stay missing" : null;
+    const mayBeRight = column.missing?.allowed ? "also missing in the training table, so a missing value may be correct" : null;
     const told = [n === undefined ? null : `${count(n)} missing`, mayBeRight].filter(Boolean).join("; ");
     return [box, column, h("label.check", {}, box, column.name, h("span.tiny.soft", {}, told))];
   });
@@ -87,7 +87,7 @@ function choices(file, blanks, start) {
   };
   enable();
   return h("form.card.stack", { onsubmit: submit }, h("fieldset.stack", {}, h("legend", {}, `Columns of ${file.name} to impute`), boxes.map(([, , label]) => label)),
-    h("p.tiny.soft", {}, "The other columns keep their missing values. If a column has missing values in the training table too, the model uses the fact that its value is missing to impute the other columns."),
+    h("p.tiny.soft", {}, "Columns that are not selected keep their missing values. If such a column has missing values in the training table too, the model takes into account that its value is missing when it imputes the other columns."),
     h("div.row", {}, button, why));
 }
 

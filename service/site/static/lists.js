@@ -19,7 +19,7 @@ const LISTS = {
   },
   models: {
     title: "Models", filters: { status: states(MODEL_STATES), sort: SORTS }, hasSearch: true, more: { brief: "true" },
-    heads: ["Name", "Status", ["Held-out log-likelihood", "number"], "May the rows be shared?", ["Size", "number"], "Created", "ID"],
+    heads: ["Name", "Status", ["Held-out log-likelihood", "number"], "May the synthetic rows be shared?", ["Size", "number"], "Created", "ID"],
     cells: (one) => [
       link(one.status === "training" ? `/jobs/${one.job_id}` : `/models/${one.id}`, one.name), status(one.status),
       figure(one.bound_held_out, 4), worst(one.report), bytes(one.artifact_bytes), when(one.created_at), code(one.id)],

@@ -10,8 +10,8 @@ const KINDS = {
   total: ["Synthetic rows", "Dependence between each pair of columns in synthetic rows, as Kendall's τ: 1 means that both rise together, −1 that one falls as the other rises, 0 that there is no such relation."],
   data: ["Training rows", "Kendall's τ in the training rows. In small tables it has sampling noise."],
   difference: ["Difference", "Synthetic rows minus training rows: where the model makes a dependence stronger or weaker than it is in the table. Values near 0 are best."],
-  expected: ["Copula", "Only the dependence that the Gaussian copula of the model adds, on average. Dependence that arises through the latent vector is not included."],
-  local: ["For one row", "The dependence that the copula has for one row, averaged over the latent vectors that fit the values that you enter. Columns without a value count as unknown."],
+  expected: ["Copula", "Only the dependence that comes from the Gaussian copula of the model, averaged over synthetic rows. Dependence that arises through the latent vector is not included."],
+  local: ["For one row", "The copula differs between rows. This map is the copula of a row with the values that you enter, averaged over the latent vectors that fit them. Columns without a value count as unknown."],
 };
 
 export async function show({ place, model, signal }) {

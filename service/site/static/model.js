@@ -52,7 +52,7 @@ function heading(model, go) {
   const download = h("a.button", { href: `/v1/models/${model.id}/artifact`, download: "",
     title: "The file of the model, for the Python library, the command line or another service." }, `Download model (${bytes(model.artifact_bytes)})`);
   const minimal = h("a.button", { href: `/v1/models/${model.id}/artifact?minimal=true`, download: "",
-    title: "A copy for sharing. It leaves out the scores of held-out rows, the map of the training table, its checksum, counts, and most of the training record." }, "Download minimal model");
+    title: "A copy for sharing. It leaves out the scores of held-out rows, the dependency map and checksum of the training table, its numbers of rows and values, and most of the training record." }, "Download minimal model");
   const crumbs = [["Models", "/models"]];
   if (model.dataset_id) crumbs.push(["Dataset", `/datasets/${model.dataset_id}`]);
   return h("div.stack", {}, head({ crumbs, title: model.name,

@@ -12,9 +12,9 @@ const QUESTIONS = {
   likelihood: ["Likelihood", "Does the model describe unseen rows as well as its training rows?"],
   privacy: ["Privacy", "Do the synthetic rows or the model reveal which real rows were used for training?"],
 };
-const FEW = "To protect single rows, values of fewer than five real rows are not shown: “few” replaces their share, and “all others” their names.";
+const FEW = "To protect single rows, a value that fewer than five real rows have is not shown: “few” stands for its share, and “all others” for the value.";
 const PAIRS = "Each attack is given a training row and an unseen row and must identify the training row. “Correct” is the share of pairs in which it succeeds: 50 % is guessing, 100 % certainty. A leak below “detectable from” would most likely not have been detected. Isolated rows are the tenth of the rows that is least similar to others.";
-const LOW = "Each column stands for a false positive rate: the share of unseen rows that the attack takes for training rows. The cells are true positive rates: the share of training rows that it identifies then. A harmless attack identifies about the same share.";
+const LOW = "Each column stands for a false positive rate: the share of unseen rows that the attack takes for training rows. The cells are true positive rates: the share of training rows that it recognises. If the attack is harmless, both rates are about equal.";
 const MOST_LINES = 30;
 
 export async function show({ place, model, signal }) {
@@ -70,7 +70,7 @@ function part(name, [question, meaning], found) {
     h("div.row.ends", {}, h("h2", {}, question), verdict(found.verdict)), h("p.soft", {}, meaning),
     h("p.lead", {}, found.sentence), found.advice ? h("p", {}, h("strong", {}, "Recommendation: "), found.advice) : null,
     found.worst_columns?.length ? pictures(found) : null,
-    found.figures?.length ? h("details", {}, h("summary", {}, "Figures"), figures(found.figures)) : null,
+    found.figures?.length ? h("details", {}, h("summary", {}, "Measures"), figures(found.figures)) : null,
     found.dependencies?.length ? h("details", {}, h("summary", {}, "Strongest dependencies"), dependencies(found.dependencies)) : null,
     found.rules?.length ? h("details", {}, h("summary", {}, "Rules"), rules(found.rules)) : null,
     found.moved_by_hard_rules?.length ? h("details", {}, h("summary", {}, "Columns whose distribution the hard rules change"), moved(found.moved_by_hard_rules)) : null,
@@ -103,7 +103,7 @@ function limits(one) {
 }
 
 function figures(found) {
-  return dataTable("Figures", ["Figure", ["Value", "number"], ["Floor", "number"], ["Interval", "number"], "Limits", "Verdict", "Note"], found.map((one) => [
+  return dataTable("Measures", ["Measure", ["Value", "number"], ["Floor", "number"], ["Interval", "number"], "Thresholds", "Verdict", "Note"], found.map((one) => [
     one.label, inUnit(one.value, one.unit), inUnit(one.floor, one.unit), between(one.interval, one.unit), limits(one), verdict(one.verdict), one.note ?? ""]));
 }
 
@@ -134,7 +134,7 @@ function lowRates(found) {
 }
 
 function targets(found) {
-  return dataTable("Predicted columns", ["Target column", "Learner", "Measure", ["Trained on synthetic rows", "number"], ["Trained on real rows", "number"], ["Skill kept", "number"]],
+  return dataTable("Predicted columns", ["Target column", "Learner", "Measure", ["Trained on synthetic rows", "number"], ["Trained on real rows", "number"], ["Predictive quality kept", "number"]],
     found.map((one) => [one.target, LEARNERS[one.learner], one.measure, figure(one.drawn), figure(one.real), percent(one.skill_kept)]));
 }
 

@@ -71,7 +71,7 @@ function card(one, runs, told, draw, mayWrite) {
     act("Run now", `${path}/runs`, { method: "POST" }),
     one.paused ? change("Resume", { paused: false }) : change("Pause", { paused: true }),
     hasChanged ? change("Accept the changed columns", { columns: null }) : null,
-    deleteButton(path, told, `Delete the schedule ${one.name}?`, "The log of its runs is deleted. Datasets, models and samples are kept.", "Delete", draw)) : null;
+    deleteButton(path, told, `Delete the schedule ${one.name}?`, "The log of its runs is deleted. Datasets, models and synthetic rows are kept.", "Delete", draw)) : null;
   return h("section.card.stack", { "aria-label": one.name },
     h("h2", {}, one.name), h("p.tiny", {}, h("code", {}, one.cron), ` ${one.time_zone}, from `, h("code", {}, from)),
     h("p.soft", {}, one.paused ? "Paused" : `Next run: ${exactTime(one.next_at)}`), buttons,
@@ -80,7 +80,7 @@ function card(one, runs, told, draw, mayWrite) {
 }
 
 function made(run) {
-  const links = [["Dataset", "datasets", run.dataset_id], ["Training", "jobs", run.training_job_id], ["Model", "models", run.model_id], ["Sample", "jobs", run.sample_job_id]];
+  const links = [["Dataset", "datasets", run.dataset_id], ["Training", "jobs", run.training_job_id], ["Model", "models", run.model_id], ["Synthetic rows", "jobs", run.sample_job_id]];
   return h("span.row", {}, links.filter(([, , id]) => id).map(([text, kind, id]) => h("a", { href: `/${kind}/${id}` }, text)));
 }
 

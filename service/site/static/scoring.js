@@ -126,7 +126,7 @@ function leastLikely(scores, names, usual, hasCells) {
     names.map((name) => cell(name, score, usual.get(name)))));
   return h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Most anomalous rows" }, h("table.preview", {},
     h("thead", {}, h("tr", {}, ["Row", "Log-likelihood", "Percentile", "Anomaly p-value"].map((text) => h("th.number", { scope: "col" }, text)), names.map((name) => h("th", { scope: "col" }, name)))),
-    h("tbody", {}, lines)), hasCells ? null : h("p.tiny.soft.inset", {}, "The cells show the contribution of each column in nats, because this page reads the values of CSV files only."));
+    h("tbody", {}, lines)), hasCells ? null : h("p.tiny.soft.inset", {}, "This page shows cell values of CSV files only. For this file, each cell shows what its column contributes to the log-likelihood, in nats."));
 }
 
 /** Returns a p-value as short text. */

@@ -46,7 +46,7 @@ export function trainingForm(page, saveColumns) {
   };
   const form = h("form.card.stack", { onsubmit: submit },
     h("fieldset.choices", {}, h("legend.hidden-words", {}, "Preset"), known.map((preset) => choice(preset, preset.name === "default"))),
-    others.length ? h("details", {}, h("summary", {}, "Models from the research paper"), h("div.choices", {}, others.map((preset) => choice(preset)))) : null,
+    others.length ? h("details", {}, h("summary", {}, "Models of the paper (Suh and Choi 2016), for comparison"), h("div.choices", {}, others.map((preset) => choice(preset)))) : null,
     h("details", {}, h("summary", {}, "More settings"), h("div.edit", {},
       h("label.field", {}, "Seed (the same seed gives the same model)", seed), h("label.field", {}, "Maximum number of steps", steps),
       isDatabase ? null : h("label.field", {}, "Share of rows kept unseen for the report", share))),
@@ -54,7 +54,7 @@ export function trainingForm(page, saveColumns) {
       h("label.field", {}, "Memorisation of individual rows", memory), h("label.field", {}, "Differential privacy: epsilon", budget),
       h("label.field", {}, "Differential privacy: delta", delta), h("label.field", {}, "Column that you want to predict later", target)),
     h("p.tiny.soft", {}, "With an epsilon, for example 3, the training is differentially private: one row more or less changes the probability of any result by at most a factor of e^epsilon, up to delta. A smaller epsilon is safer and gives less realistic rows. ",
-      "The schema must then declare kinds, limits and categories; an error names what is not declared. Each such training spends part of the table's privacy budget.")),
+      "Kinds, minima, maxima and categories of all columns must then be set on the page of the dataset; an error names what is missing. Each such training spends part of the table's privacy budget.")),
     h("div.row.foot", {}, h("label.field", {}, "Model name", name), button), told,
     h("p.tiny.soft", {}, "Estimates assume one idle processor core. Training stops earlier if the model no longer improves. ", dataset.rows <= 10_000 ? "For small tables the presets take about as long as each other, because each makes at least 400 steps. " : "",
       isDatabase ? "The model learns the tables one after another. A report is made on request, on the page of the model." : dataset.rows < 1000 ? "Tables under 1,000 rows get no report by default: to get one, set the share of rows kept unseen for the report under More settings." : "By default a tenth of the rows is kept unseen: training does not use them, and a report compares with them."));

@@ -66,7 +66,7 @@ function card(one, log, told, draw) {
     h("p.soft", {}, EVENTS.filter(([value]) => one.events.includes(value)).map(([, text]) => text).join(", ")),
     h("div.row", {}, post("button", "Send a test event", "ping"), remove),
     log.items.length
-      ? dataTable(`Deliveries to ${one.url}`, ["Event", "Subject", "Status", ["Attempts", "number"], "Time", ""],
+      ? dataTable(`Deliveries to ${one.url}`, ["Event", "About", "Status", ["Attempts", "number"], "Time", ""],
         log.items.map((entry) => [entry.type, h("code.tiny", {}, entry.subject), state(entry), count(entry.attempts), when(entry.created_at),
           post("button.small", "Send again", `deliveries/${entry.id}/retry`)]))
       : h("p.soft", {}, "Nothing was sent yet."));

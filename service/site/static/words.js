@@ -110,7 +110,7 @@ export const JOB_KINDS = {
   sample: "Generation",
   score: "Scoring",
   impute: "Imputation",
-  encode: "Encoding",
+  encode: "Latent vectors",
   report: "Report",
 };
 

@@ -159,7 +159,7 @@ def test_two_models_of_a_table_stand_side_by_side(
     page.get_by_role("button", name="Compare models").click()
     table = page.get_by_role("region", name="Models side by side")
     memory = table.get_by_role("row").filter(has_text="Memorisation").get_by_role("cell")
-    expect(memory).to_have_text(["Memorisation of individual rows", "normal", "low"])
+    expect(memory).to_have_text(["Setting: memorisation of individual rows", "normal", "low"])
     expect(table.get_by_role("columnheader")).to_have_count(3)
     watched.assert_accessible()
     site.http.delete(f"/v1/models/{other}").raise_for_status()
