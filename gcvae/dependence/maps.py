@@ -248,7 +248,9 @@ def map_of_copula(
 
 
 def _moments(model: GenerativeModel, z: Tensor, weight: Tensor) -> Matrix:
-    """Returns weighted means over z of tau, its square and |rho|. Shape: (3, D, D)."""
+    """Returns the means, over S latent vectors z with the given weights, of three numbers for each
+    pair of columns: Kendall's tau, its square, and the absolute correlation of their normal scores.
+    Shape: z (S, K), weight (S,) -> (3, D, D)."""
     total: Tensor | float = 0.0
     for chunk, part in zip(z.split(_Z_PER_CHUNK), weight.split(_Z_PER_CHUNK), strict=True):
         rho = model.conditional(chunk).correlation()

@@ -155,8 +155,8 @@ def _columns(
 
 
 def _code_probabilities(model: GenerativeModel, z: Tensor) -> list[Grid]:
-    """Returns the code probabilities of every column for each of n vectors z. Shape: (n, K) codes
-    each."""
+    """Returns the probability of each code at each of n vectors z, for every column. Shape: (n,
+    number of codes of the column) each."""
     parameters = model.conditional(z).marginal_parameters
     found: list[Grid] = [np.ones((len(z), column.n_codes)) for column in model.marginals.columns]
     for group, log_beta in zip(model.marginals.code_groups, parameters.log_beta, strict=True):

@@ -1,12 +1,15 @@
 """Network of the autoregressive decoder: p(x|z) = prod_j p_j(x_j | x_1 .. x_{j-1}, z).
 
-The outputs for column j, its logits and mixture parameters, are l_j(z) + r_j(x_<j, z): the output
-l_j of its marginal given z, plus the output r_j of this network. Each cell x_i with features f(x_i)
-adds a vector V_i f(x_i) to a running sum, and r_j is a small network of the sum over the columns
-before j. The cost is therefore linear in the number of columns, and a row is generated in one pass.
+The logits and mixture parameters of column j are l_j(z) + r_j(x_<j, z). The term l_j(z) is the
+output of the copula head, which determines the column's marginal distribution given z; the term r_j
+is the output of this network. A running sum begins with a vector that is computed from z. Each cell
+x_i adds a vector V_i f(x_i) to it, where f(x_i) are features of the cell. A small network computes
+r_j from the sum over z and the columns before j. The cost is therefore linear in the number of
+columns, and a row is generated in one pass.
+
 In addition, the means of numbers have terms that are linear in the normal scores of earlier cells
 and in the tanh of these scores, so that a nearly linear relation is learned in few steps. The last
-layer and the linear terms start at zero, so training starts at the marginals l.
+layer and the linear terms start at zero, so training starts at the marginals of the copula head.
 
 # PAPER-DIFF: the paper's columns are independent given z except for the copula. The autoregressive
 # decoder models the dependence that z and a rank-one copula do not; the copula head is trained
@@ -100,7 +103,8 @@ class CellFeatures(nn.Module):
 
 
 def _batched(d: int, d_in: int, d_out: int, gain: float) -> nn.Parameter:
-    """Returns random weight matrices of d columns. Shape: (d, d_in, d_out)."""
+    """Returns random weights with standard deviation gain / sqrt(d_in): one matrix for each of d
+    columns. Shape: (d, d_in, d_out)."""
     return nn.Parameter(torch.randn(d, d_in, d_out) * (gain / math.sqrt(max(d_in, 1))))
 
 
@@ -109,8 +113,9 @@ def column_order(columns: Sequence[ColumnShape]) -> list[int]:
     indices. `order_with_rules` then moves the columns with dependencies.
 
     Columns without a density (levels, or numbers that are all frequent values) come first, by
-    increasing number of codes. Columns with a density come last, because the density of a number
-    given a level is learned from fewer rows than the probability of a level given a number.
+    increasing number of codes: if a column has few codes, each code occurs in many rows on average,
+    and these rows show how the code affects later columns. Columns with a density come last, in the
+    order of the table. The chain rule itself holds in any order.
     """
 
     def key(j: int) -> tuple[bool, int]:
@@ -251,8 +256,13 @@ class AutoregressiveNetwork(nn.Module):
 
     @property
     def n_linear_terms(self) -> int:
-        """Number of linear terms of a row, which are sums over its earlier cells: a mean shift for
-        each column of numbers, and the offsets (fixed logits of bins) of `ChangePointLayer`."""
+        """Number of linear terms: sums to which each cell of a row adds a number, and which later
+        columns use directly.
+
+        For each column of numbers, one term is added to the means of its mixture. For each bin
+        between change points (see `ChangePointLayer`), one term is added to the logit of the bin,
+        or to the logits of the codes in it.
+        """
         return len(self.real) + self.steps.n_offsets
 
     def layers(self, j: int) -> ColumnLayers:
@@ -302,9 +312,9 @@ class AutoregressiveNetwork(nn.Module):
 
     def code_additions(self, j: int) -> tuple[Tensor, Tensor]:
         """Returns the terms that each of the K codes of column j adds to the inputs of later
-        columns: to the running sum, and to the linear terms. The code of infrequent numbers does
-        not determine the number, so its terms are those of a normal score of 0. Shape: (K, d_sum),
-        (K, n_linear_terms)."""
+        columns: to the running sum, and to the linear terms (see `n_linear_terms`). The code of
+        infrequent numbers does not determine the number, so its terms are those of a normal score
+        of 0. Shape: (K, d_sum), (K, n_linear_terms)."""
         codes = torch.arange(self.features.n_codes[j], device=self.start.device)
         return self._added_by(codes, torch.zeros_like(codes, dtype=torch.float64), j)
 
@@ -345,8 +355,8 @@ class AutoregressiveNetwork(nn.Module):
 
 @dataclass(frozen=True)
 class ColumnLayers:
-    """Layers that compute the hidden vector of one column from the running sum, the sum of the
-    terms of z and of the earlier columns. The tensors are contiguous. Shape: biases (d_out,),
+    """Layers that compute the hidden vector of one column from the running sum, to which z and the
+    earlier columns have added their terms. The tensors are contiguous. Shape: biases (d_out,),
     matrices (d_out, d_in)."""
 
     start: Tensor

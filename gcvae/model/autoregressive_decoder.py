@@ -70,8 +70,10 @@ class AutoregressiveDecoder(Decoder):
 
 @dataclass(frozen=True)
 class AutoregressiveConditional(Conditional):
-    """Distribution p(x|z) = prod_j p_j(x_j | x_<j, z) at given z. Likelihoods are exact, without
-    jitter.
+    """Distribution p(x|z) = prod_j p_j(x_j | x_<j, z) at given z.
+
+    Likelihoods are exact. They need no jitter (the random numbers with which a copula treats levels
+    in training), because each p_j is a probability or a density.
 
     Attributes:
         marginals: Output layers of the copula head.
@@ -117,7 +119,8 @@ class AutoregressiveConditional(Conditional):
         return self.head.correlation()
 
     def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
-        """Returns the exact log p(x|z) of complete rows; `jitter` is not used.
+        """Returns the exact log p(x|z) of complete rows. `jitter` belongs to the interface of
+        `Conditional` and is not used.
 
         Raises:
             ValueError: Rows have unobserved cells or cells that stand for intervals.
@@ -126,7 +129,9 @@ class AutoregressiveConditional(Conditional):
         return self._log_cells(rows).sum(-1)
 
     def log_prefixes(self, rows: EncodedTable) -> Tensor:
-        """As `Conditional.log_prefixes`, for complete rows; raises ValueError for others."""
+        """Returns cumulative log densities of complete rows: entry j is log p(x|z) of the first
+        j + 1 columns in the order of the chain rule. Raises ValueError if rows have unobserved
+        cells or cells that stand for intervals. Shape: n rows -> (..., n, D)."""
         return self._log_cells(rows)[..., self.network.order].double().cumsum(-1)
 
     def _log_cells(self, rows: EncodedTable) -> Tensor:

@@ -1,9 +1,10 @@
 """Lower bounds on log p(x), in nats per row.
 
-A jitter is a uniform random number that selects a point in the interval of probabilities that a
-level occupies (continuous extension), so that the copula's density applies to levels; the exact
-likelihood integrates over the interval. The paper trains with one jitter per cell. Scores are
-exact.
+A bound contains the likelihood p(x|z) of a row at samples of z. A level occupies an interval of
+probabilities, but a copula has a density of points. The exact likelihood integrates the density
+over the interval. The cheaper way is *jitter* (continuous extension): a uniform random number
+selects one point of the interval. The paper trains with one jitter per cell. Scores of rows use the
+exact likelihood.
 """
 
 from __future__ import annotations
@@ -60,11 +61,12 @@ def draw_elbo(
 ) -> Draw:
     """Returns a one-sample estimate of the evidence lower bound of each of n rows.
 
-    z = eta(x) + tau(x) * eps is a reparametrised sample of q(z|x).
+    z = eta(x) + tau(x) * eps is a reparametrised sample of q(z|x), with eta and tau the outputs of
+    the encoder and eps standard normal noise.
 
     Args:
         rows: Encoded rows. Shape: (n, D).
-        generator: Source of z and of jitters.
+        generator: Generator of the random numbers for z and for jitters.
         exact: Whether to compute the exact likelihood instead of sampling one jitter per cell.
         dropout: Dropout of a training step; None outside of training.
         n_head_rows: Number of rows, from the first, for which the likelihood under the copula head
@@ -95,7 +97,7 @@ def elbo(
     exact: bool = False,
 ) -> Tensor:
     """Returns the evidence lower bound of each of n rows, averaged over `n_draws` samples of z;
-    `exact` is as for `draw_elbo`. Shape: (n,)."""
+    `exact` selects the exact likelihood in place of jitters. Shape: (n,)."""
     draws = [draw_elbo(model, rows, generator, exact=exact).elbo for _ in range(n_draws)]
     return torch.stack(draws).mean(0)
 
@@ -133,7 +135,8 @@ class BoundEstimate:
     def terms(self) -> Tensor:
         """Contribution of each column to the bound, in table order. Shape: (n, D).
 
-        Contributions of a row add up to its bound; those after an impossible cell (-inf) are 0.
+        Contributions of a row add up to its bound. A cell of probability zero contributes -inf; the
+        columns after it in the decoder's order contribute 0.
         """
         before = torch.cat([torch.zeros_like(self.log_means[:, :1]), self.log_means[:, :-1]], dim=1)
         steps = torch.where(torch.isneginf(before), 0.0, self.log_means - before)
@@ -201,7 +204,7 @@ def iwae_bound(
     Its expectation is at most log p(x). The samples z_s and their density q are those of
     `draw_latents`; with one sample, z ~ q(z|x), the expectation is the evidence lower bound. The
     bound is also computed for the first j columns in the decoder's `order`, for each j; the
-    differences estimate log p(x_j|x_<j).
+    difference between two successive bounds estimates log p(x_j|x_<j).
 
     Args:
         rows: Encoded rows. Shape: (n, D).
@@ -226,7 +229,8 @@ def iwae_bounds(
     Rows with and without unobserved cells are computed in separate batches, because an
     autoregressive decoder samples unobserved cells at each z. The bound of a row under an
     autoregressive decoder does not depend on other rows, to the last bit if the networks' widths
-    are multiples of 16. `likelihoods` is the result of the decoder's `row_likelihoods`, or None.
+    are multiples of 16. `likelihoods` is the result of the decoder's `row_likelihoods`; None to
+    compute it.
     """
     likelihoods = likelihoods or model.decoder.row_likelihoods()
     is_whole = rows.observed.all(1) & ~rows.are_intervals.any(1)
@@ -275,8 +279,8 @@ def variance_of_mean(log_weights: Tensor, log_mean: Tensor, n_prior: int = 0) ->
     The last `n_prior` samples, drawn from the prior, are a separate stratum, so the difference
     between the means of the strata does not count as variance. The variance of a stratum cannot be
     estimated from one sample: a single prior sample contributes its square instead, whose
-    expectation is at least the variance. That quasi-random samples have a smaller error than
-    independent ones is ignored.
+    expectation is at least the variance. Samples count as independent, although quasi-random ones
+    have a smaller error.
 
     Returns:
         Relative variances; NaN if S = 1, 0 for a row whose weights are all zero.

@@ -1,15 +1,19 @@
-"""Conditional densities of numbers with steps at change points that another column determines.
+"""Densities of numbers with steps. The heights of the steps depend on a category.
 
-If a category exists only after a date, the density of the date given the category ends abruptly,
-which a mixture of Gaussians cannot represent. With g the mixture, e_1 < e_2 < ... the change points
-of the column of numbers and G_b the probability of bin b = [e_b, e_b+1) under g, the density is
+If a category exists only after a date, the density of the date given the category jumps from zero.
+A mixture of Gaussians cannot represent that. A number at which the density of a column may jump is
+called a change point, and the column with the category is called the parent. Change points divide
+the numbers v of a column into bins: bin b contains the numbers between one change point and the
+next. The density is
 
     p(v | x) = g(v | x) exp(l_b(x)) / sum_c exp(l_c(x)) G_c(x),    b the bin of v,
-    l_b(x)   = log P(b | x_parent) - log P(b) + the network's contribution.
+    l_b(x)   = log P(b | x_parent) - log P(b) + the output of the network for bin b.
 
-Training thus starts at the shares of the bins in the table, given the categories of one column, the
-parent. If all numbers of a column are frequent values with codes, the log ratios are added to the
-logits of these codes.
+Here g is the mixture, G_c the probability of bin c under g, x the earlier cells of the row and
+x_parent the category. P(b) is the share of the table's rows in bin b, and P(b | x_parent) the share
+among rows with this category. The network's outputs start at zero, so training starts at the ratios
+of these shares. If all numbers of a column are frequent values with codes, the log ratios are added
+to the logits of these codes.
 
 # PAPER-DIFF: the paper's marginal of a number is one Gaussian at each z.
 """
@@ -37,13 +41,14 @@ _BEYOND = 1e4
 
 @dataclass(frozen=True)
 class ChangePoints:
-    """Change points of one column, at which its density has steps that depend on another column.
+    """Change points of one column: the numbers at which its density has steps. The heights of the
+    steps depend on another column, the parent.
 
     Attributes:
         column: Index of the column.
         points: Normal scores of the change points between the B bins, ascending. If all numbers of
             the column have codes: the first code of each bin but the first. Shape: (B - 1,).
-        parent: Index of the column whose categories determine the ratios; it is generated earlier.
+        parent: Index of the parent, which is generated earlier.
         log_ratio: log P(bin | category) - log P(bin) for each of the parent's K_parent categories.
             Shape: (K_parent, B).
     """
@@ -86,9 +91,9 @@ class ChangePointLayer(nn.Module):
 
     The logit of a bin is a fixed term plus a learned term. The fixed term is log(share of the bin
     given the category of the parent column / share of the bin), as counted in the table. The fixed
-    terms of a row, for the bins of all columns with change points, are called *offsets*; each
-    column is padded to `width` bins. Shape: (N, n_offsets) for N rows. A column with change points
-    has either a density, or a code for each of its values.
+    terms of a row are called its *offsets*. There are `n_offsets`: `width` for each column with
+    change points, because the bins of each column are padded to this number. A column with change
+    points has either a density, or a code for each of its values.
 
     Attributes:
         points: Change points of the D_steps columns with a density, padded. Shape: (D_steps, width
@@ -310,7 +315,8 @@ class PiecewiseMarginal:
         return inside.log_prob, inside.sample(noise)[0]
 
     def within(self, lower: Tensor, upper: Tensor, log_slope: Tensor) -> Within:
-        """As `Marginal.within`; each interval is divided at the change points."""
+        """Returns the N densities restricted to m intervals or points, with each interval divided
+        at the change points. The arguments are those of `Marginal.within`."""
         first, last = self._ends
         is_point = (lower == upper)[..., None]
         low, high = torch.maximum(lower[..., None], first), torch.minimum(upper[..., None], last)
@@ -331,8 +337,14 @@ class PiecewiseMarginal:
 
 
 def _log_masses(base: Marginal, points: Tensor) -> Tensor:
-    """Returns the log probability of each bin under the mixture, computed from the nearer tail.
-    Shape: base (..., D), points (D, B - 1), or (...) and (B - 1,) -> (..., B)."""
+    """Returns the log probability of each bin between change points under the mixture `base`.
+
+    The probability of a bin is the difference of two tail probabilities: of lower tails if the bin
+    lies below the median, else of upper tails. These are the smaller ones and therefore the more
+    accurate ones.
+
+    Shape: base (..., D), points (D, B - 1), or (...) and (B - 1,) -> (..., B).
+    """
     below, above = base[..., None, :, :].tails(points.to(base.outputs.dtype))
     is_padding = points >= _BEYOND
     below, above = below.masked_fill(is_padding, 1.0), above.masked_fill(is_padding, 0.0)

@@ -1,12 +1,13 @@
 """Code probabilities of columns, and the probabilities below and above a cell.
 
-Each cell has an integer code: one for each level, for missing and for each frequent number, and
-one, the point code c, for all other numbers, which also have a density. The column's CDF is
+Each cell has an integer code. Every level has a code of its own, and so do missing cells and every
+frequent number. All other numbers share one code, the point code c; they also have a density. The
+column's CDF is
 
     F(x) = sum_{k: x_k <= x} beta_k + beta_c G(x)
 
-with beta_k the probability of code k, x_k its number (-inf for a code below all numbers, such as
-missing), and G the CDF of the numbers with code c.
+with beta_k the probability of code k, x_k its number, and G the CDF of the numbers with code c. A
+code that is ordered below all numbers, such as that of missing cells, has x_k = -inf.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ class CodeGroup(nn.Module):
             numbers share. Shape: (D_group,).
         is_real: Whether the column contains numbers. Shape: (D_group,).
         padding: Terms added to logits: 0 for codes, -1e30 for padding. Shape: (D_group, K_group).
-        code_values: Number that each code stands for: -inf below all numbers (missing), inf for
-            last codes and for levels. Shape: (D_group, K_group), float64.
+        code_values: Number that each code stands for; -inf for codes that are ordered below all
+            numbers, such as that of missing cells; inf for last codes, and for all codes of columns
+            of levels. Shape: (D_group, K_group), float64.
 
     Source: Section 4, beta_{i,j}.
     """
@@ -168,8 +170,9 @@ def _at(table: Tensor, codes: Tensor) -> Tensor:
 
 
 def log_sum_where(log_values: Tensor, chosen: Tensor) -> Tensor:
-    """Returns the log of the sum of exp(log_values) over chosen entries, computed in logarithms if
-    it would underflow; arbitrary if none is chosen. Shape: (..., K) twice -> (...)."""
+    """Returns the log of the sum of exp(log_values) over the chosen entries. A sum that would
+    underflow is computed in logarithms. If no entry is chosen, the result is arbitrary. Shape:
+    (..., K) each -> (...)."""
     total = (log_values.exp() * chosen).sum(-1)
     underflown = total < _LEAST_PLAIN_SUM
     log_total = torch.where(underflown, 1.0, total).log()

@@ -68,9 +68,10 @@ class ColumnDistribution:
         is allowed.
 
         Args:
-            region: Set of allowed cells, one for each row or one for all rows: weights of codes,
-                and intervals or single numbers. A single number adds its density to the
-                probability. None allows all cells.
+            region: The allowed cells, separately for each row or the same for all rows: a weight
+                from 0 to 1 for each code, and the intervals and single numbers that contain the
+                allowed infrequent numbers. A single number adds its density to the probability.
+                None allows all cells.
             noise: Uniform noise. Shape: (N,).
         """
         if region is None and (self.marginal is None or self.transform is not None):
@@ -134,6 +135,7 @@ class ColumnDistribution:
 
 
 def padded_share(region: Region, n_codes: int) -> Tensor:
-    """Returns the log weights of the codes that a region allows, padded with -inf to `n_codes`."""
+    """Returns the log of the allowed share of each code in a region (a set of allowed cells),
+    padded with -inf to `n_codes`. Shape: (n, n_codes)."""
     missing = n_codes - region.log_share.shape[-1]
     return torch.nn.functional.pad(region.log_share, (0, missing), value=-torch.inf)

@@ -1,10 +1,13 @@
 """Weights of one column of the autoregressive decoder, for fast generation and scoring.
 
+The unnormalised probability of code k, called its mass, is
+
     mass_k = 2^(l_k / log 2) (sum_m w_m N(s_k; mu_m, sigma_m^2) + epsilon)
 
-mass_k is the unnormalised probability of code k and l_k its logit. Logits are converted to bits,
-because exp2 takes half the time of exp. The second factor, a mixture density at the normal score
-s_k, applies only in columns that contain many atoms (frequent numbers) and no other numbers.
+with l_k the logit of the code. Logits are divided by log 2, which converts them to bits, because
+exp2 takes half the time of exp. The second factor applies only in columns that contain many atoms
+(frequent numbers) and no other numbers. It is the density of the column's Gaussian mixture at the
+normal score s_k of the atom, plus a small constant epsilon.
 """
 
 from __future__ import annotations
@@ -35,8 +38,9 @@ class ColumnWeights:
     """Weights that compute the outputs of one column in one step: the outputs of its marginal layer
     plus the outputs of the autoregressive network.
 
-    The w outputs are K logits in bits, 3 M parameters of mixture components, B logits of bins
-    between change points, and padding.
+    A column has w outputs, in this order: the logits of its K codes, in bits; the 3 M parameters of
+    the M components of its mixture; the logits of its B bins, if the density of the column has
+    steps (see `ChangePointLayer`); and padding.
 
     Attributes:
         number: Index of the column.
@@ -50,9 +54,9 @@ class ColumnWeights:
         bias: Biases. Shape: (w,).
         additions: Terms that each code adds to the inputs of later columns.
         marginals: Output layers of the decoder, which convert outputs to distributions.
-        network: Autoregressive network, which has the linear terms and change points.
+        network: Autoregressive network, to which `layers` belong.
         densities: Mixture densities at the atoms; None if code probabilities ignore them.
-        steps: Functional dependencies whose last column this is.
+        steps: Functional dependencies of which this is the last column that is generated.
     """
 
     def __init__(self, network: AutoregressiveNetwork, marginals: Marginals, j: int) -> None:
@@ -100,7 +104,8 @@ class ColumnWeights:
         Args:
             context: Hidden vectors of z. Shape: (n, d_context).
             total: Sums of the terms of z and of the earlier columns. Shape: (n, d_sum).
-            linear_terms: Linear terms of the earlier columns. Shape: (n, n_linear_terms).
+            linear_terms: Sums to which the earlier columns have added, and which move the means of
+                numbers and the logits of bins. Shape: (n, n_linear_terms).
 
         Shape: (n, w).
         """
@@ -131,7 +136,8 @@ class ColumnWeights:
         return change_points.marginal(base, self.number, self._bins(outputs))
 
     def _bins(self, outputs: Tensor) -> Tensor:
-        """Returns the outputs of the bins between change points. Shape: (n, w) -> (n, B)."""
+        """Selects, from the w outputs of the column, the logits of the B bins into which the steps
+        of its density divide the numbers. Shape: (n, w) -> (n, B)."""
         start = self.n_logits + self.n_mixture
         return outputs[:, start : start + self.network.steps.n_bins(self.number)]
 
@@ -181,7 +187,8 @@ class ColumnWeights:
         return _rows_of(log_prob, own).masked_fill(codes[self.number] < 0, -torch.inf).flatten()
 
     def _log_code(self, outputs: Tensor, own: Tensor) -> Tensor:
-        """Returns `log_code` without functional dependencies. Shape: codes `own` (n,) -> (n,)."""
+        """Returns the log probability of this column's code in each row, `own`, ignoring functional
+        dependencies. Shape: outputs (n, w), own (n,) -> (n,)."""
         bits = outputs[:, : self.n_codes]
         masses, found = bits.exp2(), _at(bits, own)
         if self.densities is not None:
@@ -196,7 +203,8 @@ class ColumnWeights:
         return _at(self._log_beta_alone(outputs), own)
 
     def _log_code_of_steps(self, outputs: Tensor, codes: Tensor, own: Tensor) -> Tensor:
-        """Returns `log_code` with functional dependencies."""
+        """Returns the log probability of this column's code in each of m rows, `own`, with
+        functional dependencies enforced. Shape: outputs (n, w), codes (D, m), own (m,) -> (n,)."""
         log_beta = _rows_of(self._log_beta_alone(outputs), own)
         for step in self.steps[:-1]:
             log_beta = step(log_beta, codes[step.given].T)
@@ -233,6 +241,7 @@ def _at(table: Tensor, codes: Tensor) -> Tensor:
 
 
 def _rows_of(found: Tensor, own: Tensor) -> Tensor:
-    """Reshapes (n, ...) to (n / m, m, ...), with m the length of `own`."""
+    """Splits the first dimension of `found` into n / m samples of z and m rows, for the codes `own`
+    of these rows. Shape: (n, ...), (m,) -> (n / m, m, ...)."""
     by_time: Tensor = found.unflatten(0, (-1, len(own)))
     return by_time

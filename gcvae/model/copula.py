@@ -114,6 +114,8 @@ class RankOneCopula:
         c_R(q_G) int N(f; m, 1/P) prod_H [Phi(psi_h up_h - b_h f) - Phi(psi_h low_h - b_h f)] df,
         P = 1 + sum_G b_g^2,  m = sum_G b_g psi_g q_g / P,  G the points, H the intervals
 
+        with f the factor, q the normal scores, and low and up the ends of an interval.
+
         The integral uses the trapezoid rule, which converges very fast. The steepest integrand in
         the batch determines the number of nodes.
 
@@ -186,8 +188,9 @@ class RankOneCopula:
     def _log_prefixes_of_points(self, score: Tensor, points: Tensor) -> Tensor:
         """Returns `log_prefixes` for rows whose present cells are all points.
 
-        Given the earlier points the factor is N(t / P, 1 / P), P = 1 + sum b_g^2, t = sum b_g psi_g
-        q_g, so psi_j q_j is N(b_j t / P, 1 + b_j^2 / P), without cancellation.
+        Given the earlier points, with indices g, the factor is N(t / P, 1 / P) with P = 1 + sum
+        b_g^2 and t = sum b_g psi_g q_g. Therefore psi_j q_j is N(b_j t / P, 1 + b_j^2 / P), so the
+        log density of each point needs no difference of large numbers.
         """
         b = self.scaled_loadings * points
         psi_squared = 1.0 + b.square()
@@ -238,13 +241,15 @@ def _scaled_ends(
 
 
 def _common_grid(b: Tensor, t: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns nodes of f for all integrals of `log_prefixes`, and the log of their spacing.
+    """Returns nodes of the factor f for all integrals of `log_prefixes`, and the log of their
+    spacing.
 
-    Given the cells among the first j columns that are points, f is N(t_j / P_j, 1 / P_j).
+    Take only those of the first j columns whose cells are points: given these cells, f is
+    N(t_j / P_j, 1 / P_j). The nodes cover the ranges of all these distributions.
 
     Args:
         b: Scaled loadings; 0 for columns that are left out.
-        t: The sums t_j.
+        t: The sums t_j of b_g psi_g q_g over these cells g.
         square: Terms b_g^2 of points, 0 for other cells. P_j is one plus their cumulative sum.
 
     Shape: (..., D) each -> (..., n_nodes), (...).
@@ -262,7 +267,8 @@ def _common_grid(b: Tensor, t: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _trapezoid(slope: Tensor) -> tuple[Tensor, float]:
-    """Returns nodes on [-8, 8], as many as the largest slope requires, and their spacing."""
+    """Returns evenly spaced quadrature nodes on [-8, 8], and their spacing. The number of nodes is
+    proportional to the largest entry of `slope`, which measures how steep each integrand is."""
     n = _n_nodes(_NODES_PER_UNIT_SLOPE * slope)
     ends = _QUADRATURE_RANGE
     y = torch.linspace(-ends, ends, n, dtype=torch.float64, device=slope.device)

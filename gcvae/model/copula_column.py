@@ -55,7 +55,9 @@ class CopulaColumn:
         )
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """As `ColumnDistribution.draw_within`, given the copula's factor."""
+        """Samples an allowed cell for each of N rows, given the copula's factor, and computes the
+        log probability that a cell is allowed. The arguments are those of
+        `ColumnDistribution.draw_within`."""
         region = Region.everything(self._n_codes) if region is None else region
         share = padded_share(region, self._n_codes)
         marginal, point = self.unconditional.marginal, self.unconditional.point_code
@@ -113,7 +115,8 @@ class CopulaColumn:
 
     def _log_codes(self, below: Tensor, above: Tensor) -> Tensor:
         """Returns the log probability of each code given the factor f. `below` and `above` are the
-        log probabilities, without f, of all cells below and above the code. Shape: (N, K)."""
+        log probabilities of all cells below and above the code, not conditional on f. Shape: (N,
+        K)."""
         log_others = self._log_others
         starts = self._noise_at(below, torch.logaddexp(above, log_others))
         stops = self._noise_at(torch.logaddexp(below, log_others), above)
@@ -122,7 +125,8 @@ class CopulaColumn:
         return torch.where(is_possible, log_code, -torch.inf)
 
     def _pieces(self, marginal: Marginal, region: Region) -> _Pieces:
-        """Splits the intervals of a region at the frequent numbers x_k, which have codes."""
+        """Splits the intervals that contain the allowed numbers (see `Region`) at the frequent
+        numbers x_k. All numbers of a piece then have the same codes below and above them."""
         code_values = self.code_values[: self.unconditional.point_code]
         end = torch.full_like(self.code_values[:1], torch.inf)
         edges = torch.cat([-end, code_values, end])

@@ -1,4 +1,5 @@
-"""Generative models, which consist of a prior, an encoder and a decoder, and the copula decoder.
+"""Generative models, which consist of a prior, an encoder and a decoder. One decoder, the copula
+decoder, is also defined here.
 
 A decoder maps z to a conditional distribution p(x|z). It determines the model:
 
@@ -94,8 +95,8 @@ class Conditional(ABC):
     @abstractmethod
     def walk(self, factor: Tensor) -> ColumnWalk:
         """Returns an object that scores or generates N rows column by column, given z and the
-        factor f of the copula or principal direction. Shape: factor (N, F), F = 1, or 0 without a
-        factor."""
+        factor f of the copula (in VAE-ROC, of the principal direction). Shape: factor (N, F), with
+        F = 1, or F = 0 for a decoder without a factor."""
 
     @abstractmethod
     def correlation(self) -> Tensor:
@@ -110,7 +111,8 @@ class Decoder(nn.Module, ABC):
         trunk: Network from z to the hidden vector.
         n_factors: 1 if a copula's factor f couples the columns in addition to z, else 0.
         is_autoregressive: Whether columns depend on earlier columns, in addition to z and f.
-        functions: Functional dependencies between coded columns that the decoder enforces.
+        functions: Functional dependencies between the integer codes of columns, which the decoder
+            enforces.
         change_points: Points at which densities of numbers have steps.
         evaluations_at_once: Recommended number of rows times samples of z in one likelihood call.
     """
@@ -193,11 +195,13 @@ class CopulaConditional(Conditional):
         return torch.where(impossible.any(-1), -torch.inf, log_prob)
 
     def _cells(self, rows: EncodedTable) -> tuple[CellProbabilities, Tensor, Tensor, Tensor]:
-        """Returns (probabilities of the cells, impossible, present, log probabilities).
+        """Returns what the likelihood of rows needs to know about their cells.
 
-        `impossible` marks observed cells of probability zero, which the copula leaves out;
-        `present` marks the other observed cells. The log probabilities are 0 except for present
-        cells.
+        Returns:
+            The probabilities of the cells under the marginals; the mask of impossible cells
+            (observed cells of probability zero, which the copula leaves out); the mask of present
+            cells (all other observed cells); and the log probability or density of each present
+            cell, 0 for all other cells.
         """
         cells = self.marginals.cells(self.parameters, rows)
         impossible = torch.isneginf(cells.log_prob) & rows.observed
@@ -369,7 +373,8 @@ class GenerativeModel(nn.Module):
         return conditional
 
     def walk(self, latent: Tensor) -> ColumnWalk:
-        """As `Conditional.walk`; `latent` concatenates z and F factors. Shape: (N, K + F)."""
+        """Returns an object that scores or generates N rows column by column. `latent` concatenates
+        z and F factors, as for `Conditional.walk`. Shape: (N, K + F)."""
         d_latent = latent.shape[-1] - self.decoder.n_factors
         return self.conditional(latent[:, :d_latent]).walk(latent[:, d_latent:].double())
 

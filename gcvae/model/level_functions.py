@@ -1,23 +1,27 @@
-"""Functional dependencies between coded columns, such as product -> category, or origin and
-destination -> distance.
+"""Functional dependencies between the integer codes of columns, such as product -> category, or
+origin and destination -> distance.
 
 A dependency (`LevelFunction`) lists the codes that a column y can have given the codes of its
-parents. The decoder enforces it on the code of whichever of these columns it generates last: a row
-violates the dependency with probability e, the share of exceptions in the table, and the codes that
-satisfy it (C) or violate it (B) are then chosen in proportion to the model's probabilities p(k):
+parents. The decoder generates one of these columns last, y or a parent, and enforces the dependency
+on the code of this column. C is the set of its codes that satisfy the dependency, and B the set of
+those that violate it. The probability p(k) of code k under the network is replaced by
 
     p'(k) = p(C or B) (1 - e) p(k) / p(C)  for k in C,      p(C or B) e p(k) / p(B)  for k in B
+
+with e the share of exceptions: the share of the table's rows that violate the dependency. Codes in
+neither set, such as that of missing cells, are not constrained and keep their probabilities, so
+p(C or B) may be less than one. If the codes of the parents occur with too many different codes of
+y, no code is constrained. Probabilities still add up to one, the network need not learn the
+dependency, and generated rows have the table's share of exceptions.
+
+If every row of the table satisfies a dependency, all generated rows do too (e = 0). When rows are
+scored, e is small but positive unless the dependency is a hard rule, so that a row that violates it
+has a finite score.
 
 Some dependencies, called *relations*, allow several codes of y for each code of the parent: those
 that occur with this code in at least two rows. Other dependencies are conditions on two columns,
 such as "y is missing where its parent is missing" or "y is missing where its parent has a certain
 level". A condition may divide the cells of a column into just two *classes*, missing and present.
-
-If every row of the table satisfies a dependency, all generated rows do too (e = 0). When rows are
-scored, e is small but positive unless the dependency is a hard rule, so that a row that violates it
-has a finite score. Missing cells, and rows whose parents' codes occur with too many different y,
-are not constrained: the probabilities of their codes do not change. Probabilities still add up to
-one, the network need not learn the dependency, and the table's share of exceptions is preserved.
 
 # PAPER-DIFF: the paper has no rules between columns. The autoregressive decoder enforces
 # functional dependencies between coded columns.
@@ -200,8 +204,8 @@ class LevelFunction:
         return np.concatenate([self.pairs[self.pairs[:, at] == 0], each])
 
     def shares(self, at: int, given: Codes) -> Numbers:
-        """Returns the share of exceptions for each of m combinations of codes of the dependency's
-        columns except the one that is generated last.
+        """Returns the share of exceptions for each of m combinations of codes. A combination has a
+        code of every column of the dependency, except of the one that is generated last.
 
         A condition on two columns has a share for each class of the column that is generated first.
         All other dependencies have the same share, `exceptions`, for every combination.

@@ -1,10 +1,11 @@
 """Conditional marginals p_j(x_j | z): probabilities, tails and quantiles of each column.
 
-Each cell is encoded as an integer *code*: one for each level, for missing and for each atom (a
-frequent number). All other numbers share the column's *point code* and also have a real value.
-Every column has code probabilities, and columns with a point code have a mixture density of the
-values. With one Gaussian these are the paper's marginals: categorical for discrete columns and
-Gaussian for continuous ones. Columns with similar numbers of codes share one weight matrix.
+Each cell is encoded as an integer *code*. Every level has a code of its own, and so do missing
+cells and every atom (a frequent number). All other numbers share the column's *point code* and also
+have a real value. Every column has code probabilities, and columns with a point code have a mixture
+density of the values. With one Gaussian these are the paper's marginals: categorical for discrete
+columns and Gaussian for continuous ones. Columns with similar numbers of codes share one weight
+matrix.
 """
 
 from __future__ import annotations
@@ -208,7 +209,8 @@ class AtomDensities:
 
     Attributes:
         atoms: Codes of the atoms.
-        powers: (1, s, s^2) / log 2 of each atom's normal score s. Shape: (3, n_atoms).
+        powers: (1, s, s^2) / log 2 of each atom's normal score s. The division by log 2 is there
+            because exp2, which is faster than exp, computes the density. Shape: (3, n_atoms).
     """
 
     atoms: range
@@ -271,7 +273,15 @@ class Marginals(nn.Module):
         n_components: int = 1,
         means_in_unit: bool = False,
     ) -> None:
-        """Initialises the layers. With `means_in_unit`, means are sigmoids, in (0, 1)."""
+        """Initialises the layers.
+
+        Args:
+            d_hidden: Width of the hidden vector from which the outputs are computed.
+            columns: Properties of the D columns.
+            n_components: Number of Gaussians in the mixture of each column of numbers.
+            means_in_unit: Whether the means of the Gaussians are sigmoids of the outputs, because
+                numbers are encoded in the range from 0 to 1.
+        """
         super().__init__()
         self.columns = tuple(columns)
         self.n_components, self.means_in_unit = n_components, means_in_unit
@@ -363,8 +373,9 @@ class Marginals(nn.Module):
         return ColumnDistribution(log_beta, int(self.point_codes[j]), numbers, None)
 
     def code_values_of(self, j: int) -> Tensor:
-        """Returns the number that each of the K codes of column j stands for: -inf below all
-        numbers (missing), inf for levels and for the code of infrequent numbers. Shape: (K,)."""
+        """Returns the number that each of the K codes of column j stands for; -inf for codes that
+        are ordered below all numbers, such as that of missing cells; inf for levels and for the
+        code of infrequent numbers. Shape: (K,)."""
         rows = [g.code_values[g.columns == j] for g in self.code_groups if j in g.columns.tolist()]
         return rows[0][0] if rows else self.code_values.new_full((1,), torch.inf)
 
@@ -373,7 +384,9 @@ class Marginals(nn.Module):
         return self.parameters_of(self.outputs(hidden))
 
     def _code_tails(self, parameters: MarginalParameters, rows: EncodedTable) -> Triple:
-        """Returns `CodeGroup.tails` of all columns. Shape: rows (n, D) -> three of (..., n, D)."""
+        """Returns, for each cell, the log probability of its code, of all codes below the cell and
+        of all codes above it. The last two omit the code of infrequent numbers (see
+        `CodeGroup.tails`). Shape: rows (n, D) -> three of (..., n, D)."""
         certain = parameters.zeros(len(self.columns), rows.codes.shape[:-1])
         log_prob = torch.where(rows.codes >= 0, certain, -torch.inf)
         tails = log_prob, certain - torch.inf, certain - torch.inf
@@ -518,8 +531,8 @@ def _joined(
         log_point: Log probability of the code of infrequent numbers. Shape: (..., D_real).
         inner: Log probabilities under the density of infrequent numbers: of the cell's interval, of
             the numbers below it and of the numbers above it.
-        is_lowest: Mask of cells that are below all numbers, such as missing ones: the probability
-            of all infrequent numbers is added to that of the codes above them.
+        is_lowest: Mask of cells that are ordered below all numbers, such as missing ones. All
+            infrequent numbers count as above such a cell.
     """
     share, under, over = inner
     code, below, above = (tail.to(share.dtype) for tail in tails)

@@ -44,7 +44,8 @@ class ColumnShape:
     @property
     def code_values(self) -> tuple[float, ...]:
         """Number that each code stands for, without the last code, which infrequent numbers share;
-        -inf for codes below all numbers (missing). Empty for a column of levels."""
+        -inf for codes that are ordered below all numbers, such as that of missing cells. Empty for
+        a column of levels."""
         if self.point_code is None:
             return ()
         lowest = (-math.inf,) * self.point_code
@@ -188,6 +189,7 @@ class Encoder(nn.Module):
         return self.eta(y), self.log_tau(y).clamp(*LOG_TAU_RANGE)
 
     def spread(self, factor: float) -> None:
-        """Multiplies the weights of the posterior means by `factor`, to spread initial means."""
+        """Multiplies the weights of the posterior means by `factor`, so that the means of different
+        rows lie farther apart when training starts."""
         with torch.no_grad():
             self.eta.weight.mul_(factor)

@@ -200,7 +200,8 @@ class Within:
         upper: Upper ends; equal to `lower` for a point. Shape: (N, m) or (1, m).
         log_piece: Log of (weight of the component) * (its probability of the interval, or its
             density at the point), for each interval or point and each component. Shape: (N, m M).
-        n_pieces: Number of consecutive intervals that form one interval of the caller.
+        n_pieces: Number of consecutive intervals into which each requested interval was divided;
+            more than 1 if the density has steps (`PiecewiseMarginal.within`).
     """
 
     marginal: Marginal
@@ -211,12 +212,13 @@ class Within:
 
     @property
     def log_prob(self) -> Tensor:
-        """Log of the total probability of all intervals plus density of all points. Shape: (N,)."""
+        """Log of the sum of the probabilities of all intervals and the densities of all points, for
+        each of N densities. Shape: (N,)."""
         return self.log_piece.logsumexp(-1)
 
     def sample(self, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Samples a number from each density by inversion of uniform noise, and returns it with the
-        index of its interval or point. Shape: (N,) each."""
+        index of the requested interval or point that contains it. Shape: (N,) each."""
         _, mean, log_sigma = self.marginal.components_in(torch.float64)
         _, piece, rest = choose(self.log_piece, noise)
         m, interval = piece % mean.shape[-1], piece // mean.shape[-1]
@@ -227,7 +229,8 @@ class Within:
 
 
 def end_at(ends: Tensor, at: Tensor) -> Tensor:
-    """Returns the entry of each row at its index. Shape: ends (N, m) or (1, m), at (N,) -> (N,)."""
+    """Returns the entry of each row of `ends` at the row's index in `at`. Shape: ends (N, m) or
+    (1, m), at (N,) -> (N,)."""
     return ends.expand(len(at), -1).gather(-1, at[:, None])[:, 0]
 
 

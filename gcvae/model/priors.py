@@ -137,8 +137,9 @@ class GaussianMixturePrior(Prior):
         return self.mean[c] + (self.factor[c] @ eps[..., None])[..., 0]
 
     def widened(self, places: Tensor) -> GaussianMixturePrior:
-        """Returns a prior with more dimensions: this prior in the dimensions where the mask
-        `places` (K,) is true, and an independent N(0, 1) in the others."""
+        """Returns a prior with more dimensions. It is this prior in the dimensions where the mask
+        `places` is true, and an independent N(0, 1) in all other dimensions. Shape: places (K,), K
+        dimensions of the new prior."""
         wide = GaussianMixturePrior(len(self.mean), len(places))
         wide.log_weight.copy_(self.log_weight)
         wide.mean[:, places] = self.mean

@@ -107,7 +107,8 @@ class RowLikelihoods:
         )
 
     def _add_density(self, column: ColumnWeights, outputs: Tensor, cells: Cells) -> None:
-        """Adds the log density of the numbers of a column to `cells.log_prob`."""
+        """Adds the log density of the infrequent numbers of a column to `cells.log_prob`, which
+        contains the log probabilities of the column's codes."""
         j = column.number
         if column.number_index is None:
             return
@@ -130,8 +131,20 @@ class RowLikelihoods:
         cells: Cells,
         noise: Tensor,
     ) -> None:
-        """Samples the unobserved cells of a column. `rows.dependent` may constrain them, depending
-        on the cells of earlier columns. Shape: noise (N,)."""
+        """Samples the unobserved cells of a column and stores them in `cells`.
+
+        The constraints in `rows.dependent` may allow only some cells, depending on the cells of
+        earlier columns. The log probability that is stored for a cell is that of all allowed cells
+        together; without constraints it is 0.
+
+        Args:
+            weights: Weights of the column.
+            walk: Walk that has visited the earlier columns.
+            outputs: Outputs of the column, from `walk.outputs`. Shape: (N, w).
+            rows: The rows to score.
+            cells: Cells of the rows, in which those of the column are replaced.
+            noise: Uniform noise. Shape: (N,).
+        """
         j = weights.number
         times = cells.codes.shape[1] // len(rows)
         blank = padded_to_lanes((~rows.observed[:, j]).repeat(times).nonzero()[:, 0])
@@ -155,8 +168,9 @@ class RowLikelihoods:
         cells: Cells,
         noise: Tensor,
     ) -> None:
-        """Scores the cells of a column that stand for intervals, and samples numbers in them.
-        Shape: noise (N,)."""
+        """Samples a number in each interval for which a cell of a column stands, and stores it in
+        `cells` with the log probability of the interval. The arguments are those of
+        `_draw_blanks`."""
         j = weights.number
         if rows.intervals is None or weights.number_index is None:
             return

@@ -5,8 +5,9 @@ decoders have the models
     Gaussian copula          q_j = (b_j f + e_j) / psi_j,  f ~ N(0, 1)
     principal direction      x_j = mu_j + a_j f + sqrt(omega) e_j,  f ~ N(0, 1)
 
-Given z and the factor f of the copula or principal direction, the columns are independent; those of
-an autoregressive decoder depend on earlier columns.
+with q_j the normal score of cell x_j, f a factor that all columns of a row share, and e_j standard
+normal noise of the column. The decoder computes the other parameters from z. Given z and f, the
+columns are independent. The columns of an autoregressive decoder depend on earlier columns instead.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class IndependentWalk:
         parameters: Parameters of the marginals given z.
         factor_shift: b f, with b the scaled loadings of the copula; None without a copula. Shape:
             (N, D).
-        score_deviation: Standard deviations of b f + e; None without a copula. Shape: (N, D).
+        score_deviation: Standard deviations of b f + e, for standard normal noise e; None without a
+            copula. Shape: (N, D).
     """
 
     marginals: Marginals
@@ -122,7 +124,8 @@ class AutoregressiveWalk:
         return self.network.order
 
     def outputs(self, weights: ColumnWeights) -> Tensor:
-        """Returns the outputs of a column given the columns visited before. Shape: (N, w)."""
+        """Returns the w outputs of a column (see `ColumnWeights`), given the columns visited
+        before. Shape: (N, w)."""
         return weights.outputs(self.context, self.total, self.linear_terms)
 
     @torch.no_grad()

@@ -58,8 +58,9 @@ def cramers_v(groups: Sequence[Codes]) -> Numbers:
 
 
 def _first_rows(groups: Sequence[Codes]) -> list[Codes]:
-    """Returns the groups of the first rows, renumbered without gaps. So many rows are used that the
-    contingency tables of all pairs of columns take some seconds at most (`_COUNT_BUDGET`)."""
+    """Returns the groups of the first rows, renumbered without gaps. The number of rows is limited
+    so that counting the contingency tables of all pairs of columns takes a few seconds at most
+    (`_COUNT_BUDGET`)."""
     n_rows = int(_COUNT_BUDGET / max(len(groups), 1) ** 2)
     return [np.unique(column[:n_rows], return_inverse=True)[1] for column in groups]
 

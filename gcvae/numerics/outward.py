@@ -22,8 +22,9 @@ _CONTEXT = Context(prec=60, Emin=-9999, Emax=9999)
 
 @dataclass(frozen=True)
 class OuterRows:
-    """Minimum and maximum of a column's numbers, and for each the size that determines the step to
-    whose multiple it is rounded outward.
+    """Minimum and maximum of a column's numbers, with the sizes by which they are rounded outward.
+
+    Each is rounded to a multiple of a step, and its size determines the step (see `_below`).
 
     Attributes:
         low: Minimum.

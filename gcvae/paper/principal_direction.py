@@ -67,7 +67,8 @@ class PrincipalDirectionConditional(Conditional):
         return self.direction
 
     def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
-        """Returns the exact log p(x|z); `jitter` is not used.
+        """Returns the exact log p(x|z). `jitter` belongs to the interface of `Conditional` and is
+        not used.
 
         log N = -n/2 log 2 pi - n/2 log omega - 1/2 log(1 + a^T a / omega)
                 - 1/2 [x~^T x~ / omega - (a^T x~)^2 / (omega^2 + omega a^T a)],  x~ = x - mu,
@@ -85,11 +86,13 @@ class PrincipalDirectionConditional(Conditional):
         return log_codes + log_rank_one_normal(residual, a, self.noise, present.sum(-1).to(a.dtype))
 
     def log_prefixes(self, rows: EncodedTable) -> Tensor:
-        """As `Conditional.log_prefixes`.
+        """Returns cumulative log densities given z, in nats: entry j is that of the observed
+        cells among the first j + 1 columns. Shape: n rows -> (..., n, D).
 
-        Codes are independent given z, and a rank-one copula couples the numbers: N(mu, omega I + a
-        a^T) is the Gaussian copula with loadings a / sqrt(omega) and marginals N(mu_j, omega +
-        a_j^2). The copula also gives the probabilities of intervals.
+        Codes are independent given z, and their log probabilities are added up. The distribution
+        N(mu, omega I + a a^T) of the numbers is a Gaussian copula with loadings a / sqrt(omega) and
+        marginals N(mu_j, omega + a_j^2). It is evaluated as a copula, because `RankOneCopula` also
+        computes the probabilities of cells that stand for intervals.
         """
         log_codes = self.marginals.log_codes(self.parameters, rows.codes)
         prefixes = torch.where(rows.observed, log_codes, 0.0).double().cumsum(-1)

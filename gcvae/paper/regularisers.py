@@ -23,10 +23,11 @@ def locality_penalty(loadings: Tensor, p: int) -> Tensor:
 def rank_penalty(z: Tensor, generator: torch.Generator) -> Tensor:
     """Returns a penalty that pulls the latent vectors of a minibatch towards N(0, I).
 
-    In each of K dimensions, n uniform samples u and the n values of Phi(z) are sorted. The penalty
-    of rank m is 1/2 sum_k (u_(m)k - Phi(z)_(m)k)^2.
+    In each of K dimensions, n uniform samples u are sorted, and so are the n values of Phi(z). With
+    u_(m)k the m-th smallest sample and Phi(z)_(m)k the m-th smallest value in dimension k, entry m
+    of the result is 1/2 sum_k (u_(m)k - Phi(z)_(m)k)^2.
 
-    Shape: (n, K) -> (n,), entry m for rank m.
+    Shape: (n, K) -> (n,).
     Source: Eq. (elbo_vae_roc_reg), rank regularisation.
     """
     u = uniform(tuple(z.shape), generator).to(z.dtype).sort(dim=0).values
