@@ -112,10 +112,9 @@ def column_order(columns: Sequence[ColumnShape]) -> list[int]:
     """Returns the order of the chain rule without regard to functional dependencies, as column
     indices. `order_with_rules` then moves the columns with dependencies.
 
-    Columns without a density (levels, or numbers that are all frequent values) come first, by
-    increasing number of codes: if a column has few codes, each code occurs in many rows on average,
-    and these rows show how the code affects later columns. Columns with a density come last, in the
-    order of the table. The chain rule itself holds in any order.
+    Columns with codes (levels, or numbers with frequent values) come first, by increasing number of
+    codes. Numbers without frequent values come last, in the order of the table. The chain rule
+    itself holds in any order.
     """
 
     def key(j: int) -> tuple[bool, int]:
