@@ -56,7 +56,10 @@ def refuse_foreign_host(request: Request, settings: ServiceSettings) -> None:
 
 
 def is_address(request: Request) -> bool:
-    """Returns whether the Host header of the request is an IP address or `localhost`."""
+    """Returns whether the Host header of the request is an IP address or `localhost`.
+
+    Such a request is safe from DNS rebinding, which needs the host name of another site.
+    """
     host = (request.url.hostname or "").strip("[]")
     try:
         ipaddress.ip_address(host)

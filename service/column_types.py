@@ -1,4 +1,8 @@
-"""Types of a dataset's columns. Schedules compare them to notice that their source has changed."""
+"""Types of a dataset's columns.
+
+A schedule trains models on the same source again and again. If a column of the source was added
+or removed, or has changed its type, since the first training, the next training is refused.
+"""
 
 from __future__ import annotations
 

@@ -18,11 +18,13 @@ _MOST_TIMES = 1_000_000
 def checked_spec(model: Model, spec: SampleSpec) -> SampleSpec:
     """Checks a request to generate a database. Returns the request.
 
-    If the request states no size, its `scale` is set to 1.
+    A request states the size of the database in one of two ways. `scale` is a multiple of the size
+    of the real database. `parents` is the number of rows of each table without a parent. If the
+    request states neither, `scale` is set to 1.
 
     Raises:
-        RequestError: The table is unknown, or the size is invalid or stated both as `scale` and as
-            `parents`.
+        RequestError: The requested table is unknown, the size is invalid, or both `scale` and
+            `parents` are stated.
         NotOfferedError: The request has conditions, or a format that databases do not support.
     """
     for name in ("given", "distribution", "given_rows"):

@@ -277,8 +277,16 @@ def _unpacked_member(
 
 
 def _check_total(what: str, count: int, field: str, settings: ServiceSettings) -> None:
-    """Checks that all tables together have at most as many `what` as the setting `field` allows.
-    Raises TableLimitError. `what` is "tables", "rows" or "cells"."""
+    """Checks that the tables of a database together do not exceed a limit.
+
+    Args:
+        what: What is counted: "tables", "rows" or "cells".
+        count: Number of these in all tables that were read so far.
+        field: Name of the setting that is the limit.
+
+    Raises:
+        TableLimitError: `count` exceeds the limit.
+    """
     limit = getattr(settings, field)
     if count > limit:
         problem = Problem(f"at least {count} {what} in all", expected=f"at most {limit}")

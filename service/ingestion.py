@@ -201,8 +201,8 @@ def check_size(rows: int, columns: int, settings: ServiceSettings, at_least: str
     """Checks that a table does not have too many rows, columns or cells.
 
     Args:
-        at_least: Words before the counts in errors: "at least " while a file is being read, else
-            "".
+        at_least: Words before the count in an error: "at least " while a file is being read, as
+            the table may have more rows than were read so far; else "".
 
     Raises:
         TableLimitError: A count exceeds its limit.

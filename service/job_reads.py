@@ -1,8 +1,8 @@
 """Batched reads of jobs: clients that poll at the same time share one database query.
 
-If each poll had its own thread and query, a poll would spend three quarters of its time on them. A
-read begins at most every 20 ms: a single poll is answered at once, and polls soon after it wait for
-the next read.
+If each poll had its own thread and query, these would take three quarters of its time. A read
+begins at most every 20 ms: a single poll is answered at once, and polls soon after it wait for the
+next read.
 """
 
 from __future__ import annotations

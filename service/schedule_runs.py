@@ -39,7 +39,7 @@ log = logging.getLogger("service")
 
 
 class _FailedRunError(Exception):
-    """A run fails, because a step has an error that another attempt would not cure.
+    """A run fails, because a step has an error that would occur again in another attempt.
 
     Args:
         code: Name of the kind of error.
@@ -78,7 +78,10 @@ class ScheduleRunner:
             await asyncio.sleep(self._resources.settings.schedule_interval_seconds)
 
     async def _do(self, step: Step) -> None:
-        """Executes a step and records its outcome; without a recorded outcome it is repeated."""
+        """Executes a step and records its outcome.
+
+        If the outcome cannot be recorded, the step is executed again later.
+        """
         run, keeping = step.run, asyncio.create_task(self._keep(step.run))
         try:
             with in_request(RequestContext(request_id=run.id)):
@@ -207,16 +210,21 @@ class ScheduleRunner:
         await asyncio.to_thread(self._runs.close, run, None)
 
     def _done(self, schedule: Schedule, run: Run, action: str, made: str) -> None:
-        """Ends a step that has created the resource with the URL path `made`."""
+        """Writes the audit log and then records that a step is complete.
+
+        Args:
+            action: Method and route of the API request that would do the same as the step.
+            made: URL path of the resource that the step has created.
+        """
         self._note(schedule, run, action, made)
         self._runs.done(run)
 
     def _note(self, schedule: Schedule, run: Run, action: str, made: str | None) -> None:
-        """Appends a line to the audit log, like the line of a request with the same effect.
+        """Appends a line about a step to the audit log.
 
         Args:
-            action: Method and route of such a request.
-            made: URL path of the created resource; None if there is none.
+            action: Method and route of the API request that would do the same as the step.
+            made: URL path of the resource that the step has created; None if there is none.
         """
         self._resources.catalog.audit.append(
             AuditedAction(
@@ -232,7 +240,10 @@ class ScheduleRunner:
 
 
 def _succeeded(job: Job, what: str) -> Job:
-    """Returns the job if it has succeeded; `what` names its work in the error.
+    """Checks that a job has succeeded, and returns the job.
+
+    Args:
+        what: What the job does, such as "training", for the error.
 
     Raises:
         _FailedRunError: The job has failed or was cancelled.

@@ -221,7 +221,14 @@ def _check_columns(columns: Any) -> None:
 
 
 def _different(old: Document, new: Document) -> dict[str, ChangeBody]:
-    """Returns the changed members of a column by name; for a newly dropped column only `drop`."""
+    """Returns the changes of a column between two schemas, by name of the member.
+
+    If the new schema drops the column, only the change of `drop` is returned.
+
+    Args:
+        old: The column's members in the old schema.
+        new: The column's members in the new schema.
+    """
     members = ["drop"] if new.get("drop") else dict.fromkeys((*old, *new))
     return {
         member: ChangeBody(before=_cut(old.get(member)), after=_cut(new.get(member)))

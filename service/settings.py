@@ -225,7 +225,7 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     @field_validator("allowed_hosts", "outside_hosts", "outside_networks", mode="before")
     @classmethod
     def _split(cls, given: object) -> object:
-        """Splits a list at commas if it is one text, as in an environment variable."""
+        """Splits the text of an environment variable at commas; returns other values unchanged."""
         if not isinstance(given, str):
             return given
         return [item.strip() for item in given.split(",") if item.strip()]
@@ -243,7 +243,11 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     @field_validator("oidc_groups", mode="before")
     @classmethod
     def _parse_groups(cls, given: object) -> object:
-        """Parses JSON, as in an environment variable; errors name the group that is wrong."""
+        """Returns workspace and scopes by name of a group at the identity provider.
+
+        An environment variable contains these as JSON text, which is parsed here. An error names
+        the group whose value is invalid.
+        """
         try:
             if isinstance(given, str):
                 given = from_json((given or "{}").encode(), catch_duplicate_keys=True)

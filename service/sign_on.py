@@ -181,8 +181,11 @@ class SignOn:
 
     @asynccontextmanager
     async def _answering(self) -> AsyncIterator[None]:
-        """Context manager that limits the time of its block and raises failed requests as
-        ProviderError."""
+        """Context manager for a block that sends requests to the provider.
+
+        It limits the time of the block. If a request fails or the time is over, it raises
+        ProviderError.
+        """
         try:
             async with asyncio.timeout(self._seconds):
                 yield

@@ -109,8 +109,12 @@ def _serve(pipe: Connection, settings: ServiceSettings, mode: Literal["rb", "r+b
 def _answer(
     file: BinaryIO, question: tuple[Callable[[BinaryIO], Any], dict[str, Any]] | None
 ) -> tuple[Any, Raised | None]:
-    """Calls the work, with ids for log lines. Returns (result, None) or (None, exception).
-    `question` is (work, ids), or None to check that the process has started."""
+    """Calls a function on a file. Returns (result, None) or, after an exception, (None, exception).
+
+    Args:
+        question: (function, ids that log lines of the call contain by name). None to check that the
+            process has started; the answer is then (None, None).
+    """
     if question is None:
         return None, None
     work, ids = question

@@ -84,7 +84,10 @@ class Deliverer:
             attempt.add_done_callback(self._attempts.discard)
 
     async def _attempt(self, due: DueDelivery) -> None:
-        """Attempts a delivery and records the result; without a recorded result it is repeated."""
+        """Attempts a delivery and records the result.
+
+        If the result cannot be recorded, the delivery is attempted again later.
+        """
         delivery = due.delivery
         try:
             status, error = await self._send(due)
@@ -100,8 +103,11 @@ class Deliverer:
             self._open[delivery.webhook_id] -= 1
 
     async def _send(self, due: DueDelivery) -> tuple[int | None, str | None]:
-        """Sends an event. Returns (status of the response, None if there is none; error message,
-        None if the event was accepted)."""
+        """Sends an event to a webhook. Returns (status, error message).
+
+        The status is that of the response; it is None if there is no response. The error message is
+        None if the receiver has accepted the event by a 2xx status.
+        """
         body = event_body(due.delivery)
         headers = signed_headers(due.delivery.id, int(time.time()), body, due.secret)
         try:
@@ -117,7 +123,7 @@ class Deliverer:
 
 
 def event_body(delivery: Delivery) -> bytes:
-    """Returns the JSON body of an event, the same bytes for each attempt."""
+    """Returns the JSON body of an event. It has the same bytes in each attempt."""
     event = {
         "id": delivery.id,
         "type": delivery.type.value,

@@ -46,7 +46,12 @@ class Files:
     timeout_seconds: float
 
     def read(self, key: str, path: Path, max_bytes: int) -> None:
-        """Copies the file with path `key` below the connection's URL to the local file `path`.
+        """Copies a file of the web server or bucket to a local file.
+
+        Args:
+            key: Path of the file to copy, below the connection's URL.
+            path: Path of the local file.
+            max_bytes: Maximum size of the file.
 
         Raises:
             SourceError: The host refuses the request.
@@ -64,7 +69,13 @@ class Files:
                 target.write(chunk)
 
     def write(self, key: str, file: BinaryIO, n_bytes: int, *, may_replace: bool) -> None:
-        """Writes `file`, of `n_bytes` bytes, into a bucket under `key`, completely or not at all.
+        """Writes a file into a bucket, completely or not at all.
+
+        Args:
+            key: Path of the new file, below the connection's URL.
+            file: Content of the new file.
+            n_bytes: Size of `file`.
+            may_replace: Whether an existing file may be replaced.
 
         Raises:
             TargetError: The store refuses the request, or a file with this key exists and
@@ -144,7 +155,10 @@ def _presigned(
 
 
 def _require_success(response: httpx.Response, refusal: type[InputError]) -> None:
-    """Checks that a request was successful, or raises an error of the class `refusal`.
+    """Checks that a request was successful.
+
+    Args:
+        refusal: Class of the error for a failed request.
 
     Raises:
         SourceError, TargetError: The request failed; the message contains the HTTP status and, from

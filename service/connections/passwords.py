@@ -34,10 +34,11 @@ class PasswordEncryption:
         self._settings = settings
 
     def encrypt(self, password: str, *connection: str) -> str:
-        """Encrypts a password. Returns nonce and ciphertext as base64.
+        """Encrypts the password of a connection. Returns nonce and ciphertext as base64.
 
         Args:
-            connection: Id and URL of the connection.
+            password: The password.
+            *connection: Id and URL of the connection to which the password belongs.
 
         Raises:
             RequestError: The service has no key.
@@ -47,10 +48,11 @@ class PasswordEncryption:
         return base64.b64encode(nonce + sealed).decode()
 
     def decrypt(self, sealed: str, *connection: str) -> str:
-        """Decrypts a password that `encrypt` has encrypted for the connection.
+        """Decrypts the password of a connection, and returns it.
 
         Args:
-            connection: Id and URL of the connection.
+            sealed: Nonce and ciphertext as base64, as `encrypt` returns them.
+            *connection: Id and URL of the connection to which the password belongs.
 
         Raises:
             RequestError: The service has no key, or the key, id or URL has changed since.

@@ -1,4 +1,7 @@
-"""Tests connections, reads tables from them and writes samples to them, for requests and runs."""
+"""Tests connections, reads tables from them and writes samples to them.
+
+The functions are called by API requests and by the runs of schedules (repeated trainings).
+"""
 
 from __future__ import annotations
 

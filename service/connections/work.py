@@ -172,8 +172,8 @@ def _confined_to_host(
 ) -> Iterator[tuple[Destination, Address | None, AllowedHosts]]:
     """Context manager that confines this process to the host of a connection.
 
-    If the host is not allowed or does not answer, an error of the class `refusal` is raised. Such
-    errors in the context's block are converted, too.
+    If the host is not allowed or does not answer, an error of the class `refusal` is raised, also
+    if this happens in the context's block.
 
     Yields:
         (destination, IP address of its host or None for a local file, allowed hosts).
@@ -203,8 +203,19 @@ def _driver_arguments(
     hosts: AllowedHosts,
     settings: ServiceSettings,
 ) -> tuple[sa.URL, dict[str, Any]]:
-    """Returns (URL with the password, keyword arguments of the driver) for a database. The
-    arguments enforce encryption for public addresses."""
+    """Returns (URL with the password, keyword arguments of the driver) to connect to a database.
+
+    If the address is public, the arguments enforce encryption.
+
+    Args:
+        address: IP address of the database's host; None for an SQLite file.
+        hosts: Hosts and networks that the operator allows. An address is public if it is in none of
+            these networks.
+        settings: Settings of the service, which limit the time to connect.
+
+    Raises:
+        OutsideError: The address is public, and the URL permits a connection without encryption.
+    """
     url = destination.url
     if connection.password is not None:
         url = url.set(password=connection.password)

@@ -73,7 +73,11 @@ class AuditTrail:
 
 
 def note_connection(request: Request, connection: str) -> None:
-    """Makes the audit log's line about a request show the connection that its body names."""
+    """Adds a connection to the line that the audit log will contain about this request.
+
+    Args:
+        connection: Name or id of the connection, which only the request's body contains.
+    """
     request.state.subject = f"{request.scope['path']}?connection={quote(connection)}"
 
 

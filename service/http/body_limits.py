@@ -59,10 +59,14 @@ class BodyLimits:
 
 
 def limiting_field(path: str, content_type: str) -> str:
-    """Returns the name of the setting that limits the bodies of requests.
+    """Returns the name of the setting that limits the size of a request's body.
 
     JSON has a lower limit than files, because it is held in memory. Bodies of sign-on requests have
     the lowest limit, because these requests need no API key.
+
+    Args:
+        path: URL path of the request.
+        content_type: Content-Type header of the request; empty if it is missing.
 
     >>> limiting_field("/v1/models", "application/json; charset=utf-8")
     'max_json_bytes'

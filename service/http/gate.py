@@ -63,8 +63,8 @@ class Gate:
     async def _authorise(self, request: Request) -> tuple[Caller | None, Allowance | None]:
         """Authenticates a request. Returns (caller, state of the caller's rate limits).
 
-        The caller is None if the request needs no key. The state is None if the rate of such
-        requests is not limited.
+        Both are None if the request needs no key or session. Sign-on requests are such requests;
+        they are counted and limited by IP address, but the response does not report their limits.
         """
         path = request.scope["path"]
         if not (path.startswith("/v1/") or path in ("/v1", "/metrics")):

@@ -56,7 +56,8 @@ class _LimitedHeads(HttpToolsProtocol):
         """Checks the length of the complete request line and headers.
 
         Raises:
-            HeadTooLongError: They are too long; the parser then calls `send_400_response`.
+            HeadTooLongError: Request line and headers are too long. The base class catches this
+                error and calls `send_400_response`.
         """
         self._in_head = False
         n_bytes = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)

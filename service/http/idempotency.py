@@ -122,7 +122,11 @@ async def enqueue_once(
 
 @asynccontextmanager
 async def _reserved(keys: Idempotency, key: str) -> AsyncIterator[None]:
-    """Context manager that keeps the key reserved while its block runs, and frees it on failure."""
+    """Context manager that keeps an Idempotency-Key reserved for the request in its block.
+
+    While a key is reserved, other requests with this key are refused. If the block fails, the key
+    is freed, so that the request can be repeated.
+    """
     keeping = asyncio.create_task(_keep(keys, key))
     try:
         yield
@@ -138,7 +142,10 @@ _retries: set[asyncio.Task[None]] = set()
 
 
 async def _record_or_retry(update: Callable[..., None], key: str) -> None:
-    """Calls `update(key)` at once or, if the database does not respond, in the background later."""
+    """Calls `update(key)`, which updates the database record of an Idempotency-Key.
+
+    If the database does not respond, a background task repeats the call later.
+    """
     if not await _try_to_record(update, key):
         retrying = asyncio.create_task(_retry(update, key))
         _retries.add(retrying)

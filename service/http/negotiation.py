@@ -61,11 +61,14 @@ def picture_content(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def choose_format(format: str | None, accept: str | None, media_types: Mapping[str, str]) -> str:
-    """Returns the response format, a key of `media_types`; the first of equally acceptable ones.
+    """Returns the name of the response format that a client asks for.
+
+    If the client accepts several formats equally, the first of them in `media_types` is returned.
 
     Args:
         format: Query parameter `format`, which overrides `accept`; None if it is missing.
         accept: Accept header; None if it is missing.
+        media_types: Media types of the supported formats, by name of the format.
 
     Raises:
         RequestError: `format` is not a key of `media_types`.

@@ -90,12 +90,13 @@ class Observations:
 
 
 class _ObservedAnswer:
-    """Sends a response and records its status, its times and why it was cut off.
+    """Sends a response. Records its status and times and, if it is cut off, the reason.
 
     Attributes:
         status: Status of the response.
-        unexpected_error: Exception that cut the response off, if no response is documented for its
-            class; None if there was no such exception.
+        unexpected_error: Exception that cut the response off and whose traceback is logged. None
+            if there was no exception, or only one of a class for which the service has a documented
+            response (`ServiceError` and the classes in `problems.KINDS`).
     """
 
     def __init__(self, scope: Scope, send: Send) -> None:

@@ -143,14 +143,19 @@ def install(app: FastAPI) -> None:
 
 
 def kind_of(error: Exception) -> Kind:
-    """Returns the entry of `KINDS` for an error's class or its closest base class."""
+    """Returns the kind of error (HTTP status and title) that `KINDS` assigns to an error's class.
+
+    If `KINDS` does not contain the class, its closest base class in `KINDS` is used.
+    """
     return next(KINDS[ancestor] for ancestor in type(error).__mro__ if ancestor in KINDS)
 
 
 def answer_before_routes(request: Request, error: Exception) -> Response:
     """Returns the response to an error in middleware, where FastAPI calls no exception handlers.
 
-    An error is raised again unless it has an entry in `KINDS` or is a lost database connection.
+    Raises:
+        Exception: `error` itself, if `KINDS` contains no HTTP status for its class and it is not
+            about a lost database connection.
     """
     if isinstance(error, tuple(KINDS)):
         return answer_known(request, error)
@@ -338,7 +343,11 @@ def _headers(error: Exception) -> dict[str, str]:
 
 
 def _located(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts a pydantic error to a message with a JSON pointer or the name of a parameter."""
+    """Converts an error of pydantic to an element of the member `errors` of a response.
+
+    The element contains a message and the location of the error: a JSON pointer into the body, `?`
+    and the name of a query parameter, or the name of another parameter.
+    """
     part, *path = found["loc"]
     entry: dict[str, Any] = {"message": str(found["msg"]).removeprefix("Value error, ")}
     if part == "body":

@@ -3,10 +3,11 @@
     RateLimit-Policy: "minute";q=6000;w=60, "second";q=100;w=1
     RateLimit: "minute";r=5999;t=41
 
-(draft-ietf-httpapi-ratelimit-headers.) The limit per second is a sixtieth of the limit per minute,
-at least 20, so that a burst from one client does not delay others. An upload of a table or model
-counts as several requests, because it costs as much. Each API process counts separately: with n
-processes behind a proxy, a key has about n times the limit.
+The headers follow draft-ietf-httpapi-ratelimit-headers. The limit per second is a sixtieth of the
+limit per minute, so that a burst from one client does not delay others; it is at least 20, because
+a web page sends this many requests at once. An upload of a table or model counts as several
+requests, because it costs as much. Each API process counts separately: with n processes behind a
+proxy, a key has about n times the limit.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ class Allowance:
     """State of an API key's rate limits after a request.
 
     Attributes:
-        remaining: Requests that the key may still send within `seconds`.
-        seconds: Seconds until the minute's window resets.
+        per_minute: Limit of requests per minute.
+        per_second: Limit of requests per second.
+        remaining: Requests that the limit per minute still allows within the next `seconds`.
+        seconds: Seconds until the window of the limit per minute resets.
     """
 
     per_minute: int
@@ -64,10 +67,11 @@ class RateLimits:
         self._windows = SlidingWindowCounterRateLimiter(MemoryStorage())
 
     def count(self, key_id: str, cost: int = 1) -> Allowance:
-        """Counts a request as `cost` requests. Returns the limits and the remaining requests.
+        """Counts a request. Returns the limits and the remaining requests.
 
         Args:
             key_id: Id of the API key or person; for a sign-on, the client's IP address.
+            cost: Number of requests that this request counts as.
 
         Raises:
             TooManyRequestsError: The key has reached a limit. A refused request costs nothing.

@@ -130,7 +130,10 @@ class Raised:
 
     @classmethod
     def of(cls, error: Exception) -> Raised:
-        """Converts an exception; if it cannot be pickled, converts a RuntimeError with its text."""
+        """Converts an exception. If it cannot be pickled, a RuntimeError replaces it.
+
+        The message of the RuntimeError contains the class and message of the exception.
+        """
         trace = "".join(traceback.format_exception(error))
         raised = cls(type(error), error.args, vars(error), trace)
         try:

@@ -144,8 +144,8 @@ async def export_sample(
     response: Response,
 ) -> ExportBody:
     """Write the rows of a sample to a connection, all or none. For a database, the sample must have
-    the format Parquet; a bucket accepts all formats. The sample must be the result of a job (member
-    `job` of the request for the sample)."""
+    the format Parquet; a bucket accepts all formats. The sample must be the result of a job; set
+    `job` to true in the request for the sample, because small samples are made without a job."""
     note_connection(request, body.connection)
     export = partial(export_result, result_id, body, workspace, resources)
     return await resources.connections.run(export)

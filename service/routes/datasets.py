@@ -297,7 +297,9 @@ async def _made_once(
     """Creates a dataset once for each Idempotency-Key, and returns the response.
 
     Args:
-        contents: JSON values of the request; a repeated request must have the same.
+        contents: JSON values of the request. A later request with the same key must have the same
+            values, or it is refused.
+        make: Function that creates the dataset and returns the response body.
     """
 
     def find(dataset_id: str) -> DatasetBody:
@@ -310,8 +312,11 @@ async def _made_once(
 def add_dataset(resources: Resources, workspace: Workspace, upload: Upload, sha256: str) -> Dataset:
     """Checks an uploaded table or database, stores its bytes and then creates its record.
 
-    An invalid table is not stored. After a crash, stored bytes without a record are deleted when
-    their reservation expires. `sha256` is the checksum of the upload.
+    An invalid table is not stored. If the service crashes after storing the bytes and before
+    creating the record, the bytes are deleted when their reservation expires.
+
+    Args:
+        sha256: Checksum of the upload.
     """
     otherwise = "database" if table_format(upload.file) == "zip" else "table"
     name = checked_name(upload.name, f"{upload.pointer_prefix}name", otherwise=otherwise)
@@ -338,7 +343,15 @@ def add_dataset(resources: Resources, workspace: Workspace, upload: Upload, sha2
 def _checked(
     resources: Resources, file: BinaryIO, schema: Document, encoding: str | None
 ) -> dict[str, Any]:
-    """Checks a table or a ZIP file of tables and returns the members of its record."""
+    """Checks a table or a ZIP file of tables.
+
+    Returns the members of the dataset's record that result from the check, such as the schema and
+    the number of rows.
+
+    Args:
+        schema: Schema members that the user has specified.
+        encoding: Encoding of text files; None for UTF-8.
+    """
     settings = resources.settings
     is_database = table_format(file) == "zip"
     check = check_database if is_database else check_table
@@ -415,7 +428,15 @@ def _change_schema(resources: Resources, change: _Change) -> tuple[Dataset, Data
 def _completed(
     resources: Resources, dataset: Dataset, document: Document, patch: Document | None
 ) -> dict[str, Any]:
-    """Checks a schema against the stored table and returns the members of its record."""
+    """Checks a new schema against the stored table of a dataset.
+
+    Returns the members of the dataset's record with this schema.
+
+    Args:
+        document: All schema members that users have specified, including those in the request.
+        patch: JSON merge patch in the request, so that errors point into it; None if the request
+            contains `document` itself.
+    """
     try:
         with stored_table(resources.store, dataset) as file:
             return _checked(resources, file, document, dataset.encoding)

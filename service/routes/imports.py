@@ -63,8 +63,8 @@ async def import_model(
 def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Model:
     """Stores a model file, tests it in a child process, and then creates the model's record.
 
-    An invalid file is deleted. After a crash, stored bytes without a record are deleted when their
-    reservation expires.
+    An invalid file is deleted. If the service crashes after storing the file and before creating
+    the record, the file is deleted when its reservation expires.
 
     Raises:
         InvalidModelError: The file is not a model, or the model does not work.
@@ -104,7 +104,13 @@ def _refuse_other_files(upload: Upload) -> None:
 
 
 def _examined(resources: Resources, published: Published) -> Trained:
-    """Tests the stored model file in a child process, and checks the size of the model's table."""
+    """Tests a model file in a child process, and checks the size of the model's table.
+
+    Returns the description of the model that the database stores.
+
+    Args:
+        published: Key, size and checksum of the file in the store.
+    """
     work = partial(
         examine_model,
         key=published.key,

@@ -138,7 +138,11 @@ def _check_options(
 
 
 def _named(**lists: str | None) -> dict[str, list[str]]:
-    """Parses query parameters that are comma-separated lists of column names; leaves out None."""
+    """Parses query parameters that are comma-separated lists of column names.
+
+    Returns a dictionary from the name of each parameter to the column names. Missing parameters,
+    which are None, are left out.
+    """
     try:
         return {name: read_names(text, f"?{name}") for name, text in given(**lists).items()}
     except InputError as error:

@@ -152,7 +152,12 @@ def _caps_of_service(resources: Resources) -> tuple[Document, ...]:
 
 
 def _ledger(dataset: Dataset, account: _Account, delta: float | None) -> PrivacyLedgerBody:
-    """Returns the response body for the spent privacy budget of a table."""
+    """Returns the response body for the spent privacy budget of a table.
+
+    Args:
+        account: Spent privacy budget of the dataset's table.
+        delta: Delta of the reported epsilon; None for the default of `_totals`.
+    """
     totals = _totals(account, delta) or PrivacyBody(
         epsilon=None if account.n_unbounded else 0.0,
         models_without_privacy=account.n_unbounded,

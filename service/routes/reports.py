@@ -372,7 +372,7 @@ def _check_names(
 
 
 def _listed(names: list[str]) -> str:
-    """Returns the first three names in words, and how many more there are."""
+    """Returns a text for errors: the first three column names, and how many more there are."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     word = "column" if len(names) == 1 else "columns"
     return f"{word} {', '.join(map(repr, names[:3]))}{more}"

@@ -197,8 +197,10 @@ probabilities of conditions."""
 
 
 def permitted_summary(model: Model, summary: Document) -> Document:
-    """Returns a result's summary without the members that `model.scoring`, the limit on its scores,
-    forbids.
+    """Returns a result's summary without the members that the model's scoring forbids.
+
+    `model.scoring` limits which scores a model gives. Unless it is `full`, log-likelihoods of rows
+    and probabilities of conditions are left out.
 
     >>> from types import SimpleNamespace
     >>> permitted_summary(SimpleNamespace(scoring="off"), {"rows": 3, "probability": 0.25})

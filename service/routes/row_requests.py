@@ -1,4 +1,4 @@
-"""Code that the endpoints to score, impute and encode rows share."""
+"""Code shared by the endpoints that score, impute or encode rows."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def documented(body: type[RowsBody], of_databases: Sequence[str] | None = None) 
     """Returns OpenAPI members of an endpoint whose request contains rows, as JSON or as a table.
 
     Args:
-        of_databases: Query parameters of the endpoint for the model of a database; None if they
-            are the same.
+        of_databases: Query parameters that the endpoint supports for a model of a database; None if
+            it supports the same as for a model of a table.
     """
     rows = {"application/json": {"schema": body.model_json_schema()}}
     content = rows | form_or_file(_FIELDS, _FILE_TYPES)
@@ -70,7 +70,7 @@ def given(**options: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RowsRequest:
-    """Parameters that all endpoints to score, impute or encode rows have.
+    """Parameters of a request to score, impute or encode rows, the same for all three.
 
     Attributes:
         key: Idempotency-Key header; None if it is missing.
@@ -142,8 +142,8 @@ class Rows:
         """Returns a response that streams the result of a child process, without a job.
 
         Args:
-            work: Function for the child process, which is called with `model` and the format
-                `response_format`.
+            work: Function that runs in the child process. It is called with the arguments `model`
+                and `response_format`, the model and the format of this request.
             filename: Name under which a browser saves the result; None to show it.
         """
         made = partial(work, model=self.model, response_format=self.response_format)
@@ -167,7 +167,8 @@ class Rows:
 
         Args:
             options: Options of the job, except its table and response format.
-            fingerprinted: JSON values of the options; a repeated request must have the same.
+            fingerprinted: JSON values of the options. A later request with the same key must have
+                the same values, or it is refused.
             shards: Ranges of row numbers for several workers; empty if one worker does all.
             estimate: Estimated time and memory of the job; None if unknown.
         """

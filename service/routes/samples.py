@@ -161,7 +161,11 @@ def find_sample(workspace: OpenedWorkspace, result_id: str) -> tuple[Job, Result
 
 
 async def answer_inline(resources: Resources, model: Model, spec: SampleSpec) -> Response:
-    """Returns a response that streams generated rows, the first of which are generated at once."""
+    """Returns a response that streams generated rows.
+
+    The first rows are generated before this function returns, so that an error in this step can
+    still determine the status of the response.
+    """
     draw = draw_sample if model.kind is DataKind.TABLE else draw_database
     stream = await resources.inline.open(partial(draw, model=model, spec=spec))
     is_archive = model.kind is DataKind.DATABASE and spec.table is None

@@ -81,8 +81,9 @@ async def read_session(
 async def renew_session(
     request: Request, response: Response, resources: Shared, workspace: Workspace
 ) -> SessionBody:
-    """Replace the token of the web page's session if `is_due`; the response sets the cookie. The
-    former token stays valid for a minute, for requests that are in progress."""
+    """Replace the token of the web page's session if it is old enough (member `is_due`). The
+    response then sets the cookie with the new token. The former token stays valid for a minute, for
+    requests that are in progress."""
     session = await run_in_threadpool(_session, resources, request)
     if session is not None and session.is_due:
         token = await run_in_threadpool(resources.catalog.sessions.renew, str(SESSION.of(request)))
@@ -115,7 +116,13 @@ def _session(resources: Resources, request: Request) -> Session | None:
 
 
 def _body(workspace: str, caller: Caller | None, session: Session | None) -> SessionBody:
-    """Returns the response body. `caller` is None if the service requires no authentication."""
+    """Returns the response body that describes a caller and their session.
+
+    Args:
+        workspace: Name of the workspace.
+        caller: API key or person; None if the service requires no authentication.
+        session: Session of a web page; None if the request was sent without one.
+    """
     key = caller if isinstance(caller, Key) else None
     person = caller if isinstance(caller, Person) else None
     return SessionBody(

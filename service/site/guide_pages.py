@@ -39,7 +39,11 @@ class _Guide(StaticFiles):
     """Files of the documentation; their content security policy allows their inline scripts."""
 
     async def check_config(self) -> None:
-        """Does nothing, because the folder may be created while the service runs."""
+        """Does nothing. The base class would raise an error if the folder does not exist.
+
+        A missing folder is not an error, because the documentation may be built while the service
+        runs.
+        """
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         """Returns a file of the documentation, with its content security policy.
