@@ -68,7 +68,7 @@ def _frey_verdict(lines: list[Line]) -> list[str]:
     reach = "reaches" if is_reached else "is below"
     return [
         "*Verdict*: for each model, the column among x, μ + a s and μ that is best on the "
-        f"validation faces counts. By these figures, the VAE-ROC gains {signed(gain, 1)} nats over "
+        f"validation faces is used. By these figures, the VAE-ROC gains {signed(gain, 1)} nats over "
         f"the VAE; the claim {_word(gain)}. Rank regularisation changes the figure of the VAE-ROC "
         f"by {signed(more, 1)} nats; the claim about it {_word(more)}. After {longest['steps']:,} "
         f"updates the VAE-ROC has {figure:.1f} nats, which {reach} the paper's 733.6.\n",
@@ -94,8 +94,8 @@ def digits(lines: list[Line], budget: dict[str, Any], at: Path) -> str:
             f"*Run*: there are {n_known:,} images, a sixth of them for validation, and 10,000 test "
             "images. z has K = 5 dimensions. The networks have two layers of 767 ReLU units, or "
             "635 for RR and for the ℓ1 penalty. The rank regulariser has the weight 100. The "
-            "ℓ2 penalty of a has the weight λ = 0.1; in RR, it is 10, as in the paper. The columns "
-            "of the table are those of Frey faces."
+            "ℓ2 penalty of a has the weight λ = 0.1; in RR, it is 10, as in the paper. The table "
+            "has the columns of the table for Frey faces."
             + (
                 " **This run is shorter than the paper's**, which has 60,000 images and 40,000 "
                 "updates.\n"
