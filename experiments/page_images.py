@@ -71,7 +71,8 @@ def _frey_verdict(lines: list[Line]) -> list[str]:
         f"validation faces is used. By these figures, the VAE-ROC gains {signed(gain, 1)} nats "
         f"over the VAE; the claim {_word(gain)}. Rank regularisation changes the figure of the "
         f"VAE-ROC by {signed(more, 1)} nats; the claim about it {_word(more)}. After "
-        f"{longest['steps']:,} updates the VAE-ROC has {figure:.1f} nats, which {reach} the paper's 733.6.\n",
+        f"{longest['steps']:,} updates the VAE-ROC has {figure:.1f} nats, which {reach} the "
+        "paper's 733.6.\n",
         f"The way to generate images changes the figure of one model by up to "
         f"{_spread_of(roc):.0f} nats. The paper's models differ by less. By importance weighting, "
         f"the VAE-ROC differs from the VAE by {signed(nats, 1)} nats.\n",
