@@ -78,10 +78,11 @@ class AccountPatterns(Document):
         Args:
             accounts: Account name of each row.
             owners: (first name, last name) of each row, from other columns; None if unknown.
+            names: Lists of first and last names of the table's locale.
             is_unique: Whether every row has a different account.
-            free_of: All accounts of the table, none of which may be generated. Therefore the
-                number of final digits in synthetic accounts is one that no account of the table
-                has. None for e-mail addresses, whose domains differ from the table's.
+            free_of: All accounts of the table, none of which may be generated. Therefore synthetic
+                accounts end in a number of digits in which no account of the table ends. None for
+                e-mail addresses, whose domains differ from the table's.
         """
         named = [not account.isdigit() for account in accounts]
         accounts, owners = list(compress(accounts, named)), list(compress(owners, named))
@@ -120,7 +121,7 @@ class AccountPatterns(Document):
         return np.array(transliterated, dtype=object)[codes] if len(transliterated) else texts
 
     def _numbers(self, rows: PersonRows) -> Texts:
-        """Returns the digits after the names in each account; "" for none."""
+        """Returns the digits at the end of each account; "" for none."""
         start = rows.mixed("numbers")
         left = np.zeros_like(start)
         if self.is_unique:
@@ -161,13 +162,9 @@ def _width(account: str) -> int:
 def _patterns_of(
     known: Sequence[tuple[str, tuple[str, str]]], names: NameList
 ) -> tuple[Tally[str], bool]:
-    """Returns (number of accounts with each pattern, whether ä is transliterated as ae).
-
-    Args:
-        known: For each account, its text without final digits, and (first name, last name) of its
-            owner.
-        names: Lists of names of the locale, which transliterate names.
-    """
+    """Returns (number of accounts with each pattern, whether ä is transliterated as ae). `known`
+    has, for each account, its text without final digits, and (first name, last name) of its
+    owner."""
     found: dict[bool, Tally[str]] = {False: Tally(), True: Tally()}
     for stem, owner in known:
         letters = re.sub("[^a-z]", "", stem)
@@ -187,7 +184,6 @@ def _pattern(parts: Sequence[str], stem: str) -> str:
 
 
 def _guessed_pattern(stem: str, names: NameList) -> str:
-    """Guesses the pattern of an account whose owner is unknown."""
     first_names, _ = names.ascii_names
     words = [word for word in re.split(f"[{_SIGNS}]", stem) if word]
     if len(words) < 2:
@@ -204,14 +200,9 @@ def _spelling_counts(locale: str, pattern: str, umlauts: bool) -> tuple[Numbers,
     """Counts, for each pair of a first and a last name in a locale, the pairs that give the same
     account, so that digits can make accounts unique.
 
-    Returns, for each pair: the number of pairs before it with the same account, the number of all
+    Returns, for each pair: the number of earlier pairs with the same account, the number of all
     pairs with this account, and a hash of the account. Accounts are without digits. Shape:
     (n_pairs,) each.
-
-    Args:
-        locale: Locale of the names, such as "en_US".
-        pattern: Pattern that forms the account from the names.
-        umlauts: Whether ä becomes ae (True) or a (False).
     """
     names = names_of(locale)
     hashes = []

@@ -52,8 +52,9 @@ class RoundingCells(Document):
         return 2.0 * self.half_step
 
     def without_cells(self, positions: Numbers) -> Numbers:
-        """Maps n numbers to positions on the axis without the cells, each of which shrinks to a
-        point. Shape: (n,) -> (n,)."""
+        """Removes the cells (intervals around frequent values) from the axis of numbers, and
+        returns the positions of n numbers on the shortened axis. All numbers of a cell get the same
+        position. Shape: (n,) -> (n,)."""
         near = _NEAR * self._width
         n_below = np.searchsorted(self._lower_ends - near, positions, side="right")
         last = np.append(0.0, self._lower_ends)[n_below]  # 0 is not used: no cell lies below
@@ -62,7 +63,7 @@ class RoundingCells(Document):
         return np.where(is_in, cuts, positions - self._width * n_below)
 
     def with_cells(self, positions: Numbers) -> Numbers:
-        """Inverse of `without_cells`: maps positions to numbers outside the cells. Shape: (n,) ->
-        (n,)."""
+        """Returns the numbers with n positions on the shortened axis, as the inverse of
+        `without_cells`. Shape: (n,) -> (n,)."""
         n_below = np.searchsorted(self._cuts, positions, side="right")
         return positions + self._width * n_below

@@ -20,8 +20,8 @@ _INSIDE = 1e-12
 
 @dataclass(frozen=True)
 class CodeMembers:
-    """Assigns each of K members, such as rare levels, to an integer code that several may share. A
-    position in (0, 1) selects one of the members of a code.
+    """Assigns each of K members, such as rare levels (categories), to an integer code that several
+    may share. A position in (0, 1) selects one of the members of a code.
 
     Attributes:
         codes: Code of each member. Shape: (K,).
@@ -58,8 +58,8 @@ class CodeMembers:
         return np.where(codes >= 0, np.append(self._order, -1)[at], -1)
 
     def log_shares(self, chosen: Mask) -> Numbers:
-        """Returns the log of the chosen members' total share in each code. Shape: (K,) ->
-        (n_codes,)."""
+        """Returns, for each code, the log of the share of its rows that have one of the chosen
+        members. `chosen` is a mask of the K members. Shape: (K,) -> (n_codes,)."""
         shares = np.bincount(self.codes, weights=self.shares * chosen)
         counts = np.bincount(self.codes, weights=chosen)
         is_whole = counts == np.bincount(self.codes)
@@ -87,14 +87,12 @@ class CodeMembers:
 
     @cached_property
     def _order(self) -> Codes:
-        """Indices of the members, sorted by code."""
         return np.argsort(self.codes, kind="stable")
 
     @cached_property
     def _ends(self) -> Numbers:
-        """For the members sorted by code: code plus upper end of the member's interval of
-        positions. These sums ascend, so that a search for code + position finds the member. Shape:
-        (K,)."""
+        """Code plus upper end of the interval of positions, for the members sorted by code. The
+        sums ascend, so that a search for code + position finds the member. Shape: (K,)."""
         codes, shares = self.codes[self._order], self.shares[self._order]
         total = np.cumsum(shares)
         before = np.concatenate([[0.0], total])[np.searchsorted(codes, codes)]

@@ -79,19 +79,15 @@ class RealCodec(ColumnCodec):
 
     @classmethod
     def _unscaled(cls, series: pd.Series[Any], column: Column) -> Self:
-        """Returns a codec with scale 1, which only subtracts an offset. The offset is near the
-        numbers, so that the differences are exact."""
+        """Returns a codec with scale 1 and an offset near the numbers, so that differences from it
+        are exact."""
         present = series[series.notna()]
         has_missing = len(present) < len(series)
         return cls(column, has_missing, cls(column, has_missing, 0, 1.0)._first(present), 1.0)
 
     def _can_centre(self, distances: Numbers, scale: float) -> bool:
-        """Returns whether numbers keep all digits if the mean is subtracted from them.
-
-        Args:
-            distances: Numbers minus a preliminary offset.
-            scale: Standard deviation of the numbers.
-        """
+        """Returns whether numbers keep all digits if the mean is subtracted from them. `distances`
+        are the numbers minus a preliminary offset, `scale` is their standard deviation."""
         return True
 
     @property
@@ -421,7 +417,7 @@ def whole_within(distances: Numbers, offset: int, lowest: int, highest: int) -> 
 
 
 def _differences(numbers: Codes, offset: int) -> Numbers:
-    """Returns numbers - offset, exact up to 2⁵³. Shape: (n,)."""
+    """Returns numbers - offset, exact up to 2⁵³."""
     rough = numbers.astype(np.float64) - offset
     exact = numbers - np.int64(offset)  # may wrap around where rough is large
     return np.where(np.abs(rough) < _WHOLE_LIMIT, exact, rough)

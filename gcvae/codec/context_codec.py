@@ -32,13 +32,15 @@ _MOST_LEVELS = 400
 
 @dataclass(frozen=True)
 class ContextColumn(Document):
-    """Codec of one context column, which maps a cell to an integer code and a real value.
+    """Codec of one context column, a column of a parent table on which the rows of another table
+    depend. It maps a cell to an integer code and a real value.
 
     Attributes:
-        is_number: Whether cells are numbers or dates (encoded in days) instead of levels.
+        is_number: Whether cells are numbers or dates (encoded in days) instead of levels
+            (categories).
         frequent: Numbers or levels with their own codes.
         knots: k quantiles of the numbers, ascending; empty for levels. Shape: (k,).
-        scores: Normal score Phi^-1(F(x)) of each quantile x. Shape: (k,).
+        scores: Normal score Phi^-1(F(x)) of each quantile x, with F the column's CDF. Shape: (k,).
     """
 
     name: str
@@ -113,7 +115,6 @@ class ContextColumn(Document):
         return np.where(is_missing, 0.0, codes), np.where(is_missing, 0.0, values)
 
     def _score(self, numbers: Numbers) -> Numbers:
-        """Returns the normal scores of numbers: linear between knots and constant beyond them."""
         if not self.knots:
             return np.zeros(len(numbers))
         return np.interp(numbers, self.knots, self.scores)
@@ -121,7 +122,8 @@ class ContextColumn(Document):
 
 @dataclass(frozen=True)
 class ContextCodec:
-    """Codec of all context columns."""
+    """Codec of all context columns: columns of a parent table on which the rows of another table
+    depend."""
 
     columns: tuple[ContextColumn, ...]
 

@@ -97,7 +97,6 @@ def level_axis(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> 
 
 
 def _cell_counts(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> Numbers:
-    """Returns the number of rows by level and bin. Shape: (n_levels, sum of n_codes)."""
     known = levels >= 0
     at = levels[known]
     counts = [

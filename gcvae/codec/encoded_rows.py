@@ -135,15 +135,13 @@ def encode_rows(
 
 
 def _has_values(codec: ColumnCodec) -> bool:
-    """Returns whether cells of the column have a value in addition to their code."""
     is_discrete = isinstance(codec, QuantileCodec) and codec.is_discrete
     return not is_discrete and not isinstance(codec, LevelCodec)
 
 
 def _matrix(shape: tuple[int, int], dtype: np.dtype[Any], path: Path | None) -> npt.NDArray[Any]:
-    """Returns an uninitialised matrix, in memory or, if `path` is given, mapped from a new file.
-    Its space is allocated at once: a write to a mapped page on a full disk would end the
-    process."""
+    """Returns an uninitialised matrix, in memory or mapped from a new file at `path`. The file's
+    space is allocated at once: a write to a mapped page on a full disk would end the process."""
     n_bytes = shape[0] * shape[1] * dtype.itemsize
     if path is None or not n_bytes:
         return np.empty(shape, dtype=dtype)

@@ -122,7 +122,6 @@ class EncodedTable:
         return self._mapped(lambda part: part.to(device))
 
     def _mapped(self, change: Callable[[Tensor], Tensor]) -> EncodedTable:
-        """Returns a copy of the table in which a function has been applied to each tensor."""
         changed: dict[str, Any] = {}
         for name in (each.name for each in fields(self)):
             part = getattr(self, name)

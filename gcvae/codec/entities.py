@@ -128,8 +128,8 @@ class Entities(Document):
         return replace(table, codes=moved[0], values=moved[1]), numbers
 
     def filled(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Fills each missing cell of a determined column with the cell of another row with the same
-        key, if there is one, and returns the rows."""
+        """Fills missing cells of the columns that the key determines, and returns the rows. A
+        missing cell gets the cell of another row with the same key, if there is one."""
         names = [name for name in self.determined if name in rows]
         if self.key not in rows or not names:
             return rows
@@ -167,10 +167,10 @@ def _ends(sizes: Sequence[int], limits: Codes, generator: np.random.Generator) -
 
 
 def mean_sizes(sizes: Codes) -> tuple[int, ...]:
-    """Summarises the group sizes of C keys by at most 256 numbers, ascending. Shape: (C,).
+    """Summarises the numbers of rows of C keys by at most 256 numbers, ascending. Shape: (C,).
 
-    The keys are sorted by group size and divided into parts with about equally many keys. Each
-    number is the mean group size of one part.
+    The keys are sorted by their number of rows and divided into parts with about equally many keys.
+    Each number is the mean of one part.
     """
     n_parts = max(min(_MOST_SIZES, len(sizes) // _LEAST_OF_SIZE), 1)
     parts = np.array_split(np.sort(sizes), n_parts)

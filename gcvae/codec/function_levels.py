@@ -87,15 +87,9 @@ class FunctionLevels:
 
 
 def _most_frequent(levels: Codes, cells: Codes, n_levels: int) -> Codes:
-    """Returns, for each of K levels of a column, the most frequent cell of another column in the
-    rows with this level. The cell is given by its code plus 1; 0 if the other column is missing in
-    all these rows. Shape: (K,).
-
-    Args:
-        levels: Index of the level in each of n rows; -1 for missing. Shape: (n,).
-        cells: Code of the other column's cell in each row; -1 for missing. Shape: (n,).
-        n_levels: Number of levels K.
-    """
+    """Returns, for each level of a column, the most frequent cell of another column in the rows
+    with this level, as its code plus 1; 0 if the other column is missing in all these rows. In
+    `levels` and `cells`, -1 stands for missing. Shape: (n,), (n,) -> (n_levels,)."""
     known = (levels >= 0) & (cells >= 0)
     pairs, counts = np.unique(
         np.column_stack([levels[known], cells[known]]), axis=0, return_counts=True

@@ -73,12 +73,12 @@ class IdentifierCodec(ColumnPart):
         """Learns the key formats of a column.
 
         Args:
-            chunks: Cells in chunks of rows, without `parts`. They are iterated several times, so
-                that a generator does not suffice.
-            parts: Parts of the keys that other columns determine.
+            chunks: Keys in chunks of rows, without the text of `parts`. They are iterated several
+                times, so that a generator does not suffice.
+            parts: Parts of the keys that other columns determine, such as the year of a date.
             sizes: Group sizes (numbers of rows with the same key); each stands for an equal share
                 of the keys.
-            used: Cells that must not be generated, like `chunks`; None if these are the cells of
+            used: Keys that must not be generated, like `chunks`; None if these are the keys of
                 `chunks`.
         """
         are_numbers = any(pd.api.types.is_integer_dtype(chunk.dtype) for chunk in chunks)
@@ -93,11 +93,11 @@ class IdentifierCodec(ColumnPart):
         return cls(column, are_numbers, tuple(templates), parts, sizes)
 
     def completed(self, keys: pd.Series[Any], rows: pd.DataFrame) -> pd.Series[Any]:
-        """Inserts the parts that other columns determine, and returns n complete keys. Shape: (n,)
-        -> (n,).
+        """Inserts the parts that other columns determine, such as the year of a date, and returns n
+        complete keys. Shape: (n,) -> (n,).
 
         Args:
-            keys: Keys without parts, from `decode`.
+            keys: Keys without these parts, from `decode`.
             rows: Cells of the other columns in the rows of the keys.
         """
         if not self.parts:
@@ -106,8 +106,9 @@ class IdentifierCodec(ColumnPart):
         return pd.Series(texts, keys.index, dtype=keys.dtype)
 
     def decode(self, rows: Numbers, seed: int) -> pd.Series[Any]:
-        """Returns keys, without `parts`, for the n synthetic rows with these numbers. Unless keys
-        recur, a row's key does not depend on the other rows. Shape: (n,)."""
+        """Generates the keys of n synthetic rows, given the rows' numbers. Texts that other columns
+        determine, such as a year, are still absent from the keys; `completed` inserts them. If no
+        two rows share a key, the key of a row does not depend on the other rows. Shape: (n,)."""
         if self.sizes != (1,) and len(rows):
             first = str(rows[0])
             rows = rows[random_groups(self.sizes, len(rows), self._origin(seed, -2), first)]
@@ -159,8 +160,6 @@ def _learned(
     column: Column,
     are_numbers: bool,
 ) -> list[KeyTemplate]:
-    """Returns the key formats of a column; see `learn_templates`."""
-
     def texts(cells: Iterable[pd.Series[Any]]) -> Iterator[Texts]:
         for chunk in cells:
             present = chunk.dropna()
@@ -180,7 +179,8 @@ def _learned(
 
 
 def _largest(column: Column) -> int:
-    """Returns the largest whole number that the column's Parquet type and its text can hold."""
+    """Returns the largest whole number that the column can hold, both in its Parquet type and as
+    text."""
     kind = None if column.parquet_type is None else parquet_type(column.parquet_type)
     if kind is None or not pa.types.is_integer(kind):
         return int(LARGEST_WHOLE)

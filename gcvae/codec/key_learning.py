@@ -155,8 +155,8 @@ def _groups(sample: list[str], *, are_numbers: bool) -> list[_Group]:
 
 
 def _of_forms(texts: list[str], forms: Sequence[Callable[[str], str]]) -> list[_Group]:
-    """Groups texts by format. The functions `forms` map a text to a format, the most specific
-    function first. A text gets the first of its formats that enough texts share.
+    """Groups texts by format. A text gets the first of the formats from the functions `forms` that
+    enough texts share.
 
     If too few texts get a format in this way, the last function alone groups the texts, and its
     most frequent formats are kept. Their letters and digits are then generalised to all characters
@@ -176,8 +176,8 @@ def _of_forms(texts: list[str], forms: Sequence[Callable[[str], str]]) -> list[_
 
 
 def _by(key: Callable[[str], Any], texts: list[str]) -> list[list[str]]:
-    """Groups texts by the value of the function `key`, the rarest group first. Empty and very long
-    texts are left out."""
+    """Groups texts by the value of `key`, the rarest group first, without empty and very long
+    texts."""
     found = defaultdict[Any, list[str]](list)
     for text in texts:
         if 0 < len(text) <= _MOST_CHARACTERS:
@@ -186,8 +186,8 @@ def _by(key: Callable[[str], Any], texts: list[str]) -> list[list[str]]:
 
 
 def _by_length(texts: list[str], least: int) -> list[_Group]:
-    """Groups texts by length. Lengths of fewer than `least` texts are left out. Returns [] if too
-    many lengths remain."""
+    """Groups texts by length, without lengths of fewer than `least` texts. Returns [] if too many
+    lengths remain."""
     kept = [own for own in _by(len, texts) if len(own) >= least]
     if len(kept) > _MOST_FORMS:
         return []
@@ -208,13 +208,8 @@ def _by_form(texts: list[str], least: int) -> list[_Group]:
 
 
 def _of_form(rows: list[list[str]], least: int) -> list[_Group]:
-    """Groups keys of one form by the tokens that have only a few values, such as SO or 2025.
-    Returns [] if no run of digits varies.
-
-    Args:
-        rows: Keys, each as a list of its tokens.
-        least: Minimum number of keys in a group.
-    """
+    """Groups keys of one form by the tokens that have only a few values, such as SO or 2025. Each
+    key is a list of its tokens. Returns [] if no run of digits varies."""
     runs = [i for i, token in enumerate(rows[0]) if token[0].isalnum()]
     fixed = [i for i in runs if _are_few([tokens[i] for tokens in rows], least)]
     are_names = fixed == runs
@@ -252,8 +247,8 @@ def _are_few(values: list[str], least: int) -> bool:
 
 @cache
 def _class_of(character: str) -> frozenset[str]:
-    """Returns all characters of the same class as a letter or digit, such as the ten digits. A
-    class consists of the characters of one Unicode category in one block of 32 code points."""
+    """Returns all characters like a letter or digit, such as the ten digits: those of its Unicode
+    category in its block of 32 code points."""
     first, kind = ord(character) & ~31, category(character)
     return frozenset(c for c in map(chr, range(first, first + 32)) if category(c) == kind)
 
@@ -263,9 +258,9 @@ def _alphabets(texts: list[str], by_class: bool, number: int | None = None) -> A
 
     Args:
         by_class: Whether letters and digits are generalised to all characters of the same class,
-            because characters that occur in only a few texts would disclose these texts.
-        number: Position of the first digit of a number; None if the texts contain no number. This
-            digit may be 0 only if it is 0 in some text.
+            because characters of only a few texts would disclose these texts.
+        number: Position of the first digit of a number, which may be 0 only if it is 0 in some
+            text; None if the texts contain no number.
     """
     columns = [Tally(column) for column in zip(*texts, strict=True)]
     varying = {c for column in columns if len(column) > 1 for c in column if c.isalnum()}

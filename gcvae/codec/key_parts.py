@@ -43,8 +43,10 @@ class KeyPart(Document):
     Attributes:
         token: Index of the token (run of letters, digits or other characters) that has the part.
         column: Name of the other column.
-        form: Format of the part by `strftime` if the column has dates; "" if `texts` has the parts.
-        texts: Pairs of a level of the other column and its part.
+        form: Format, as for `strftime`, in which a column of dates gives the part; "" for other
+            columns.
+        texts: Pairs of a level (category) of the other column and its part; empty for a column of
+            dates.
         is_whole: Whether the part is the whole token, and not its beginning.
     """
 
@@ -128,8 +130,7 @@ def learn_parts(table: TypedTable, key: Column, others: Sequence[Column]) -> tup
 
 
 def _room(counters: Collection[str]) -> int:
-    """Returns how many different keys without parts there can be: 10 to the power of the largest
-    number of digits in the given keys without parts."""
+    """Returns 10 to the power of the largest number of digits in a key without its parts."""
     most = max(sum(map(str.isdecimal, text)) for text in counters)
     return int(10**most)
 
@@ -143,16 +144,8 @@ def _part(
     coded: Sequence[Column],
 ) -> Iterator[KeyPart]:
     """Yields the part of the keys that is token i or begins it, if another column determines one;
-    at most one part.
-
-    Args:
-        i: Index of the token.
-        kind: "digits" or "letters".
-        tokens: Text of the token in each of n rows. Shape: (n,).
-        rows: Cells of the other columns in these rows.
-        dates: Columns of dates, one of which the part may contain.
-        coded: Columns of levels, one of which may determine the part.
-    """
+    at most one part. `tokens` has the text of the token in each row; `rows` has the cells of the
+    columns `dates` and `coded` (columns of levels)."""
     for form in _FORMS if kind == "digits" else ():
         for date in dates:
             texts = rows[date.name].dt.strftime(form).to_numpy(dtype=object)
@@ -176,7 +169,6 @@ def _part(
 
 
 def _length(part: KeyPart) -> int | None:
-    """Returns the length of a part at the beginning of a token; None for a whole token."""
     return None if part.is_whole else len(pd.Timestamp("2024-01-01").strftime(part.form))
 
 

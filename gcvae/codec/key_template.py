@@ -63,8 +63,9 @@ class NumberSet(Document):
         return self.size // self.modulus * len(self.residues) if self.residues else self.size
 
     def numbers(self, index: Numbers, key: int) -> Numbers:
-        """Returns the number at each of n indices from 0 to `room` - 1, in a pseudo-random order
-        that the seed `key` determines. Shape: (n,) -> (n,)."""
+        """Returns n numbers of the set, given their indices in a pseudo-random order of the set.
+        Indices are from 0 to `room` - 1, and the seed `key` determines the order. Shape: (n,) ->
+        (n,)."""
         found = shuffled(index, self.room, key)
         if self.residues:
             times, which = np.divmod(found, np.uint64(len(self.residues)))
@@ -128,7 +129,8 @@ class KeyTemplate(Document):
             are longer.
         at: Position whose characters are repeated to make keys longer when all tiers are used up.
         step: Number of characters by which keys then grow each time.
-        rows: Number of rows with such a key in each run of `identifiers.CYCLE_ROWS` rows.
+        rows: Number of rows with such a key among 1,000 consecutive rows
+            (`identifiers.CYCLE_ROWS`).
     """
 
     tiers: tuple[KeyTier, ...]
@@ -206,8 +208,8 @@ def characters_of(texts: npt.NDArray[Any] | list[str], length: int) -> Character
 def _texts_of(
     alphabets: Alphabets, numbers: Numbers, rows: Numbers, origin: str
 ) -> npt.NDArray[Any]:
-    """Returns n texts with the given numbers at the counted positions, and pseudo-random characters
-    elsewhere. Shape: (n,), (n,) -> (n,)."""
+    """Returns texts with the given numbers at the counted positions, and pseudo-random characters
+    elsewhere."""
     written = np.empty((len(numbers), len(alphabets)), dtype=np.uint32)
     places = counted_positions(alphabets)
     for place in reversed(range(len(alphabets))):

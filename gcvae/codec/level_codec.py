@@ -23,7 +23,7 @@ class LevelCodec(ColumnCodec):
 
     @classmethod
     def fit(cls, series: pd.Series[Any], column: Column) -> Self:
-        """Fits the codec to parsed cells, which only determine `has_missing`."""
+        """Fits the codec to parsed cells, from which it only learns whether some are missing."""
         return cls(column, bool(series.isna().any()))
 
     @property

@@ -71,7 +71,8 @@ def read_name(text: str, names: NameList) -> NameRead | None:
 
 
 def of_sex(forms: Forms, sex: SexNames) -> Forms:
-    """Returns the forms whose titles, such as Mrs, suit a sex; all forms if none do."""
+    """Returns the name forms, such as "Mrs {first} {last}", whose titles suit a sex; all forms if
+    none do."""
     titles = [form.partition("{")[0].split() for form, _ in forms]
     own = zip(forms, titles, strict=True)
     return tuple(form for form, title in own if {*map(title_key, title)} <= sex.titles) or forms
@@ -159,8 +160,8 @@ def case_of(texts: Iterable[str]) -> Case:
 
 
 def forms_of(texts: Sequence[str], names: NameList) -> Forms:
-    """Returns the forms of a column of full names, without rare ones; the locale's usual form if
-    its lists contain none of the names."""
+    """Returns the forms of a column of full names, such as "{last}, {first}", without rare ones.
+    Returns the locale's usual form if its lists contain none of the names."""
     read = [found.form for text in texts if (found := read_name(text, names)) is not None]
     counts = Tally(read).most_common(_MOST_FORMS)
     kept = tuple((form, n) for form, n in counts if n >= _LEAST_SHARE * len(read))
@@ -186,7 +187,8 @@ def formed(
 
 
 def texts_of(form: str, parts: Mapping[str, Texts]) -> Texts:
-    """Returns the texts of one form with these parts. Shape: (n,) each -> (n,)."""
+    """Writes n texts in a form, such as "{last}, {first}", from their parts. Shape: (n,) each ->
+    (n,)."""
     texts: Texts = np.full(len(next(iter(parts.values()))), "", dtype=object)
     for literal, part in re.findall(r"([^{]*)(?:\{(\w+)\})?", form):
         texts = texts + literal

@@ -178,7 +178,6 @@ class NameList:
 
     @cached_property
     def _places(self) -> list[list[dict[str, int]]]:
-        """Index of each case-folded first and last name, by sex."""
         return [
             [{name.casefold(): i for i, name in enumerate(own)} for own in (sex.first, sex.last)]
             for sex in self.sexes
@@ -232,7 +231,6 @@ def _names(provider: Any, which: str, sex: str = "") -> list[str]:
 
 
 def _listed(provider: Any, name: str) -> list[str]:
-    """Returns the sorted texts in a list of Faker's locale; empty if the list does not exist."""
     found = getattr(provider, name, ())
     if not isinstance(found, Collection):
         return []
@@ -240,7 +238,6 @@ def _listed(provider: Any, name: str) -> list[str]:
 
 
 def _romanized(provider: Any) -> dict[str, str]:
-    """Returns the Latin spelling of names, where Faker's locale lists it."""
     found: dict[str, str] = {}
     for name in ("first_name_pairs", "last_name_pairs"):
         pairs = getattr(provider, name, ())

@@ -78,8 +78,8 @@ class KnotLimits:
     high: float = np.inf
 
     def are_repeated(self, counts: Codes) -> Mask:
-        """Returns whether F gets a step at each of k distinct numbers, given the number of rows
-        with each. Shape: (k,) -> (k,)."""
+        """Returns whether the fitted CDF F gets a step at each of k distinct numbers, given the
+        number of rows with each. Shape: (k,) -> (k,)."""
         return counts >= max(LEAST_ROWS, self.rows)
 
     def moved_knots(self, edges: Numbers, distinct: Numbers, counts: Codes, kept: Codes) -> Numbers:
@@ -119,12 +119,13 @@ class KnotLimits:
         return np.concatenate([[low], knots[1:-1], [high]])
 
     def thinned(self, below: Codes, kept: Codes) -> Codes:
-        """Leaves out selected edges between which there are too few rows, and returns the indices
-        of the others. Shape: (k + 1,), (K,) -> (L,).
+        """Leaves out some of the K selected edges, so that there are enough rows between two of
+        them, and returns the indices of the others.
 
         Args:
-            below: Number of rows below each edge, also of those not selected.
-            kept: Indices of the selected edges.
+            below: Number of rows below each of the k + 1 edges, also of those not selected. Shape:
+                (k + 1,).
+            kept: Indices of the selected edges, ascending. Shape: (K,).
         """
         if self.rows < 2 or np.diff(below[kept]).min(initial=self.rows) >= self.rows:
             return kept
@@ -227,11 +228,9 @@ class NumberDistribution(Document):
         halved repeatedly while they contain enough rows, because tails are far from linear.
 
         Args:
-            distinct: Distinct numbers, ascending. Shape: (k,).
-            counts: Weight of each number in F: its number of rows, or 1 for a repeated number that
-                has a step. Shape: (k,).
+            counts: Weight of each distinct number in F: its number of rows, or 1 for a repeated
+                number that has a step. Shape: (k,).
             n_intervals: Number of intervals between knots, before the halving.
-            limits: Limits on the knots.
             rows: Actual number of rows with each number, for the minimum number of rows between
                 knots in `limits`; None if it is `counts`. Shape: (k,).
         """
@@ -291,7 +290,6 @@ class NumberDistribution(Document):
 
     @cached_property
     def _secants(self) -> Numbers:
-        """Slope of the secant in each interval between knots. Shape: (K - 1,)."""
         return np.maximum(np.diff(self.heights) / np.diff(self.knots), _LEAST_SLOPE)
 
     @cached_property
@@ -360,7 +358,6 @@ class NumberDistribution(Document):
         return self.repeated.are_inside(scores)
 
     def _smooth_scores(self, scores: Numbers) -> Numbers:
-        """Converts normal scores of F to those of its smooth part S."""
         return scores if self.repeated is None else self.repeated.lowered(scores)
 
     def bins(self, scores: Numbers) -> Numbers:
@@ -372,8 +369,8 @@ class NumberDistribution(Document):
     def log_likelihood(self, positions: Numbers, half_step: float) -> float:
         """Returns the sum of the log densities at n numbers. Shape: (n,).
 
-        With rounding, the density of a number is the mean density in its rounding cell. `half_step`
-        is half of the rounding step; NaN without rounding.
+        With rounding, the density of a number is the mean density in the interval of numbers that
+        are rounded to it. `half_step` is half of the rounding step; NaN without rounding.
         """
         if not half_step > 0.0:
             return float(self.log_slopes(self.scores_at(positions)).sum())
@@ -438,7 +435,6 @@ def _best_curve(
     splits = [(*np.unique(at[~judge], return_counts=True), distinct[at[judge]]) for judge in parts]
 
     def best_of(tried: list[int], has_steps: bool) -> tuple[float, int]:
-        """Returns (highest likelihood, its number of intervals)."""
         likelihoods = [0.0] * len(tried)
         for i, n_intervals in enumerate(tried):
             for others, n_rows, own in splits:

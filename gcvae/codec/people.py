@@ -196,7 +196,6 @@ def some_rows(table: TypedTable, names: Sequence[str]) -> list[tuple[str | None,
 
 
 def _drawn(listed: Texts, rows: Numbers, key: int) -> Texts:
-    """Returns a pseudo-random text from the list for each row; "" if the list is empty."""
     if not len(listed):
         return np.full(len(rows), "", dtype=object)
     found: Texts = listed[mixed(rows, key) % np.uint64(len(listed))]
@@ -207,9 +206,8 @@ def _locale_of(table: TypedTable, persons: Sequence[ColumnsOf]) -> str:
     """Returns the locale whose lists contain the largest share of the table's names or, in a table
     without names, of the words in its account names.
 
-    If no locale's lists contain enough of these words, the script of the names, such as Cyrillic,
-    determines the locale. In a table without names, the script of streets and postal addresses
-    determines it.
+    If no locale's lists contain enough of them, the script, such as Cyrillic, determines the
+    locale: that of the names or, without names, that of streets and postal addresses.
     """
     name_kinds = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME, PersonalKind.NAME
     texts = _texts_of(table, persons, name_kinds)
@@ -248,7 +246,6 @@ def best_locales(texts: Iterable[str]) -> list[tuple[float, str]]:
 
 
 def _share_without_space(texts: set[str], names: NameList) -> float:
-    """Returns the share of texts that are names, for a locale that writes names without a space."""
     are_names = [
         names_in(text, names.first_names | names.last_names) or read_name(text, names) is not None
         for text in sorted(texts)[:LOOKED_AT_ROWS]
@@ -277,13 +274,12 @@ def locale_of_script(texts: Iterable[str]) -> str:
 def _texts_of(
     table: TypedTable, persons: Sequence[ColumnsOf], kinds: Sequence[PersonalKind]
 ) -> list[str]:
-    """Returns the texts of all columns of these kinds, in a sample of rows."""
     names = [own[kind] for own in persons for kind in kinds if kind in own]
     return [text for name in names for (text,) in some_rows(table, [name]) if text]
 
 
 def _used_pairs(table: TypedTable, columns: ColumnsOf, names: NameList) -> UsedNumbers:
-    """Returns the set of indices of the name pairs that occur in one person's columns."""
+    """Records the indices of the name pairs that occur in one person's columns."""
     used = UsedNumbers(names.n_pairs, len(table))
     apart = [columns[kind] for kind in (PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME)
              if kind in columns]  # fmt: skip

@@ -90,7 +90,7 @@ class PersonalCodec(ColumnPart):
     Attributes:
         people: Generator of names.
         person: Index of the person whom the column describes; a row may describe several people.
-        blank: Number of missing cells in each run of CYCLE_ROWS rows.
+        blank: Number of missing cells among 1,000 consecutive rows (CYCLE_ROWS).
     """
 
     _given = ("column", "people")
@@ -373,9 +373,8 @@ def _without_digits(text: str) -> str:
 
 
 def _street_writer(texts: Sequence[str]) -> Any:
-    """Returns a function that adds a house number, written as zeros, to a street. The number comes
-    before or after the street, whichever is more frequent in the texts. The function adds nothing
-    if most of the texts contain no number."""
+    """Returns a function that adds a house number, written as zeros, before or after a street, as
+    in most of the texts. It adds nothing if most texts contain no number."""
     before = Tally(m[1] for text in texts if (m := re.match(r"\d+(,?) ", text)))
     behind = Tally(m[1] for text in texts if (m := re.search(r"(,?) \d+\S{0,3}$", text)))
     runs = [len(run) for text in texts for run in _DIGITS.findall(text)[:1]]
@@ -451,15 +450,9 @@ def has_personal_codec(column: Column) -> bool:
 def _texts_with_owners(
     table: TypedTable, name: str, of: Mapping[PersonalKind, str], people: People
 ) -> list[tuple[str, tuple[str, str] | None]]:
-    """Returns pairs (text of the column `name`, first and last name in the same row) for a sample
-    of rows. None stands for unknown names.
-
-    Args:
-        table: Table with the columns.
-        name: Name of the column.
-        of: Names of the columns that describe the same person, by kind of personal data.
-        people: Generator of names, whose lists parse full names.
-    """
+    """Returns pairs (text of the column `name`, first and last name in the same row, or None if
+    unknown) for a sample of rows. `of` has the names of the columns that describe the same person,
+    by kind of personal data."""
     apart = [of[k] for k in (PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME) if k in of]
     whole = of.get(PersonalKind.NAME)
     if name in (*apart, whole):

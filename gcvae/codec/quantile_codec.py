@@ -149,7 +149,7 @@ class QuantileCodec(ColumnCodec):
 
     def _encoding_error(self, positions: Numbers) -> float:
         """Returns a bound on the error of encoding and decoding a number, in standard deviations:
-        four times the 99 % quantile of the errors of the given numbers, within fixed limits."""
+        four times the 99 % quantile of the errors, within fixed limits."""
         back = self.distribution.positions_at(self.distribution.scores_at(positions))
         lost = np.quantile(np.abs(back - positions), _MOSTLY) if len(positions) else 0.0
         return float(np.clip(4.0 * lost, _LEAST_ERROR, _MOST_ERROR))
@@ -160,7 +160,8 @@ class QuantileCodec(ColumnCodec):
 
     @property
     def discrete_codes(self) -> range:
-        """Codes of the atoms if every number of the training table is an atom; otherwise empty."""
+        """Codes of the numbers if every number of the training table has its own code; otherwise
+        empty."""
         n_atoms = len(self.atoms) if self.is_discrete else 0
         return range(self.has_missing, self.has_missing + n_atoms)
 
@@ -172,9 +173,9 @@ class QuantileCodec(ColumnCodec):
 
     @cached_property
     def code_values(self) -> Numbers:
-        """Normal score under F of each atom, preceded by -inf for missing cells if they have a
-        code. The last code, which all other numbers share, has none. Shape: (K - 1,) for K
-        codes."""
+        """Normal score of each frequent value that has its own code, under the CDF F of the other
+        numbers; preceded by -inf if missing cells have a code. There is no entry for the last code,
+        which all other numbers share. Shape: (K - 1,) for K codes."""
         atoms = self.distribution.scores_at(self.atoms)
         return np.concatenate([np.full(int(self.has_missing), -np.inf), atoms])
 
@@ -203,11 +204,12 @@ class QuantileCodec(ColumnCodec):
         return cells
 
     def with_decimals(self, values: Numbers, u: Numbers, are_allowed: Allowed) -> Numbers:
-        """Rounds n generated numbers so that the number of decimals is distributed as in the table,
-        and returns their normal scores. Repeated numbers keep their decimals. Shape: (n,).
+        """Rounds n generated numbers so that the number of decimals is distributed as in the table.
+        The numbers are given and returned as normal scores. Numbers at which the CDF has a step,
+        because several rows of the table share them, keep their decimals. Shape: (n,) -> (n,).
 
         Args:
-            values: Normal scores of generated numbers. Shape: (n,).
+            values: Normal scores of the generated numbers. Shape: (n,).
             u: Uniform random numbers in (0, 1), which select the number of decimals. Shape: (n,).
             are_allowed: Function that maps normal scores to a mask: whether a rounded number may
                 have this score.
@@ -227,8 +229,8 @@ class QuantileCodec(ColumnCodec):
         """Returns (lower ends, upper ends) of the intervals of normal scores that decode to a
         number from low to high, for n rows. Shape: (n,), (n,) -> (n,), (n,).
 
-        Numbers beyond `ends` are atoms, which have codes instead of intervals. There, the interval
-        is empty: both of its ends are -inf or both are inf.
+        Numbers beyond `ends` are frequent values with their own codes, and normal scores do not
+        represent them. There, the interval is empty: both of its ends are -inf or both are inf.
         """
         lower, upper = self.line.edges(low, high)
         first, last = self.ends
@@ -240,8 +242,8 @@ class QuantileCodec(ColumnCodec):
         return lower, upper
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Returns, for n rows and K codes, whether the code stands for an atom from low to high,
-        both included. Shape: (n,), (n,) -> (n, K)."""
+        """Returns, for n rows and K codes, whether the code stands for a single frequent value from
+        low to high, both included. Shape: (n,), (n,) -> (n, K)."""
         first, last = (self.line.positions(cells)[1][:, None] for cells in (low, high))
         found = np.zeros((len(low), self.n_codes), dtype=bool)
         is_between = (first <= self.atoms) & (self.atoms <= last)
@@ -250,8 +252,8 @@ class QuantileCodec(ColumnCodec):
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
         """Returns log(dx / dq) = log(phi(q) / F'(x)) for n cells, with x the number, q its normal
-        score and phi the standard normal density; 0 for missing cells and atoms. Shape: (n,), (n,)
-        -> (n,)."""
+        score, F the CDF and phi the standard normal density; 0 for missing cells and for frequent
+        values with their own codes. Shape: (n,), (n,) -> (n,)."""
         is_number = codes == self.n_codes - 1
         log_phi = -0.5 * values**2 - 0.5 * np.log(2.0 * np.pi)
         log_units = log_phi - self.distribution.log_slopes(values) + self.line.log_scale
@@ -264,8 +266,9 @@ class QuantileCodec(ColumnCodec):
         return np.stack([self.distribution.scores_at(ends) for ends in cells.T], axis=-1)
 
     def bins(self, values: Numbers) -> Numbers:
-        """Returns, for each of n normal scores, the normal scores of the nearest knots or atoms
-        below and above; infinite beyond the outermost ones. Shape: (n,) -> (n, 2)."""
+        """Returns the normal scores just below and above each of n normal scores, among those of
+        the knots of the fitted CDF and of the frequent values with their own codes; infinite beyond
+        the outermost ones. Shape: (n,) -> (n, 2)."""
         low, high = self.distribution.bins(values).T
         edges = np.concatenate([[-np.inf], self.code_values, [np.inf]])
         at = np.searchsorted(edges, values, side="right").clip(1, len(edges) - 1)
@@ -339,13 +342,11 @@ def _with_distinct_numbers(line: RealCodec, series: pd.Series[Any]) -> RealCodec
 
 
 def _are_distinct(line: RealCodec, series: pd.Series[Any]) -> bool:
-    """Returns whether different numbers have different encoded values."""
     present, positions = line.positions(series)
     return pd.Series(positions[present]).nunique() == series.nunique()
 
 
 def _are_atoms(distinct_numbers: Numbers, counts: Codes) -> Mask:
-    """Returns a mask of the k distinct numbers that are atoms, given their numbers of rows."""
     if are_all_atoms(counts):
         return np.ones(len(counts), dtype=bool)
     is_heavy = _are_heavy(counts)
@@ -353,15 +354,14 @@ def _are_atoms(distinct_numbers: Numbers, counts: Codes) -> Mask:
 
 
 def are_all_atoms(counts: Codes) -> bool:
-    """Returns whether all numbers of a column are frequent enough to be atoms, given the number of
-    rows of each of k distinct numbers. Shape: (k,)."""
+    """Returns whether the numbers of a column are frequent enough for all of them to get their own
+    codes, given the number of rows of each of k distinct numbers. Shape: (k,)."""
     others = counts[~_are_heavy(counts)]
     are_few = len(counts) <= MOST_ATOMS
     return are_few and bool(others.sum() >= LEAST_ROWS_PER_ATOM * len(others))
 
 
 def _are_heavy(counts: Codes) -> Mask:
-    """Returns a mask of the distinct numbers that are frequent."""
     is_heavy: Mask = counts >= max(LEAST_HEAVY_ROWS, HEAVY_SHARE * counts.sum())
     return is_heavy
 
@@ -397,17 +397,15 @@ def _rows_of_smooth_curve(distribution: NumberDistribution, positions: Numbers) 
 
 
 def _mid_ranks(counts: Codes, n_missing: int) -> Numbers:
-    """Returns the normal score of each number's mid-rank in the column; missing cells rank
-    first."""
+    """Returns the normal score of each number's mid-rank; missing cells rank first."""
     middle = np.cumsum(counts) - 0.5 * counts + n_missing
     scores: Numbers = ndtri(middle / (counts.sum() + n_missing))
     return scores
 
 
 def _code_scores(atoms: Numbers, n_missing: int, n_rows: int) -> tuple[float, ...]:
-    """Returns the normal score of each code. The code of missing cells, if there are any, has the
-    score of their mid-rank. The atoms have the scores `atoms`. The last code has 0, because its
-    numbers have individual scores."""
+    """Returns the normal score of each code: of the mid-rank of missing cells, if there are any;
+    the given scores `atoms`; and 0 for the last code, whose numbers have individual scores."""
     missing = [0.5 * n_missing / n_rows] if n_missing else []
     farthest = -ndtri(_LEAST_SHARE)
     scores = np.concatenate([ndtri(missing), atoms]).clip(-farthest, farthest)

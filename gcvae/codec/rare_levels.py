@@ -113,8 +113,8 @@ class GroupedLevelCodec(ColumnCodec):
 
     @property
     def new_level_mass(self) -> float:
-        """Probability that a new row has a level that is not in the column, estimated from the
-        number of levels with a single row.
+        """Probability that a new row has a level (category) that is not in the column, estimated
+        from the number of levels with a single row.
 
         Source: I. J. Good, "The population frequencies of species", Biometrika 40 (1953).
         """
@@ -158,8 +158,9 @@ class GroupedLevelCodec(ColumnCodec):
         return np.append(self.members.middles, 0.0)[member]
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """Returns -log(share of the level in its code) for n cells; for a suppressed level,
-        -log(share of rows with suppressed levels). Shape: (n,), (n,) -> (n,)."""
+        """Returns, for n cells, -log(share of the level among the levels with its code); 0 for
+        missing. For a suppressed level (not disclosed: too few rows have it), returns -log(share of
+        rows with suppressed levels). Shape: (n,), (n,) -> (n,)."""
         member = self.members.member_at(codes.astype(np.int64) - self.has_missing, values)
         known = np.append(self.members.shares * (1.0 - self._suppressed_share), 1.0)
         mass = self.withheld.sum() / max(self.counts.sum(), 1.0)
@@ -167,15 +168,16 @@ class GroupedLevelCodec(ColumnCodec):
 
     @cached_property
     def _suppressed_share(self) -> Numbers:
-        """For each level, the share of its rows in which it replaces a suppressed level. These rows
-        do not count towards the level's probability. They do count for the level "(other)", which
-        means any suppressed level; its share is 0. Shape: (K,)."""
+        """Share of each level's rows in which it replaces a suppressed level. These rows do not
+        count towards the level's probability, except for the level "(other)", which means any
+        suppressed level; its share is 0. Shape: (K,)."""
         are_other = np.array([level == OTHER for level in self.levels], dtype=bool)
         return np.where(are_other, 0.0, self.withheld / self.counts)
 
     def log_shares(self, chosen: Mask) -> Numbers:
-        """Returns the log of the chosen levels' total share in each code. Shape: (K,) ->
-        (n_codes,)."""
+        """Returns, for each code, the log of the share of its rows that have one of the chosen
+        levels; -inf for the code of missing cells. `chosen` is a mask of the K levels. Shape: (K,)
+        -> (n_codes,)."""
         log_shares = self.members.log_shares(chosen)
         return np.append(-np.inf, log_shares) if self.has_missing else log_shares
 
@@ -202,8 +204,9 @@ class GroupedLevelCodec(ColumnCodec):
 
 def _grouped(rows: Codes, classes: Codes, least: int) -> Codes:
     """Returns the code of each of K levels. A level with at least `least` rows has its own code, if
-    it is among the MOST_OWN_CODES most frequent levels. All other levels share the code of a group:
-    levels of one class with similar frequency.
+    it is among the MOST_OWN_CODES most frequent levels. All other levels are divided into groups,
+    each of which shares a code. Levels of a group have similar frequencies and the same number in
+    `classes`.
 
     A group has ROWS_PER_GROUP rows in total, or more if there would be more than MOST_GROUPS
     groups.

@@ -25,7 +25,8 @@ class Drawn:
 
     @classmethod
     def to_fill(cls, noise: Tensor) -> Drawn:
-        """Returns N cells for `put` to overwrite; `noise` determines N and the values' dtype."""
+        """Returns N empty cells, which `put` overwrites. `noise` gives their number N and the dtype
+        of the values."""
         log_prob, codes = (
             torch.zeros(len(noise), dtype=dtype) for dtype in (torch.float64, torch.int32)
         )
@@ -39,15 +40,15 @@ class Drawn:
 
 
 class ConditionalColumn(Protocol):
-    """Distribution of one column in each of N particles, given the latent vector z and the columns
-    generated before it."""
+    """Distribution of one column in each of N particles (partly generated rows), given the latent
+    vector z and the columns generated before it."""
 
     def take(self, rows: Tensor) -> ConditionalColumn:
         """Returns the distribution for the particles at these indices."""
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """Samples a cell for each of N particles, among the cells that `region` allows (None: all
-        cells). `noise` is uniform in (0, 1). Shape: noise (N,)."""
+        """Samples a cell for each of N particles, which are partly generated rows, among the cells
+        that `region` allows (None: all cells). `noise` is uniform in (0, 1). Shape: noise (N,)."""
 
 
 NOWHERE = 38.0
@@ -87,8 +88,9 @@ class Region:
     def draw(
         self, column: ConditionalColumn, noise: Tensor, codes: Tensor, values: Tensor
     ) -> Drawn:
-        """Samples an allowed cell for each of N particles. Returns the cells, and for each particle
-        the log of the total probability of its allowed cells. Shape: noise (N,), uniform.
+        """Samples an allowed cell for each of N particles, which are partly generated rows. Returns
+        the cells, and for each particle the log of the total probability of its allowed cells.
+        Shape: noise (N,), uniform.
 
         `codes` and `values`, the particles' earlier cells, are ignored; `DependentCells` uses them.
         """
@@ -118,5 +120,6 @@ class Region:
 
     @property
     def has_density(self) -> bool:
-        """Whether some allowed interval is a single point, which has a density."""
+        """Whether some allowed interval is a single number, for which the distribution has a
+        density instead of a probability."""
         return bool((self.lower == self.upper).any())

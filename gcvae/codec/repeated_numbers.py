@@ -43,7 +43,6 @@ class RepeatedNumbers(Document):
 
     @cached_property
     def _left(self) -> float:
-        """Share of the rows that the smooth curve S describes, 1 minus the height of all steps."""
         return 1.0 - float(self.shares.sum())
 
     @cached_property
@@ -62,7 +61,8 @@ class RepeatedNumbers(Document):
         return self._left * self.starts + self._below[:-1]
 
     def raised(self, scores: Numbers) -> Numbers:
-        """Converts n normal scores under S to those under F. Shape: (n,) -> (n,)."""
+        """Converts n normal scores under the smooth CDF S to those under F, the CDF with steps.
+        Shape: (n,) -> (n,)."""
         s, rest = ndtr(scores), ndtr(-scores)
         n_begun = np.searchsorted(self.starts, s, side="right")
         at = np.maximum(n_begun - 1, 0)
@@ -72,7 +72,8 @@ class RepeatedNumbers(Document):
         return _scores(self._left * s + below, self._left * rest + above)
 
     def lowered(self, scores: Numbers) -> Numbers:
-        """Converts n normal scores under F to those under S. Shape: (n,) -> (n,)."""
+        """Converts n normal scores under F, the CDF with steps, to those under the smooth CDF S.
+        Shape: (n,) -> (n,)."""
         u, rest = ndtr(scores), ndtr(-scores)
         at, is_inside = self._cells(u)
         inside = self.starts[at] + (u - self._raised[at]) / self._slopes[at]
@@ -82,13 +83,14 @@ class RepeatedNumbers(Document):
         return _scores(s, np.where(is_inside, 1.0 - inside, above))
 
     def log_slopes(self, scores: Numbers) -> Numbers:
-        """Returns log(dF / dS) at n normal scores under F. Shape: (n,) -> (n,)."""
+        """Returns log(dF / dS) at n normal scores under F, the CDF with steps; S is the smooth CDF.
+        Shape: (n,) -> (n,)."""
         at, is_inside = self._cells(ndtr(scores))
         return np.log(np.where(is_inside, self._slopes[at], self._left))
 
     def are_inside(self, scores: Numbers) -> Mask:
-        """Returns a mask of the normal scores Phi^-1(F(x)) that decode to a repeated number v.
-        Shape: (n,) -> (n,)."""
+        """Returns a mask of the normal scores, under the CDF F with steps, of numbers that are
+        rounded to a repeated number. Shape: (n,) -> (n,)."""
         return self._cells(ndtr(scores))[1]
 
     def _cells(self, u: Numbers) -> tuple[Codes, Mask]:

@@ -122,7 +122,6 @@ class Rounding(Document):
 
     @property
     def _decimals(self) -> list[int]:
-        """Numbers of decimals to which numbers are rounded, ascending."""
         return np.flatnonzero(self.shares.any(axis=0)).tolist()
 
 
@@ -134,7 +133,6 @@ def rounded_to(numbers: Numbers, decimals: int) -> Numbers:
 
 
 def _sizes(numbers: Numbers) -> Numbers:
-    """Returns the size (power of ten) of each number; -inf for 0."""
     with np.errstate(divide="ignore"):
         sizes: Numbers = np.floor(np.log10(np.abs(numbers)))
     return sizes
@@ -147,7 +145,6 @@ def _distinct_decimals(lost: float) -> int:
 
 
 def _shortest_decimals(numbers: Numbers, most: int) -> Codes:
-    """Returns the fewest decimals that represent each number, at most `most`."""
     found = np.full(len(numbers), most)
     left = np.arange(len(numbers))
     for decimals in range(most):

@@ -66,7 +66,6 @@ CODEC_VERSION = 1
 
 
 def _codec_of(kind: ColumnKind, encoding: str) -> type[ColumnCodec]:
-    """Returns the codec class for a modelled column of a kind."""
     if kind.is_real:
         return QuantileCodec if encoding == "quantile" else LINEAR_CODECS[kind]
     is_grouped = kind.outcomes is Outcomes.NOMINAL_LEVELS and encoding == "quantile"
@@ -84,8 +83,7 @@ def _fit_columns(
     """Returns the codecs of the modelled columns, fitted to the table.
 
     Args:
-        encoding: How numbers and levels are encoded: "standardised", "unit" or "quantile" (see
-            `TableCodec.fit`).
+        encoding: "standardised", "unit" or "quantile" (see `TableCodec.fit`).
         functions: Functional dependencies and conditions that the model enforces.
         rare_rows: Minimum number of rows that must share a number for a codec to disclose it.
         withheld: By column and level, the number of rows in which the level replaces levels of too
@@ -121,8 +119,7 @@ def _rounded(
     codec: ContinuousCodec | QuantileCodec, values: Tensor, u: Tensor, region: Region | None
 ) -> Tensor:
     """Rounds one column's values to random numbers of decimals, which the uniform random numbers
-    `u` select. Rounded values stay within `region`, which is the same for all rows; None if all
-    values are allowed."""
+    `u` select. Rounded values stay within `region`; None if all values are allowed."""
 
     def are_allowed(found: Numbers) -> Any:
         if region is None:
@@ -319,7 +316,8 @@ class TableCodec:
         return replace(table, observed=table.observed & ~self.hidden_cells(table))
 
     def hidden_cells(self, table: EncodedTable) -> Tensor:
-        """Returns a mask of cells with suppressed levels, for D encoded columns. Shape: (n, D)."""
+        """Returns a mask of the cells with suppressed levels (not disclosed: too few rows have
+        them), for D encoded columns. Shape: (n, D)."""
         are_grouped = torch.tensor([isinstance(c, GroupedLevelCodec) for c in self.columns])
         return (table.values == HIDDEN) & are_grouped.to(torch.bool)
 
@@ -345,7 +343,6 @@ class TableCodec:
         return self.reduction.restore(frame, names, known)
 
     def _decoded(self, names: Collection[str], codes: Tensor, values: Tensor) -> pd.DataFrame:
-        """Decodes the named columns of the transformed table."""
         cells = {
             codec.name: codec.decode(
                 codes[:, j].numpy().astype(np.int64), values[:, j].numpy().astype(np.float64)
@@ -368,13 +365,17 @@ class TableCodec:
         values: Tensor,
         known: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        """Returns the decoded columns on which one part of a column depends. A rule or step sizes
-        replace the column by parts. Each part depends on the rule's other columns and on the
-        earlier parts. Shape: codes (n, D), values (n, D) for D encoded columns -> n rows.
+        """Returns the decoded columns on which one part of a column depends.
+
+        If a rule determines a column, or the column has several step sizes, the codec encodes parts
+        in its place: the difference from the rule, or whole amounts and cents. Each part depends on
+        the rule's other columns and on the earlier parts.
 
         Args:
-            rewriting: Transformation of the column to its parts, such as the residual of a rule.
+            rewriting: Transformation of the column to its parts.
             part: Name of the part.
+            codes: Integer codes of the D encoded columns. Shape: (n, D).
+            values: Encoded values. Shape: (n, D).
             known: Known cells, which replace decoded cells and may lie beyond the training table's
                 range.
         """
@@ -398,8 +399,9 @@ class TableCodec:
         return differing
 
     def without_missing_level(self, table: EncodedTable) -> EncodedTable:
-        """Marks missing cells, and residuals computed from them, as unobserved; returns the
-        rows."""
+        """Returns the rows with missing cells marked as unobserved. An encoded value that is
+        computed from a missing cell, such as the difference of a total from its terms, becomes
+        unobserved, too."""
         has_missing = torch.tensor([codec.has_missing for codec in self.columns], dtype=torch.bool)
         observed = table.observed & ~((table.codes == 0) & has_missing)
         for name, parents in self.reduction.parents.items():
@@ -469,9 +471,12 @@ class TableCodec:
         return replace(table, values=values)
 
     def grouping(self, conditioned: Iterable[str], together: Iterable[Sequence[str]]) -> Grouping:
-        """Returns which generated rows can become an entity (see `Grouping`): "none" without a
-        recurring key; "equal" if conditions or hard rules might no longer hold after a row got the
-        determined cells of another; else "near".
+        """Returns which generated rows can become an entity: rows with the same key, such as those
+        of one customer, and the same cells in the columns that the key determines.
+
+        The result is "none" without a recurring key; "equal" (only rows that already have equal
+        determined cells) if conditions or hard rules might no longer hold after a row got the
+        determined cells of another; else "near" (rows with similar ones).
 
         Args:
             conditioned: Columns on which rows are conditioned.
@@ -525,7 +530,6 @@ class TableCodec:
 
     @cached_property
     def _identity(self) -> str:
-        """Digest that differs between codecs of different tables, and does not change by saving."""
         document = json.dumps(self.to_json(), sort_keys=True)
         return hashlib.sha256(document.encode()).hexdigest()
 
@@ -542,7 +546,8 @@ class TableCodec:
         return [note for note in notes if note is not None]
 
     def without_counts(self) -> TableCodec:
-        """Returns the codec without numbers of rows; see `GroupedLevelCodec.without_counts`."""
+        """Returns a copy that stores the shares of levels, rounded to three digits, instead of
+        their numbers of rows, to disclose less."""
         columns = tuple(
             codec.without_counts() if isinstance(codec, GroupedLevelCodec) else codec
             for codec in self.columns

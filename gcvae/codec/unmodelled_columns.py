@@ -38,7 +38,8 @@ class ConstantCodec(ColumnPart):
     """Codec of a column that contains the same value in every row, or only missing cells."""
 
     def decode(self, rows: Numbers, seed: int = 0) -> pd.Series[Any]:
-        """Returns the constant for each of the n rows with these numbers. Shape: (n,)."""
+        """Returns the column's constant (or missing, if it has none) for each of n rows; `seed` has
+        no effect. Shape: (n,)."""
         levels: npt.NDArray[Any] | list[Any] = list(self.column.levels or ())
         if self.column.datetime_format is not None and len(levels):
             levels = read_dates(pa.array([str(levels[0])]), self.column.datetime_format)
@@ -66,7 +67,6 @@ def find_copies(table: TypedTable, columns: Sequence[Column]) -> dict[str, str]:
 
 
 def _are_equal(table: TypedTable, one: str, other: str) -> bool:
-    """Returns whether two columns are equal in every row."""
     chunks = zip(row_chunks(table, [one]), row_chunks(table, [other]), strict=True)
     return all(a[one].equals(b[other]) for a, b in chunks)
 
@@ -101,10 +101,10 @@ def fit_unmodelled(
 
     Args:
         schema: Schema of the table, whose columns may determine parts of identifiers.
-        entities: Recurring key, such as a customer number. Only columns that the key determines
-            may provide parts of it. None without a recurring key.
-        whole: Table with all rows, whose keys and personal cells are not generated; None if `table`
-            has all rows.
+        entities: Recurring key, such as a customer number. Only columns that the key determines may
+            provide parts of it. None without a recurring key.
+        whole: Table with all rows, also those that are not used in training; no identifier or
+            personal cell in it is generated. None if `table` has all rows.
     """
     whole = table if whole is None else whole
     people = People.of(table, columns, whole) if any(map(has_personal_codec, columns)) else None
@@ -129,16 +129,15 @@ def fit_unmodelled(
 
 
 def _sizes(table: TypedTable, column: Column) -> tuple[int, ...]:
-    """Returns group sizes (numbers of rows with the same key); each stands for an equal share of
-    the keys. Returns (1,) if there are few keys, if few keys recur, or if rows with the same key
-    may belong to different entities."""
+    """Returns group sizes (numbers of rows with the same key), each for an equal share of the keys.
+    Returns (1,) if there are few keys, if few keys recur, or if the column's values do not identify
+    an entity."""
     sizes = group_sizes(value_codes(table, column.name)) if column.is_key else np.ones(1, int)
     recurs = _LEAST_KEYS <= len(sizes) < _UNIQUE_SHARE * sizes.sum()
     return mean_sizes(sizes) if recurs else (1,)
 
 
 def _are_whole(table: TypedTable, name: str) -> bool:
-    """Returns whether a column contains numbers, not texts."""
     return pd.api.types.is_numeric_dtype(rows_at(table, slice(0, 1), [name])[name].dtype)
 
 

@@ -233,7 +233,6 @@ _OF_ROWS = {
 
 
 def _as_json(value: Any) -> Any:
-    """Returns the value of a column's field as a JSON value."""
     if isinstance(value, NumberFormat):
         return {"decimal": value.decimal} | changed_fields(value)
     if isinstance(value, Notation):
@@ -362,24 +361,21 @@ class TableSchema:
 
 
 def with_draws(schema: TableSchema) -> TableSchema:
-    """Returns the schema of the table that `impute` returns. `impute` can complete a row several
-    times; the additional first column "draw" has the number of the completion. A schema that
-    already has a column with this name is returned unchanged."""
+    """Returns the schema of the table that `impute` returns, which can contain several completions
+    of each row: the given schema with an additional first column "draw", the number of the
+    completion. A schema that already has a column "draw" is returned unchanged."""
     if DRAW_COLUMN in schema:
         return schema
     return replace(schema, columns=(Column(DRAW_COLUMN, ColumnKind.INTEGER), *schema.columns))
 
 
 def _described(column: Column) -> tuple[str, str, str]:
-    """Returns (kind, possible values, whether cells may be missing) of a column in words."""
     if column.drop:
         return "dropped", "", ""
     return str(column.kind), _outcomes(column), "allowed" if column.missing.allowed else "none"
 
 
 def _outcomes(column: Column) -> str:
-    """Returns a description of a column's values: its first levels, its range or, if cells are
-    made up, the kind of personal data, as in "made-up names"."""
     if isinstance(column.personal, PersonalKind) and column.is_made_up:
         return f"made-up {column.personal.plural}"
     if column.levels is not None:
@@ -429,7 +425,6 @@ def read_document(document: object) -> tuple[list[Draft], tuple[Rule, ...] | Non
 
 
 def _read_columns(listed: object, problems: list[Problem]) -> list[Draft]:
-    """Reads the list of columns in a JSON document, and adds any errors to `problems`."""
     if not isinstance(listed, list | tuple):
         problems.append(
             Problem("columns is not a list", "/columns", expected='[{"name": ..., "kind": ...}]')
@@ -469,7 +464,6 @@ def _read_column(item: object, pointer: str, problems: list[Problem]) -> Draft:
 
 
 def _shown(value: object) -> str:
-    """Returns a value as text of at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -549,8 +543,6 @@ def _read_notation(value: object) -> Notation:
 
 
 def _read_number_format(value: object) -> Mapping[str, Any]:
-    """Reads the specified fields of `number_format`; schema inference determines the absent
-    ones."""
     from gcvae.spelling.number_formats import read_members
 
     return read_members(value)
@@ -604,11 +596,8 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 
 
 def _incomplete(drafts: list[Draft]) -> list[Problem]:
-    """Fills in `missing`, number formats and limits of the column dictionaries, in place.
-
-    Returns a problem for each column that contradicts itself or lacks a member that its kind
-    requires.
-    """
+    """Fills in `missing`, number formats and limits of the column dictionaries, in place. Returns a
+    problem for each column that contradicts itself or lacks a member that its kind requires."""
     problems = []
     for i, draft in enumerate(drafts):
         if draft.get("drop"):
@@ -626,7 +615,7 @@ def _incomplete(drafts: list[Draft]) -> list[Problem]:
 
 def _complete_numbers(draft: Draft, pointer: str) -> list[Problem]:
     """Fills in the number format of a column, and converts limits from strings to numbers, in
-    place. Returns a problem if the format contradicts itself, or for each limit that is no
+    place; returns a problem for a format that contradicts itself, or for each limit that is no
     number."""
     name = draft.get("name")
     if "number_format" in draft:
@@ -667,7 +656,6 @@ def personal_problems(draft: Draft, pointer: str) -> list[Problem]:
 
 
 def _unknown_keys(document: Mapping[str, Any], known: Iterable[str], pointer: str) -> list[Problem]:
-    """Returns a problem for each key of a JSON object that is not in `known`."""
     name = document["name"] if isinstance(document.get("name"), str) else None
     places = [
         (str(key), {"pointer": pointer + json_pointer(str(key)), "column": name})

@@ -146,19 +146,15 @@ def _in_one_line(part: str) -> str:
 
 
 def _position(place: int, longer: Sequence[int]) -> int:
-    """Converts a character position in the Python code to a position in the original text, counted
-    from 1.
-
-    Some parts of the text become longer in the Python code, such as ≤ in <=. `longer` has the end
-    of each such part in the text, once per additional character.
-    """
+    """Converts a character position in the Python code to one in the original text, counted from 1.
+    `longer` has the end of each part that is longer in the code, such as ≤ (in code <=), once per
+    additional character."""
     for end in longer:
         place -= place > end
     return place
 
 
 def _short(text: str) -> str:
-    """Returns the text in quotes, truncated for error messages."""
     return repr(text) if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]!r} …"
 
 
@@ -232,7 +228,6 @@ def names_in(tree: ast.AST) -> tuple[str, ...]:
 
 
 def _check_depth(tree: ast.expr) -> None:
-    """Raises a ValueError if a syntax tree is nested too deeply."""
     level: list[ast.AST] = [tree]
     for _ in range(_DEEPEST):
         level = [child for node in level for child in ast.iter_child_nodes(node)]
@@ -244,12 +239,8 @@ def _check_depth(tree: ast.expr) -> None:
 def _check_node(node: ast.AST, source: str, before: int, longer: Sequence[int]) -> None:
     """Raises a ValueError if a syntax node is not allowed.
 
-    Args:
-        node: Node to check.
-        source: Python code that was parsed.
-        before: Number of spaces at the beginning of the original text, which the code lacks.
-        longer: Ends, in the original text, of the parts that are longer in the Python code, such as
-            ≤; one entry for each additional character.
+    The other arguments give its place in the original text: `source` is the Python code, `before`
+    the number of spaces before it in the text, and `longer` as for `_position`.
     """
     where = ""
     if isinstance(node, ast.expr):

@@ -80,7 +80,6 @@ def pointer_of_rule(number: int) -> str:
 
 
 def _read_rule(item: object) -> Rule:
-    """Reads one rule of a JSON document."""
     if not isinstance(item, Mapping):
         raise ValueError('a rule is an object with a member "rule"')
     given = {key: value for key, value in item.items() if value is not None}
@@ -102,7 +101,6 @@ def _read_rule(item: object) -> Rule:
 
 
 def _read_tables(given: object) -> dict[str, dict[str, Any]]:
-    """Reads the lookup tables that a rule's expression may use."""
     is_object = isinstance(given, Mapping) and all(
         isinstance(t, Mapping) and t for t in given.values()
     )
@@ -168,7 +166,6 @@ def rule_problems(rules: Sequence[Rule], schema: Columns) -> list[Problem]:
 
 
 def _computed_twice(kept: Sequence[tuple[int, Rule]]) -> list[Problem]:
-    """Returns a problem for each column that several formulas compute."""
     first: dict[str, int] = {}
     problems = []
     for i, rule in kept:
@@ -181,7 +178,6 @@ def _computed_twice(kept: Sequence[tuple[int, Rule]]) -> list[Problem]:
 
 
 def _circles(kept: Sequence[tuple[int, Rule]]) -> list[Problem]:
-    """Returns a problem if rules depend on each other in a cycle."""
     formulas = [rule for _, rule in kept if not _needs_no_order(rule)]
     try:
         TopologicalSorter(parents_of(formulas)).prepare()

@@ -185,14 +185,14 @@ class Rule:
 
     @property
     def column(self) -> str:
-        """Column y that the rule determines or bounds, or whose missing cells it implies; for other
-        rules, the first column that they name."""
+        """Column y that the rule computes, bounds, or says to be missing; for other rules, the
+        first column that they name."""
         return self.form.column
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """Columns x on which the rule bases the value of `column`, a bound on it, or its missing
-        cells; for other rules, all columns except `column`."""
+        """Columns x from which the rule derives the value of `column`, a bound on it, or whether it
+        is missing; for other rules, all columns except `column`."""
         return self.form.parents
 
     @property
@@ -265,8 +265,7 @@ class Rule:
 
 
 def _table_in_words(table: tuple[str, Mapping[str, Entry]]) -> str:
-    """Returns a lookup table as text for messages and pages. The text begins with a comma, because
-    it follows the rule.
+    """Returns a lookup table as text to follow its rule, hence the comma at the beginning.
 
     >>> _table_in_words(("rate", {"G1": 0.02, "G2": 0.05}))
     ', rate: G1 → 0.02, G2 → 0.05'
@@ -340,7 +339,6 @@ def implied_formulas(rules: Iterable[Rule]) -> list[Rule]:
 
 
 def _not_strict(tree: ast.expr) -> ast.expr:
-    """Returns a term with <= for < and >= for >."""
     match tree:
         case ast.Compare(ops=[ast.Lt()]):
             return ast.Compare(tree.left, [ast.LtE()], tree.comparators)
@@ -365,13 +363,8 @@ def _without_tolerance(text: str) -> tuple[str, float, bool]:
 
 def _dependency(tree: ast.expr, is_parted: bool) -> Dependency:
     """Converts the syntax tree of determines(a, b; y), in which a comma replaces the semicolon.
-
-    Args:
-        is_parted: Whether the text had a semicolon before its last column.
-
-    Raises:
-        ValueError: The text had no such semicolon, or the rule is malformed.
-    """
+    `is_parted` says whether the text had a semicolon before its last column; without one, the rule
+    is an error."""
     match tree:
         case ast.Call(func=ast.Name(id="determines"), args=[_, *_, _] as arguments) if is_parted:
             if all(isinstance(argument, ast.Name) for argument in arguments):
@@ -384,7 +377,6 @@ def _dependency(tree: ast.expr, is_parted: bool) -> Dependency:
 
 
 def _combination(tree: ast.expr) -> Combination | None:
-    """Converts the tree of combinations(a, b); returns None for any other tree."""
     if not isinstance(tree, ast.Call) or getattr(tree.func, "id", "") != "combinations":
         return None
     names = [getattr(argument, "id", "") for argument in tree.args]
@@ -412,7 +404,6 @@ def _missingness(tree: ast.expr) -> Missingness | None:
 
 
 def _missing_column(tree: ast.AST) -> str | None:
-    """Returns the column x if the tree is is_missing(x), else None."""
     match tree:
         case ast.Call(func=ast.Name(id="is_missing"), args=[ast.Name(id=name)]):
             return name
@@ -440,7 +431,6 @@ def _formula(tree: ast.expr) -> Formula | None:
 
 
 def _is_of_others(tree: ast.expr, name: str) -> bool:
-    """Returns whether an expression names columns, but not the column `name`."""
     names = names_in(tree)
     return bool(names) and name not in names
 

@@ -87,7 +87,6 @@ def exact(number: float) -> Fraction:
 
 
 def _is_step(step: object) -> bool:
-    """Whether a value is a valid step."""
     if isinstance(step, str):
         return step == MONTH or duration(step) is not None
     is_number = isinstance(step, int | float) and not isinstance(step, bool)
@@ -95,7 +94,7 @@ def _is_step(step: object) -> bool:
 
 
 def _length(step: Step) -> float:
-    """Returns a step's length for comparisons: a number, or microseconds; a month has 30 days."""
+    """Returns a step's length for comparisons, in microseconds for times; a month has 30 days."""
     if step == MONTH:
         return 30.0 * DURATIONS["day"]
     return float(step if isinstance(step, int | float) else duration(step) or 0)

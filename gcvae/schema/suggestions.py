@@ -80,5 +80,4 @@ def listed(known: Iterable[str]) -> str:
 
 
 def _plain(name: str) -> str:
-    """Returns the name in a form that ignores case, outer spaces, hyphens and underscores."""
     return str(name)[:_MOST_CHARACTERS].strip().casefold().replace("-", "_").replace(" ", "_")

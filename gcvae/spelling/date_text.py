@@ -324,16 +324,16 @@ def _pattern(date_format: str) -> str:
 
 
 def _group(token: str) -> str:
-    """Returns a format's token as a group of a regular expression, named by its letter, or y1940
-    for %1940y; a percent sign for %%."""
+    """Returns a token as a group of a regular expression, named by its letter, or y1940 for
+    %1940y."""
     letter = token[-1]
     name = letter + re.sub("[^0-9]", "", token)
     return f"(?P<{name}>{_TOKENS[letter].pattern})" if letter in _TOKENS else "%"
 
 
 def _times_of(found: Any) -> Dates:
-    """Returns the time for each text, given its groups, one for each token, as Arrow's
-    `extract_regex` returns them; NaT where the text does not match or the date does not exist."""
+    """Returns the time for each text, given the groups that Arrow's `extract_regex` found in it;
+    NaT where the text does not match or the date does not exist."""
     fields = {field.name: pc.struct_field(found, field.name) for field in found.type}
 
     def number(letter: str, default: int = 0) -> npt.NDArray[np.int64]:
@@ -384,7 +384,6 @@ def _offset_of(date_format: str) -> tuple[str, str]:
 
 
 def _distances(offsets: pa.Array) -> npt.NDArray[np.timedelta64]:
-    """Returns the offsets as time differences; NaT for null."""
     coded = offsets.dictionary_encode()
     distances = [*map(_distance, coded.dictionary.to_pylist()), np.timedelta64("NaT", "us")]
     places = np.asarray(coded.indices.fill_null(len(distances) - 1), dtype=np.int64)
@@ -393,7 +392,6 @@ def _distances(offsets: pa.Array) -> npt.NDArray[np.timedelta64]:
 
 @cache
 def _distance(offset: str) -> np.timedelta64:
-    """Returns an offset such as +02:00 as a time difference."""
     digits = re.sub("[^0-9]", "", offset).ljust(4, "0")
     minutes = int(digits[:2]) * 60 + int(digits[2:])
     return np.timedelta64(-minutes if "-" in offset else minutes, "m")
@@ -401,10 +399,8 @@ def _distance(offset: str) -> np.timedelta64:
 
 def _iso_times(texts: pa.Array, date_format: str) -> Dates | None:
     """Returns the times of texts in an ISO 8601 format that Arrow can read; None for other texts.
-
-    Arrow's parser is ten times as fast as the general one. It is used only for texts that are
-    restored when their times are written.
-    """
+    Arrow's parser is ten times as fast as the general one. It also accepts texts of other lengths
+    and separators; these are excluded, because writing their times would not restore them."""
     if date_format not in _ISO_LENGTHS or not len(texts):
         return None
     length, mark = _ISO_LENGTHS[date_format]
@@ -490,7 +486,6 @@ def _shape(date_format: str) -> re.Pattern[str]:
 
 
 def _restores(texts: pa.Array, date_format: str) -> bool:
-    """Returns whether reading and then writing restores every text."""
     digits = second_digits(texts, date_format)
     return all(_is_written_so(chunk, date_format, digits) for chunk in chunks(texts))
 

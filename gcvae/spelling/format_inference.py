@@ -166,10 +166,10 @@ class _Evidence:
 
     def _has_unit(self, side: Side | None) -> bool:
         """Returns whether a cell has the column's unit, or may lack it. `side` has the signs and
-        units around the cell's digits; None if they are invalid.
+        units around its digits; None if they are invalid.
 
-        A cell may lack the unit if it is a currency, or if the user stated it. It may not lack a
-        percent sign or a measure that was inferred: 0.12 among percentages could mean 12 %.
+        A currency may be absent, and so may a unit that the user stated. A percent sign or a
+        measure that was inferred may not: 0.12 among percentages could mean 12 %.
         """
         if side is None:
             return False
@@ -196,13 +196,8 @@ class _Evidence:
         return chosen & self._are_bodies[number_format]
 
     def has_whole(self, n_digits: str) -> bool:
-        """Returns whether some number is written without separators, with a certain number of
-        digits.
-
-        Args:
-            n_digits: Permitted numbers of digits, as in a regular expression: "4," for four or
-                more.
-        """
+        """Returns whether some number is written without separators and has `n_digits` digits,
+        given as in a regular expression: "4," for four or more."""
         pattern = f"^[0-9]{{{n_digits}}}$"
         return bool(pc.any(pc.match_substring_regex(self.split.bodies, pattern)).as_py())
 
@@ -282,8 +277,8 @@ def _without_signs(text: str) -> str:
 
 
 def _most_frequent_negative(sides: _Sides, found: NumberFormat) -> str | None:
-    """Returns the text for minus one, such as "($1)", in the form of most negative cells with the
-    column's unit; None for a leading hyphen."""
+    """Returns how most negative cells with the column's unit are written, as the text for minus
+    one, such as "($1)"; None for a leading hyphen."""
     own = (symbol_of(found.prefix), symbol_of(found.suffix))
     read = {pair: side_of(*pair) for pair in sides}
     negative = [p for p, s in read.items() if s and s.is_negative and (s.prefix, s.suffix) == own]

@@ -171,7 +171,8 @@ def digits_of(bodies: Texts, number_format: NumberFormat) -> Texts:
 
 
 def are_bodies(bodies: Texts, number_format: NumberFormat) -> Texts:
-    """Returns an Arrow array: whether each number, without sign and unit, has the format."""
+    """Returns an Arrow array of truth values: whether each string has the format of a number, apart
+    from its sign and unit."""
     return pc.match_substring_regex(bodies, _body_pattern(number_format))
 
 
@@ -258,7 +259,6 @@ def negative_sides(number_format: NumberFormat) -> tuple[str, str]:
 
 
 def _grouped(whole: Texts, number_format: NumberFormat) -> Texts:
-    """Returns digits with separators between their groups, which are counted from the right."""
     are_long = pc.greater_equal(pc.utf8_length(whole), number_format.grouped_from_digits)
     backwards = pc.utf8_reverse(whole)
     group = "([0-9]{1,3})" if number_format.grouping == "thousands" else "([0-9]{1,2})"

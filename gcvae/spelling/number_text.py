@@ -159,7 +159,6 @@ def _is_plain_whole(texts: Texts) -> bool:
 
 
 def _is_spelled(texts: Texts, spelling: Spelling) -> bool:
-    """Returns whether reading and then writing the numbers in a notation restores every text."""
     return bool(write_numbers(read_numbers(texts), spelling).equals(texts))
 
 
