@@ -328,18 +328,15 @@ class AnomalyDetector(OutlierMixin, _TableEstimator):
 
 
 def _seed_of(random_state: Any) -> int:
-    """Returns an integer `random_state` as the seed; draws one from None or a `RandomState`."""
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(_SEEDS))
 
 
 def _with_numbers(schema: Any, frame: pd.DataFrame) -> dict[str, Any]:
-    """Returns the schema as JSON, in which each column of distinct integers has an entry. An entry
-    that the schema lacks is added, with the kind `integer`.
-
-    Schema inference would take such a column for an identifier, which the model does not learn.
-    """
+    """Returns the schema as JSON, with the kind `integer` added for each column of distinct
+    integers that it does not name. Schema inference would take such a column for an identifier,
+    which the model does not learn."""
     document = dict(schema.to_json() if isinstance(schema, TableSchema) else schema or {})
     columns = list(document.get("columns", ()))
     named = {column["name"] for column in columns}
@@ -358,24 +355,16 @@ def _is_frame(table: Any) -> bool:
 
 
 def _is_numbered(frame: pd.DataFrame) -> bool:
-    """Returns whether no column name is a string; the model then calls columns x0, x1, ..."""
     return not any(isinstance(name, str) for name in frame.columns)
 
 
 def _named(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns the frame with its columns renamed to x0, x1, ..."""
     return frame.set_axis([f"x{j}" for j in range(frame.shape[1])], axis=1)
 
 
 def _typical(drawn: pd.DataFrame, n_draws: int, index: Any) -> pd.DataFrame:
     """Returns for each cell the lower median of its draws if they are numbers or dates, otherwise
-    the most frequent draw.
-
-    Args:
-        drawn: Frame with `n_draws` consecutive rows for each row of the table.
-        n_draws: Number of draws for each row.
-        index: Index of the returned frame.
-    """
+    the most frequent draw. `drawn` has `n_draws` consecutive rows for each row of the table."""
     first = np.arange(len(index)) * n_draws
     columns = {}
     for name, cells in drawn.items():
@@ -390,19 +379,15 @@ def _typical(drawn: pd.DataFrame, n_draws: int, index: Any) -> pd.DataFrame:
 
 
 def _modes(codes: Any) -> Any:
-    """Returns the most frequent code of each row, the first one if several are equally frequent.
-
-    Shape: (n rows, S draws) -> (n,).
-    """
+    """Returns the most frequent integer of each row; the first one of several that are equally
+    frequent. Shape: (n, S) -> (n,)."""
     counts = (codes[:, :, None] == codes[:, None, :]).sum(axis=2)
     return np.take_along_axis(codes, counts.argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
 def _filled_array(cells: Any, completed: pd.DataFrame) -> Any:
-    """Returns a copy of the array with missing cells filled from the completed frame.
-
-    Fixed-width strings become Python objects, because the filled strings may be longer.
-    """
+    """Returns a copy of the array with missing cells filled. Fixed-width strings become Python
+    objects, because the filled strings may be longer."""
     filled = cells.astype(object) if cells.dtype.kind in "SU" else cells.copy()
     for j, name in enumerate(completed.columns):
         blank = pd.isna(pd.Series(filled[:, j])).to_numpy()

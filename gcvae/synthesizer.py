@@ -138,7 +138,6 @@ class Synthesizer:
         }
 
     def _set_parts(self, parts: ModelParts) -> Synthesizer:
-        """Stores the parts of a trained or loaded model in this synthesizer, and returns it."""
         self.schema, self.codec, self.model = parts.schema, parts.codec, parts.model.eval()
         self.config, self.preset, self.context = parts.config, parts.preset, parts.context
         self.training_record = dict(parts.training_record)
@@ -163,7 +162,6 @@ class Synthesizer:
         return f"<Synthesizer: {', '.join(self._facts().values())}>"
 
     def _repr_html_(self) -> str:
-        """Returns an overview of the model as an HTML table, for notebooks."""
         return facts_table("Synthesizer", self._facts())
 
     def _facts(self) -> dict[str, str]:
@@ -354,7 +352,8 @@ class Synthesizer:
         Args:
             typed: The n rows, with all modelled columns in the schema's dtypes.
             context: Encoded context of each row, as `self.context.encode` returns it; None for an
-                unconditional model. Shape: (n, 2 C) for a code and a number in each of C columns.
+                unconditional model. Shape: (n, 2 C) for C columns, each of which is encoded by an
+                integer code and a number.
             missing: Masks by column of the cells that are known to be missing, and stay missing;
                 the other missing cells are unknown. Shape: (n,) each.
             seed: Seed of the random generator.
@@ -483,7 +482,6 @@ class Synthesizer:
         yield from self._blocks(rows, seed, self._sampler_of(conditions, seed), among)
 
     def _sampler_of(self, conditions: Mapping[str, Any], seed: int) -> Sampler | None:
-        """Returns the sampler for the conditions; None if all conditions are None."""
         is_free = all(condition is None for condition in conditions.values())
         return None if is_free else self.sampler(seed, **conditions)
 

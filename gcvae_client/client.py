@@ -329,7 +329,7 @@ class Client(Schedules):
                 unknown cell, which is generated.
             distribution: {column: {level: share}}, the target shares of one column's levels.
             escape_formulas: Whether to prefix strings in a CSV file with ' if a spreadsheet would
-                evaluate it as a formula.
+                evaluate them as formulas.
             scale: For a database, number of rows relative to the real tables. Default: 1.
             parents: For a database, number of rows in each table without a parent; an alternative
                 to `scale`.
@@ -712,8 +712,8 @@ class Client(Schedules):
         return wanted.take(lambda file: self._connection.download(call, file), formats, seed)
 
     def _date_formats(self, model_id: str) -> Callable[[], dict[str, str]]:
-        """Returns a function that returns a model's date formats by column. The function sends a
-        request to the service on its first call only."""
+        """Returns a function that returns a model's date formats by column, and sends a request to
+        the service on its first call only."""
         return cache(lambda: date_formats(self.model(model_id)["schema"]))
 
 

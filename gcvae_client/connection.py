@@ -113,7 +113,8 @@ class Connection:
             response.close()
 
     def download(self, call: Call, file: BinaryIO) -> None:
-        """Writes the response to an empty file, and resumes after interruptions by range requests.
+        """Writes the response to an empty file. After an interruption, only the missing bytes are
+        requested.
 
         Raises:
             IncompleteError: The connection broke off and the download cannot be resumed, or the
@@ -192,17 +193,15 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _entity_tag(response: httpx.Response) -> str:
-    """Returns the ETag of a response; '' if its download cannot be resumed by range requests."""
+    """Returns the response's ETag; '' if the download cannot be resumed by range requests."""
     tag: str = response.headers.get("ETag", "")
     has_ranges = response.headers.get("Accept-Ranges") == "bytes" and tag.startswith('"')
     return tag if has_ranges else ""
 
 
 def _begin_at(file: BinaryIO, response: httpx.Response) -> None:
-    """Sets the file position to the one at which the response's bytes are to be written.
-
-    A partial response continues at the end of the file; a full response replaces the content.
-    """
+    """Empties the file unless the response is partial; a partial one has to continue at the end of
+    the file."""
     if response.status_code != httpx.codes.PARTIAL_CONTENT:
         file.seek(0)
         file.truncate()
@@ -213,15 +212,8 @@ def _begin_at(file: BinaryIO, response: httpx.Response) -> None:
 
 
 def _verify(file: BinaryIO, tag: str) -> None:
-    """Checks that a downloaded file is complete and correct.
-
-    Args:
-        file: The file.
-        tag: ETag of the response. If it is not a SHA-256 checksum, nothing is checked.
-
-    Raises:
-        IncompleteError: The file has another checksum.
-    """
+    """Raises an IncompleteError if the file does not have the SHA-256 checksum in `tag`, the ETag
+    of the response; checks nothing if the ETag is not a checksum."""
     expected = tag.strip('"')
     if re.fullmatch(r"[0-9a-f]{64}", expected) is None:
         return

@@ -148,8 +148,7 @@ def _files_of(folder: Path) -> dict[str, Path]:
 
 
 def _ending(table: Any) -> str:
-    """Returns the file extension of a table: the extension of its path, or the one that the first
-    bytes of its content indicate."""
+    """Returns the file extension of a table, by its path or the first bytes of its content."""
     if isinstance(table, str | os.PathLike):
         name = Path(table).name.lower()
         found = next((ending for ending in ENDINGS if name.endswith(ending)), None)

@@ -53,7 +53,6 @@ class Entity(dict[str, Any], ABC):
         return f"<{type(self).__name__} {self.id}: {', '.join(self._facts().values())}>"
 
     def _repr_html_(self) -> str:
-        """Returns an HTML table of the main properties, for notebooks."""
         facts = {"id": self.id} | self._facts()
         rows = (
             f"<tr><th style='text-align:left'>{html.escape(name)}</th>"

@@ -83,7 +83,6 @@ class _Line(str):
 
 
 def _notebook_display() -> Any:
-    """Returns IPython's display function in a notebook; None outside of notebooks."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if not hasattr(shell, "kernel"):

@@ -131,11 +131,9 @@ class Service:
         return self._bound(_require_success(latest))
 
     def _polled(self, job_id: str, ends_at: float | None) -> Iterator[Document]:
-        """Yields a job as JSON each time it has changed, until it is finished.
-
-        The first pause between two polls is short, so that the end of a short job is noticed soon.
-        Each further pause is twice as long, up to the pause that the service recommends.
-        """
+        """Yields a job as JSON each time it has changed, until it is finished. Pauses between polls
+        are short at first, so that the end of a short job is noticed soon, and double up to the
+        pause that the service recommends."""
         tag, latest, pause = "", {}, _FIRST_POLL_SECONDS
         while True:
             path, headers = f"/v1/jobs/{job_id}", {"If-None-Match": tag}
@@ -225,16 +223,12 @@ class Service:
         return str(found)
 
     def _model_or_result(self, resource: Resource) -> Document:
-        """Returns a model or result as JSON, whose member `job_id` is the id of its job."""
         return self._json("GET", any_path_of(resource))
 
 
 def _checked(api_key: str) -> str:
-    """Returns an API key without surrounding white space.
-
-    Raises:
-        ValueError: The text cannot be an API key; the message does not contain it.
-    """
+    """Returns an API key without surrounding white space. Raises a ValueError, whose message does
+    not contain the key, if the text cannot be one."""
     key = api_key.strip()
     if re.fullmatch(r"[\x21-\x7e]+", key) is None:
         raise ValueError("api_key is not an API key; a key begins with gcv_ and has no spaces")

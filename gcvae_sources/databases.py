@@ -196,8 +196,7 @@ def _read_errors(url: str | sa.URL, title: str | None) -> Iterator[None]:
 
 
 def _reading_only(connection: sa.Connection) -> sa.Connection:
-    """Makes a connection refuse statements that change the database, if the database supports
-    this, and returns the connection."""
+    """Makes the connection refuse changes of the database, if it supports this, and returns it."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA query_only = ON")
     if connection.dialect.name in _MYSQL:
@@ -251,7 +250,6 @@ def _whole(connection: sa.Connection, name: str, note: Callable[[str], None]) ->
 
 
 def _names(inspector: sa.Inspector, schema: str | None) -> list[str]:
-    """Returns the names of all tables and views of a schema; None for the default one."""
     return sorted([*inspector.get_table_names(schema), *inspector.get_view_names(schema)])
 
 
@@ -352,8 +350,7 @@ def _insert(connection: sa.Connection, name: str, path: Path, if_exists: str) ->
 def _reflected(
     connection: sa.Connection, name: str, schema: str | None
 ) -> dict[str, sa.Column[Any]]:
-    """Returns the columns of a table by name, except those of types that SQLAlchemy does not
-    know."""
+    """Returns the columns of a table by name, except those of types unknown to SQLAlchemy."""
     with catch_warnings():
         simplefilter("ignore", SAWarning)
         table = sa.Table(name, sa.MetaData(), schema=schema, autoload_with=connection)
@@ -361,14 +358,8 @@ def _reflected(
 
 
 def _converted(cells: pd.Series[Any], column: sa.Column[Any], n_before: int) -> pd.Series[Any]:
-    """Converts cells to values that can be stored in a column of an existing table.
-
-    Args:
-        n_before: Number of rows that precede these cells in the table, for errors.
-
-    Raises:
-        TargetError: A cell cannot be converted.
-    """
+    """Converts cells to values for a column of an existing table. A TargetError about a cell gives
+    its row in the table, where `n_before` rows precede these cells."""
     found: list[Any] = []
     for row, (cell, is_there) in enumerate(zip(cells, cells.notna(), strict=True)):
         try:
@@ -494,19 +485,16 @@ def _engine(
 
 
 def _shown(url: str | sa.URL) -> str:
-    """Returns a URL without its secrets, for errors."""
     return hidden_password(url if isinstance(url, str) else url.render_as_string())
 
 
 def _reason(error: Exception) -> str:
-    """Returns the first line of the database driver's error, or of `error` if there is none."""
     if isinstance(error, ModuleNotFoundError):
         return f"the driver {error.name} is not installed; pip installs the package that has it"
     return str(getattr(error, "orig", None) or error).strip().split("\n")[0]
 
 
 def _is_plain(column: sa.Column[Any]) -> bool:
-    """Returns whether a column's type is supported: number, text, boolean, date, time, or UUID."""
     kinds = (
         sa.Numeric,
         sa.Float,
@@ -613,7 +601,6 @@ def _unique(table: sa.Table) -> list[list[str]]:
 
 
 def _keys(table: sa.Table) -> dict[str, Any]:
-    """Returns the primary, unique and foreign keys of a reflected table as JSON."""
     unique = _unique(table)
     return {
         **({"unique": unique} if unique else {}),

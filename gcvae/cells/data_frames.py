@@ -148,8 +148,8 @@ def _shown(table: object) -> str:
 
 
 def _wanted(table: object) -> str:
-    """Returns a description of valid input for errors, if possible with a way to convert this
-    object to it."""
+    """Returns a description of valid input for errors, with a way to convert this object if there
+    is one."""
     if isinstance(table, pd.Series):
         return f"{_EXPECTED}; series.to_frame() makes one"
     if isinstance(table, bytes):
@@ -188,8 +188,7 @@ def _of_arrow(table: Any) -> pd.DataFrame:
 
 
 def _of_texts(kind: Any) -> Any:
-    """Returns an Arrow type with string views replaced by strings, because pandas cannot select
-    rows of string views."""
+    """Replaces string views by strings, because pandas cannot select rows of string views."""
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _of_texts(kind.value_type), kind.ordered)
     return pa.string() if pa.types.is_string_view(kind) else kind

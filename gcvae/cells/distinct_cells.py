@@ -188,8 +188,8 @@ class Cells:
         return _are_in(self.texts, list(markers))
 
     def select(self, chosen: Mask) -> Cells:
-        """Returns the column with only some of its U distinct cells. Rows with other cells have no
-        value.
+        """Returns the column with only some of its U distinct cells. A row whose cell is not kept
+        counts as a row without a value (code -1).
 
         Args:
             chosen: Mask of the distinct cells to keep. Shape: (U,).
@@ -295,10 +295,8 @@ def cells_of(
 
 
 def _distinct_texts(column: TextColumn) -> tuple[Codes, pa.Array]:
-    """Returns (indices, distinct strings) of a column of n strings.
-
-    The U distinct strings are in order of appearance. Each row has the index of its string, or -1
-    if its cell is missing. Shape: (n,), (U,).
+    """Returns (index of each of n rows' string, -1 if missing; the U distinct strings, in order of
+    appearance). Shape: (n,), (U,).
 
     Raises:
         TableError: The distinct strings are too long for one array.
@@ -363,7 +361,6 @@ def plain_cells(series: Any) -> Any:
 
 
 def _times(series: Any) -> Any:
-    """Converts dates or times to a datetime dtype, in UTC if they have time zones."""
     zones = {getattr(date, "tzinfo", None) for date in series.dropna()}
     if None in zones and len(zones) > 1:
         message = "some times of the column have a zone, and some have none"

@@ -36,7 +36,6 @@ _FEW_BITS = ("float16", "float32", "Float32")
 
 
 def _is_coarse_time(dtype: Any) -> bool:
-    """Returns whether a dtype stores times in a unit other than nanoseconds."""
     return str(dtype).startswith("datetime64[") and not str(dtype).startswith("datetime64[ns")
 
 

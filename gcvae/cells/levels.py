@@ -80,8 +80,8 @@ def read_levels(column: Column, cells: Cells) -> list[Level]:
     """Converts each distinct cell to the level of the column that it means.
 
     Cells are matched as strings, or by value if the levels are numbers. In a boolean column, other
-    usual words for a truth value (1, yes, TRUE) are matched too. Another cell becomes a number if
-    it and the levels are numbers, otherwise a string.
+    usual words for a truth value (1, yes, TRUE) are matched too. A cell that means no level of the
+    column is returned as a number if it and the levels are numbers, otherwise as a string.
     """
     if cells.source == "boolean":  # whose cells are the strings True and False
         words = [column.word(text == "True") for text in cells.texts.to_pylist()]
@@ -98,14 +98,9 @@ def read_levels(column: Column, cells: Cells) -> list[Level]:
 
 
 def _usual_truths(names: Mapping[str, bool]) -> dict[str, bool]:
-    """Returns the truth values of words that a cell of a boolean column may contain.
-
-    The words are the column's two levels, and those usual pairs, such as no and yes, that do not
-    contradict the levels. All are in the form that `_plain_word` returns.
-
-    Args:
-        names: Truth value of each of the column's two levels.
-    """
+    """Returns the truth value of each word that a boolean column may contain: its two levels
+    (`names`), and usual pairs such as no and yes that do not contradict them. Words have the form
+    that `_plain_word` returns."""
     own = {_plain_word(text): truth for text, truth in names.items()}
     pairs = [dict(zip(pair, (False, True), strict=True)) for pair in (*_PAIRS, _DIGITS)]
     agreeing = (p for p in pairs if all(own.get(word, truth) is truth for word, truth in p.items()))
@@ -113,7 +108,6 @@ def _usual_truths(names: Mapping[str, bool]) -> dict[str, bool]:
 
 
 def _plain_word(text: str) -> str:
-    """Returns a word in lower case, without outer spaces and without a final ".0"."""
     return text.strip().casefold().removesuffix(".0")
 
 
@@ -145,10 +139,7 @@ def find_levels(texts: pa.Array, spelling: Spelling | None, as_float: bool) -> t
 
 
 def _zero_decimals(values: npt.NDArray[Any], spelling: Spelling) -> bool:
-    """Returns whether all levels, although read as floats, can be stored as integers.
-
-    They can if all are whole, such as 18.0, less than 2^53 in absolute value, and written without
-    exponents.
-    """
+    """Returns whether all levels, although read as floats, can be stored as integers: they are
+    whole, less than 2^53 in absolute value, and written without exponents."""
     plain = spelling.notation is None or spelling.notation.exponents is None
     return plain and bool((values == np.floor(values)).all() and (np.abs(values) < 2**53).all())

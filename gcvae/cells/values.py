@@ -42,8 +42,8 @@ def parse_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     the schema does not list are kept.
 
     Raises:
-        TableError: A modelled column is absent, or a cell cannot be of its column's kind.
-        UnknownColumnError: The schema does not have a column of the frame.
+        TableError: A modelled column is absent, or a cell is not valid for its column's kind.
+        UnknownColumnError: The frame has a column that is not in the schema.
     """
     frame = data_frame(frame)
     check_columns(list(frame.columns), schema)
@@ -63,7 +63,7 @@ def values_of(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     """Converts a frame of typed values of any dtypes to the dtypes of `parse_table`.
 
     Raises:
-        TableError: A cell cannot be of its column's kind.
+        TableError: A cell is not valid for its column's kind.
     """
     known = {column.name: column for column in schema}
     others = [
@@ -84,11 +84,8 @@ _OWN_DTYPES = ("float64", "int64", "Int64", "bool", "boolean", TIMES, "object")
 
 
 def _is_typed(dtype: Any, column: Column) -> bool:
-    """Returns whether a column with this dtype has to be converted by `values_of`.
-
-    This is so if `parse_table` gives the dtype to no column, or if the dtype is the one that the
-    schema stores for the column: that of the training frame. Dropped columns are not converted.
-    """
+    """Returns whether `values_of` has to convert a column with this dtype: one that `parse_table`
+    gives to no column, or the training frame's own (`column.dtype`)."""
     return not column.drop and (str(dtype) not in _OWN_DTYPES or str(dtype) == column.dtype)
 
 
@@ -120,11 +117,11 @@ def in_column_zones(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
 def format_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     """Converts typed values to cells as strings, in the formats of the schema. A missing value
     becomes the column's most frequent marker of missing cells. The frame may lack columns of the
-    schema, and may have the column `draw` of `Synthesizer.impute`.
+    schema, and may have the column `draw`, in which `Synthesizer.impute` numbers imputations.
 
     Raises:
-        UnknownColumnError: The schema does not have a column of the frame.
-        TableError: A cell cannot be of its column's kind.
+        UnknownColumnError: The frame has a column that is not in the schema.
+        TableError: A cell is not valid for its column's kind.
     """
     schema = with_draws(schema)
     frame = values_of(frame, schema)
@@ -153,7 +150,7 @@ def check_columns(names: Sequence[Any], schema: TableSchema) -> None:
 
     Raises:
         TableError: A modelled column is absent.
-        UnknownColumnError: The schema does not have a column.
+        UnknownColumnError: A column is not in the schema.
     """
     refuse_unknown_columns(names, schema)
     absent = [column.name for column in schema if column.is_modelled and column.name not in names]
@@ -170,7 +167,7 @@ def with_absent_columns(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFram
 
     Raises:
         TableError: All modelled columns are absent.
-        UnknownColumnError: The schema does not have a column.
+        UnknownColumnError: A column is not in the schema.
     """
     refuse_unknown_columns(list(frame.columns), schema)
     modelled = [column for column in schema if column.is_modelled]
@@ -247,8 +244,8 @@ def _parse_column(
 
 
 def _refuse_zone(times: pd.Series[Any], cells: Cells, problems: list[Problem]) -> None:
-    """Appends a problem to `problems` if cells have a time zone, although their column has none in
-    the schema. `times` are the same cells as a datetime series."""
+    """Appends a problem to `problems` if `times`, the cells as a datetime series, have a time zone,
+    which the schema does not give their column."""
     if isinstance(times.dtype, pd.DatetimeTZDtype) and times.notna().any():
         row = int(np.argmax(times.notna()))
         message = f"the time {times.iloc[row]} has a zone, but the column has none"
@@ -257,8 +254,7 @@ def _refuse_zone(times: pd.Series[Any], cells: Cells, problems: list[Problem]) -
 
 
 def _without_markers(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Returns a parsed column of dates with the dates that mean "missing" replaced by missing
-    cells; columns of other kinds are unchanged."""
+    """Replaces dates that mean "missing" by missing cells; columns of other kinds are unchanged."""
     if not (column.has_times and column.missing.markers):
         return series
     markers = read_dates(pa.array(column.missing.markers, pa.string()), column.date_format)
@@ -285,14 +281,15 @@ def check_finite(series: pd.Series[Any], column: Column, problems: list[Problem]
 
 def read_column(cells: Cells, column: Column, problems: list[Problem]) -> tuple[Values, Codes]:
     """Returns (U distinct values of a column; for each of n rows the index of its value, or -1 if
-    it is missing). Cells that cannot be of the column's kind are added to `problems`. Shape: (U,),
-    (n,)."""
+    it is missing). Cells that are not valid for the column's kind are added to `problems`. Shape:
+    (U,), (n,)."""
     present = cells.select(~are_missing(cells, column))
     return READERS[column.kind](present, column, problems), present.codes
 
 
 def is_nullable(codes: Codes, column: Column) -> bool:
-    """Returns whether the column needs a dtype that can represent missing cells."""
+    """Returns whether the column needs a dtype that can represent missing cells, which have code
+    -1."""
     return column.missing.allowed or bool((codes < 0).any())
 
 
@@ -418,8 +415,9 @@ are absent. They raise ValueError with a description of the valid values."""
 
 
 def placed_values(values: Values, codes: npt.NDArray[Any], nullable: bool) -> pd.Series[Any]:
-    """Returns the column values[codes]; code -1 means missing. If `nullable`, integers are Int64
-    and booleans boolean instead of int64 and bool. Shape: values (U,), codes (n,) -> (n,)."""
+    """Returns a column of n cells, given its U distinct values and the index of each row's value,
+    `codes`; -1 means missing. If `nullable`, integers are Int64 and booleans boolean instead of
+    int64 and bool. Shape: values (U,), codes (n,) -> (n,)."""
     missing = codes < 0
     if isinstance(values, pa.Array):
         texts = values.take(pa.array(codes, mask=missing))
@@ -470,7 +468,6 @@ def _written(series: pd.Series[Any], column: Column) -> tuple[list[str], Codes]:
 
 
 def _texts_of(found: Any, column: Column) -> list[str]:
-    """Returns each distinct value as a string."""
     if column.datetime_format is not None and len(found) and not isinstance(found[0], str):
         times = np.asarray(found, dtype=TIMES)
         texts = write_dates(times, column.datetime_format, column.decimals)

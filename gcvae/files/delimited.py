@@ -56,7 +56,6 @@ def delimited_rows(columns: Sequence[Any], separator: str) -> bytes:
 
 
 def _quoted(cells: Any, pattern: str) -> Any:
-    """Returns the cells as strings, with quotes around cells that match the pattern."""
     if pa.types.is_dictionary(cells.type):
         return _quoted(cells.dictionary, pattern).take(cells.indices)
     special = pc.match_substring_regex(cells, pattern)

@@ -55,7 +55,7 @@ def with_dtypes(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
 
 
 def as_in(series: pd.Series[Any], own: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Converts values of a column to the dtype of another series of the same column, whose cells
+    """Converts values of a column to the dtype of `own`, a series of the same column whose cells
     are not strings.
 
     Dates outside the range of nanoseconds are converted to microseconds instead.
@@ -123,8 +123,7 @@ def _with_dtype(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
 
 
 def _fits(series: pd.Series[Any], kind: Any) -> bool:
-    """Returns whether whole numbers are in the range of an integer type; True for any other
-    type."""
+    """Returns whether whole numbers are in the range of an integer type; True for other types."""
     if not pa.types.is_integer(kind) or not pd.api.types.is_integer_dtype(series.dtype):
         return True
     limits = np.iinfo(kind.to_pandas_dtype())

@@ -85,11 +85,8 @@ def is_unnamed(name: str) -> bool:
 
 
 def _with_names(names: list[str]) -> list[str]:
-    """Returns the names with each empty one replaced by `Unnamed: ` and the column's index.
-
-    For example, a name is empty if pandas wrote the index of a frame, or if the header ends with a
-    comma. If all names are empty, they are not changed, so that `check_names` refuses them.
-    """
+    """Replaces each empty name by `Unnamed: ` and the column's index. If all names are empty, they
+    stay empty, so that `check_names` refuses them."""
     if not any(name.strip() for name in names):
         return names
     given, taken = [], set(names)

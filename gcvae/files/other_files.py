@@ -88,18 +88,14 @@ def _other_file(data: bytes) -> tuple[str, str]:
 
 
 def _is_no_text(data: bytes, beginning: bytes) -> bool:
-    """Returns whether a file that begins with a format's magic bytes, `beginning`, is binary.
-
-    Magic bytes that are only letters and digits, such as ORC or ARROW1, may also be the beginning
-    of a column name in a text file. Such a file is binary only if its first 64 bytes contain bytes
-    that ASCII text does not.
-    """
+    """Returns whether a file that begins with the magic bytes `beginning` is binary. Magic bytes
+    that are letters and digits, such as ORC, may also begin a column name of a text file; then the
+    first 64 bytes must contain one that ASCII text does not."""
     return not beginning.isalnum() or bool(re.search(rb"[\x00-\x08\x80-\xff]", data[:64]))
 
 
 def _zipped(head: bytes) -> tuple[str, str]:
-    """Returns (description, how to convert it) of a ZIP file, by the file names at its
-    beginning."""
+    """Returns (description, how to convert it) of a ZIP file."""
     if b"opendocument.spreadsheet" in head:
         return _OPEN_DOCUMENT
     if b"[Content_Types].xml" in head or b"docProps/" in head or b"xl/" in head:

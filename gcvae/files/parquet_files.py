@@ -86,18 +86,16 @@ def _batches(file: Any, **options: Any) -> Iterator[Any]:
 
 
 def _read_columns(file: Any, dropped: Collection[str]) -> list[str] | None:
-    """Returns the names of the columns of an opened Parquet file to read; None for all.
-
-    Columns in `dropped` are not read if their type is not supported.
-    """
+    """Returns the names of the columns to read; None for all. Columns in `dropped` are left out if
+    their type is not supported."""
     left_out = {f.name for f in file.schema_arrow if f.name in dropped and not is_cell(f.type)}
     names = [name for name in file.schema_arrow.names if name not in left_out]
     return names if left_out else None
 
 
 def _groups_from(metadata: Any, first_row: int) -> tuple[range, int]:
-    """Returns (indices of the row groups, beginning with the one that contains row `first_row`;
-    number of rows before them)."""
+    """Returns (indices of the row groups from that of row `first_row` on; number of rows before
+    them)."""
     before = 0
     for group in range(metadata.num_row_groups):
         rows = metadata.row_group(group).num_rows
@@ -190,7 +188,6 @@ def opened_parquet(source: Any) -> Any:
 
 
 def _check_rows(found: int, file: Any) -> None:
-    """Raises a TableError if a file does not contain as many rows as its footer says."""
     told = file.metadata.num_rows
     if found != told:
         raise TableError(_damaged(f"its footer says {told} rows, and it has {found}"))
@@ -202,12 +199,8 @@ def _damaged(how: str) -> Problem:
 
 
 def _by_arrow(source: Any) -> Any:
-    """Returns a source with the same content that Arrow reads without calling Python, if `source`
-    is an open file or bytes in memory; otherwise returns `source`.
-
-    If Arrow reads a Python file object, Arrow's threads free Python's buffers. The process may
-    abort if this happens while it exits.
-    """
+    """Returns an open file or bytes in memory in a form that Arrow reads without calling Python.
+    Arrow's threads would free Python's buffers, which may abort a process that is exiting."""
     if isinstance(source, io.BytesIO):
         return pa.BufferReader(source.getvalue())
     if not isinstance(source, io.BufferedReader | io.BufferedRandom):

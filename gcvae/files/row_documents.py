@@ -80,12 +80,8 @@ def pointing(place: str, *, is_list: bool = True) -> Iterator[None]:
 
 
 def _with_pointer(problem: Problem, place: str) -> Problem:
-    """Returns the problem with a JSON pointer instead of a line; unchanged if it has no line.
-
-    Args:
-        place: JSON pointer to the row, such as /rows/1. The result points to the cell if the
-            problem has a column, otherwise to the row.
-    """
+    """Replaces the line of a problem, if it has one, by a JSON pointer to the row (`place`, such as
+    /rows/1) or, if the problem has a column, to the cell."""
     if problem.line is None:
         return problem
     name = problem.column
@@ -105,14 +101,8 @@ def _csv(rows: Sequence[Mapping[str, Cell]], schema: TableSchema) -> bytes:
 
 
 def _refuse_unknown(rows: Mapping[str, Mapping[str, Cell]], schema: TableSchema) -> None:
-    """Checks that rows from JSON have only columns of the schema.
-
-    Args:
-        rows: Rows by their JSON pointers, such as /rows/1.
-
-    Raises:
-        UnknownColumnError: A row has a column that is not in the schema.
-    """
+    """Raises an UnknownColumnError if a row, given by its JSON pointer such as /rows/1, has a
+    column that is not in the schema."""
     known = set(schema.names)
     places = [
         (name, {"pointer": pointer + json_pointer(name), "column": name})

@@ -152,14 +152,8 @@ def _parquet_columns(file: Any) -> SourceColumns:
 
 
 def _text_columns(chunks: Iterator[TextRows], path: Path) -> SourceColumns:
-    """Writes the rows of a text file to an Arrow file and returns the columns of the Arrow file.
-
-    A column that is read is mapped into memory, not copied.
-
-    Args:
-        chunks: Consecutive rows of the text file, at least one chunk.
-        path: Path of the Arrow file.
-    """
+    """Writes the rows of a text file, at least one chunk, to an Arrow file at `path`, and returns
+    its columns. A column that is read is mapped into memory, not copied."""
     lines, sink = list[LineNumbers](), None
     with ExitStack() as files:
         files.enter_context(written_to(path))

@@ -170,11 +170,8 @@ class TableReader:
     def _frames(
         self, file: BinaryIO, rows: int, first_row: int, dropped: Collection[str]
     ) -> Iterator[tuple[pd.DataFrame, float]]:
-        """Yields (rows, share of the file up to the end of these rows), from `first_row` on.
-
-        For a Parquet file there are at most `rows` rows at a time, for a text file as many as one
-        window of bytes contains. The arguments are those of `chunks`.
-        """
+        """Yields (rows, share of the file up to the end of these rows), from `first_row` on: at
+        most `rows` rows of a Parquet file, or those of one window of bytes of a text file."""
         try:
             if self.is_parquet(file):
                 yield from parquet_chunks(file, rows, first_row, dropped)
@@ -207,7 +204,7 @@ class TableReader:
             yield self._combined(held, 1.0)
 
     def _combined(self, held: list[pd.DataFrame], fraction: float) -> pd.DataFrame:
-        """Returns buffered rows as one chunk."""
+        """Returns buffered rows as one chunk, and updates `fraction` and `rows`."""
         chunk = pd.concat(held, ignore_index=True) if len(held) > 1 else held[0]
         chunk = chunk.reset_index(drop=True)
         attrs = held[0].attrs

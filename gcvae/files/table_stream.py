@@ -126,7 +126,6 @@ def _row_documents(chunk: pd.DataFrame, schema: TableSchema) -> Iterator[bytes]:
 
 
 def _json_cells(series: pd.Series[Any], column: Column) -> list[Any]:
-    """Returns cells for JSON: dates as text in the schema's format, and None if missing."""
     cells = series.tolist()
     if column.datetime_format is not None:
         cells = format_table(series.to_frame(), TableSchema((column,)))[column.name].tolist()

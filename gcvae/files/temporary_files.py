@@ -21,11 +21,11 @@ _LOCK = ".in-use"
 
 @contextmanager
 def temporary_files(prefix: str = "gcvae-table-") -> Iterator[Path]:
-    """Context manager that creates a folder in the system's temporary directory and deletes it
-    afterwards.
+    """Context manager that yields a new folder in the system's temporary directory, and deletes the
+    folder at the end.
 
-    Folders that killed processes left behind are removed first. They are recognised by a file in
-    the folder that a running process keeps locked.
+    A process that is killed cannot delete its folder. Each call therefore first deletes the folders
+    that no running process uses: those in which no process locks the lock file.
     """
     _remove_abandoned(prefix)
     # With the prefix new-, `_remove_abandoned` does not find the folder before it is locked.
@@ -47,7 +47,7 @@ def _remove_abandoned(prefix: str) -> None:
 
 
 def _try_lock(lock: IO[str]) -> bool:
-    """Tries to lock the file until it is closed, and returns whether this succeeded."""
+    """Locks the file until it is closed; returns whether this succeeded."""
     if fcntl is None:
         return True
     try:

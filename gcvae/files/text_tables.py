@@ -345,7 +345,6 @@ def _cells(n: int) -> str:
 
 
 def _refuse_no_text(data: bytes) -> None:
-    """Raises a TableError if a file is empty, binary, in UTF-16 or of another format."""
     refuse_other_file(data)
     if data.startswith(_UTF_16_MARKS):
         expected = f"{CSV_EXPECTED}; or {proposed_encoding(data, 0)}"
@@ -356,8 +355,8 @@ def _refuse_no_text(data: bytes) -> None:
 
 
 def _refuse_binary(data: bytes, line: int) -> None:
-    """Raises a TableError if a part of a text file, which begins at the line `line`, counted from
-    1, contains a NUL byte."""
+    """Raises a TableError if the data, which begins at the line `line` of the file, contains a NUL
+    byte."""
     nul = data.find(b"\0")
     if nul < 0:
         return
@@ -368,13 +367,9 @@ def _refuse_binary(data: bytes, line: int) -> None:
 
 
 def _separator(data: bytes, *, is_whole: bool) -> str:
-    """Returns the separator with which most records have as many cells as the header.
-
-    Args:
-        data: Beginning of the file.
-        is_whole: Whether `data` is the whole file. Otherwise its last line may be incomplete and is
-            ignored.
-    """
+    """Returns the separator with which most records have as many cells as the header. Unless
+    `is_whole`, `data` is only the beginning of the file, and its last line is ignored as
+    incomplete."""
     sample = data[:_SAMPLE_BYTES]
     whole = is_whole and len(sample) == len(data)
     lines = sample.decode("utf-8", "replace").splitlines(keepends=True)

@@ -114,12 +114,9 @@ def _converted(series: pd.Series[Any], column: Column, kind: Any) -> Any:
 
 
 def _with_marker(cells: Any, column: Column, kind: Any) -> Any:
-    """Returns the cells of a column, with missing dates replaced by the column's marker of missing
-    cells.
-
-    Cells are unchanged unless a missing cell of the column has a meaning (`missing.is_value`), and
-    the marker is a date, such as 9999-12-31, that the Arrow type `kind` can represent.
-    """
+    """Replaces missing dates by the column's marker of missing cells, such as 9999-12-31. Cells are
+    unchanged unless a missing cell has a meaning (`missing.is_value`), and the Arrow type `kind`
+    can represent the marker."""
     if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
         return cells
     marker = column.missing.markers[:1] if column.missing.is_value else ()
@@ -143,7 +140,6 @@ def _is_text(kind: Any) -> bool:
 
 
 def _texts(series: pd.Series[Any], column: Column) -> Any:
-    """Returns the cells as text in the schema's formats; null if missing."""
     if pd.api.types.infer_dtype(series, skipna=True) == "string":
         return pa.array(series, pa.string(), from_pandas=True)
     written = format_table(series.to_frame(column.name), TableSchema((column,)))[column.name]

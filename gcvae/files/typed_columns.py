@@ -85,7 +85,8 @@ class StoredColumn:
     nullable: bool = False
 
     def placed(self, codes: npt.NDArray[np.integer[Any]]) -> pd.Series[Any]:
-        """Returns the values at indices among the distinct values."""
+        """Returns a series with the distinct values that have the indices `codes`; -1 means
+        missing."""
         values = self.values if isinstance(self.values, list) else self.values.read()
         return placed_values(values, codes, self.nullable)
 
@@ -220,7 +221,8 @@ def growing_columns(source: SourceColumns) -> Iterator[GrowingColumns]:
 
 
 class GrowingColumns:
-    """Builds a parsed table column by column, so that memory holds one column at a time."""
+    """Builds a parsed table column by column. Columns of a file are stored on disk as soon as they
+    are parsed, so memory holds only the column that is being parsed."""
 
     def __init__(self, source: SourceColumns, folder: Path | None) -> None:
         """Starts without columns. `folder` is the folder of the files; None if the source is in

@@ -92,8 +92,8 @@ def build_model(
 
 
 def _prior(config: SettledConfig) -> Prior:
-    """Returns the prior for training. With the setting `prior` = `mixture` it is standard normal,
-    and is replaced by a Gaussian mixture after training."""
+    """Returns the prior for training. With the setting `prior` = `mixture`, a Gaussian mixture
+    replaces the standard normal prior after training."""
     if config.prior == "autoregressive":
         return AutoregressiveMixturePrior(config.d_latent)
     return StandardNormalPrior(config.d_latent)

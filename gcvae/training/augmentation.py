@@ -63,13 +63,10 @@ class AugmentationSampler:
         self._root = _cholesky_factor(self._latent_correlation(_correlation(axis_values), columns))
 
     def _latent_correlation(self, target: Numbers, columns: Sequence[ColumnShape]) -> Numbers:
-        """Returns the correlation matrix R of the copula.
-
-        R begins as `target`, the correlations of the table's normal scores. In each of several
-        rounds, rows are sampled with R. The difference between the target and the correlations of
-        the sampled rows is then added to R. At the end all correlations are reduced slightly, so
-        that R is positive definite even if two columns are equal.
-        """
+        """Returns the correlation matrix R of the copula. R begins as `target`, the correlations of
+        the table's normal scores. Each round adds the difference between `target` and the
+        correlations of rows sampled with R. The final shrinkage keeps R positive definite even if
+        two columns are equal."""
         latent = target
         for i in range(_CORRECTIONS):
             self._root = _cholesky_factor(latent)
@@ -96,16 +93,9 @@ class AugmentationSampler:
         return drawn.to(self._device)
 
     def _between_neighbours(self, at: Tensor, nearest: Tensor) -> Tensor:
-        """Returns cells at positions in the sorted columns. Between two rows, the cell is
-        interpolated linearly.
-
-        Args:
-            at: Position of each cell, as a row index that may be a fraction. Shape: (n, D).
-            nearest: Cells to return where interpolation is impossible, because one of the two
-                neighbours is a level, a missing cell or a frequent value. Shape: (n, D).
-
-        Shape: (n, D).
-        """
+        """Returns cells at positions `at` (row indices that may be fractions) in the sorted
+        columns, interpolated linearly between two rows. If one of these has a level, a missing cell
+        or a frequent value, the cell of `nearest` is returned instead. Shape: (n, D) each."""
         low = at.floor().long().clamp(0, len(self._codes) - 1)
         high = (low + 1).clamp(max=len(self._codes) - 1)
         are_numbers = [self._codes.gather(0, i) == self._point_codes for i in (low, high)]
@@ -128,11 +118,8 @@ def _with_context(rows: EncodedTable) -> EncodedTable:
 
 
 def _axis_values(codes: Tensor, values: Tensor, columns: Sequence[ColumnShape]) -> Tensor:
-    """Returns a number for each cell, so that the cells of a column can be sorted and compared.
-
-    For a level it is the integer code. For any other cell it is the number in the cell, or -inf if
-    the cell is missing. Shape: (n, D).
-    """
+    """Returns for each cell a number by which its column can be sorted: the integer code of a
+    level, -inf for a missing cell, and otherwise the number in the cell. Shape: (n, D)."""
     axis_values = codes.double()
     for j, column in enumerate(columns):
         if column.point_code is not None:
@@ -155,7 +142,6 @@ def _correlation(axis_values: Tensor) -> Numbers:
 
 
 def _nearest_positive_definite(correlation: Numbers) -> Numbers:
-    """Returns a nearby positive definite correlation matrix, by clipping eigenvalues."""
     eigenvalues, vectors = np.linalg.eigh(correlation)
     covariance = (vectors * eigenvalues.clip(min=_LEAST_EIGENVALUE)) @ vectors.T
     scale = np.sqrt(np.diag(covariance))
@@ -164,5 +150,4 @@ def _nearest_positive_definite(correlation: Numbers) -> Numbers:
 
 
 def _cholesky_factor(correlation: Numbers) -> Tensor:
-    """Returns the lower Cholesky factor of the nearest positive definite correlation matrix."""
     return torch.from_numpy(np.linalg.cholesky(_nearest_positive_definite(correlation)))

@@ -1,10 +1,10 @@
 """Calibration of a trained model: logit shrinkage on held-out rows, then marginal matching.
 
 Shrinkage: training stops where the held-out likelihood of complete rows is best. By then the model
-may have overfitted one column with many codes, although it is still learning other columns. The
-contribution of the autoregressive network to each column's logits is therefore reduced in steps of
-a tenth, as long as each step raises the held-out likelihood significantly. If the contribution is
-reduced to zero, the column depends only on z.
+may have overfitted one column with many codes (integers that encode levels), although it is still
+learning other columns. The contribution of the autoregressive network to each column's logits is
+therefore reduced in steps of a tenth, as long as each step raises the held-out likelihood
+significantly. If the contribution is reduced to zero, the column depends only on z.
 
 Marginal matching: in an autoregressive model, small errors of each conditional distribution add up,
 so that marginals of generated rows differ from the table's. The differences are measured on
@@ -71,7 +71,8 @@ def calibrate(
     """Changes a model in place so that marginals of its generated rows match those of the table.
 
     Args:
-        code_counts: For each column j, the number of table rows with each code. Shape: (K_j,).
+        code_counts: For each column j, the number of table rows with each of its K_j codes, the
+            integers that encode its cells. Shape: (K_j,).
         report: Function that is called with the finished share of the work.
     """
     generator = generator_for(seed, "calibration")
@@ -118,13 +119,9 @@ def _relative_time(column: ColumnShape) -> float:
 
 
 def _rows_drawn(n_table: int, model: GenerativeModel) -> int:
-    """Returns the number of rows to generate for a table of `n_table` rows.
-
-    Ten rows are generated for each row of the table, up to `_MANY_ROWS` in all, so that their
-    sampling noise is small compared with that of the table. For a larger table, as many rows are
-    generated as it has, up to `_MOST_ROWS`. There are fewer if all rows together would need more
-    than `_MOST_OUTPUTS` network outputs.
-    """
+    """Returns the number of rows to generate for a table of `n_table` rows: ten for each row up to
+    `_MANY_ROWS`, so that their sampling noise is small compared with the table's, or as many as a
+    larger table has. `_MOST_ROWS` and `_MOST_OUTPUTS` network outputs limit it."""
     n_rows = min(max(_ROWS_PER_ROW * n_table, _LEAST_ROWS), _MANY_ROWS)
     n_rows = min(max(n_table, n_rows), _MOST_ROWS)
     width = sum(column.n_codes for column in model.marginals.columns)
@@ -161,11 +158,9 @@ def _calibrate_biases(
 
 
 def _shares(model: GenerativeModel, z: Tensor) -> list[Tensor]:
-    """Returns the code probabilities of all columns, averaged over the latent vectors z.
-
-    Columns with similar numbers of codes form a group. There is one tensor for each group of
-    D_group columns, with at most K_group codes each. Shape: (D_group, K_group).
-    """
+    """Returns the code probabilities averaged over z: one tensor for each group of columns with
+    similar numbers of codes. Shape: (D_group, K_group) for D_group columns with at most K_group
+    codes."""
     sums = [torch.zeros(group.shape, dtype=z.dtype) for group in model.marginals.code_groups]
     for chunk in z.split(_CHUNK_ROWS):
         alone = model.conditional(chunk).marginal_parameters
@@ -271,8 +266,8 @@ def _calibrate_numbers(column: ColumnDistribution, counts: Tensor) -> None:
 def shrink(model: GenerativeModel, rows: TrainingRows, held_out: Tensor, seed: int) -> list[float]:
     """Shrinks the autoregressive network's contribution to each column's logits, in place.
 
-    The factor of a column falls from 1 in steps of a tenth, as long as each step raises the
-    likelihood of held-out rows significantly.
+    The contribution is multiplied by a factor, which falls from 1 in steps of a tenth as long as
+    each step raises the likelihood of held-out rows significantly.
 
     Args:
         rows: Rows of the table.
@@ -280,7 +275,7 @@ def shrink(model: GenerativeModel, rows: TrainingRows, held_out: Tensor, seed: i
 
     Returns:
         The factor of each column; 1 for all columns if the model has no autoregressive network or
-        there are fewer than 100 held-out rows.
+            there are fewer than 100 held-out rows.
     """
     if not model.is_autoregressive or not _LEAST_HELD_OUT <= len(held_out) < len(rows):
         return [1.0] * len(model.marginals.columns)
@@ -330,7 +325,6 @@ def _log_prob(
 
 
 def _scale_logits(network: AutoregressiveNetwork, j: int, factor: float) -> None:
-    """Multiplies the network's contribution to the logits of column j by `factor`, in place."""
     if factor != 1.0:
         for part in _network_terms(network, j):
             part.mul_(factor)

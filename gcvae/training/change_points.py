@@ -61,7 +61,8 @@ def find_change_points(
     functions: Sequence[LevelFunction],
     seed: int,
 ) -> list[ChangePoints]:
-    """Returns the change points of each column of numbers that has any.
+    """Returns the change points of each column of numbers that has any: numbers at which the
+    distribution of another column's categories changes abruptly.
 
     Args:
         columns: Properties of the model's columns.
@@ -84,8 +85,8 @@ def find_change_points(
 
 
 def _has_categories(column: ColumnShape) -> bool:
-    """Returns whether every cell of the column has an integer code, and the number of codes is from
-    2 to `_MOST_PARENT_CODES`."""
+    """Returns whether every cell has an integer code, and there are 2 to `_MOST_PARENT_CODES`
+    codes."""
     is_coded = column.point_code is None or len(column.discrete_codes) > 0
     return is_coded and 1 < column.n_codes <= _MOST_PARENT_CODES
 
@@ -140,10 +141,10 @@ def _frequent(codes: Codes) -> Codes:
 
 @dataclass(frozen=True)
 class _Segmentation:
-    """Binary segmentation of sorted numbers by the categories of other columns.
+    """Finds the change points of sorted numbers, at which the categories of other columns change.
 
-    The width of a window is a number of distinct numbers, not of rows, so rows with equal numbers
-    are never separated.
+    The windows before and after each candidate are compared. Both contain the same number of
+    distinct values, not of rows, so rows with equal numbers are never separated.
 
     Attributes:
         numbers: The numbers, ascending. Shape: (n,).

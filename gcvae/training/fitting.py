@@ -228,13 +228,8 @@ def memory_gap(
 
 
 def _some_bounds(model: GenerativeModel, rows: EncodedRows, of_sort: Tensor, seed: int) -> Numbers:
-    """Returns lower bounds on the log-likelihood of some rows, in nats. Densities are per unit of
-    the table's columns.
-
-    Args:
-        of_sort: Indices of the rows of one sort, training or held-out rows. If there are more than
-            `_GAP_ROWS`, this number of them is chosen at random.
-    """
+    """Returns lower bounds on the log-likelihood, in nats, of at most `_GAP_ROWS` randomly chosen
+    rows among those with the indices `of_sort`. Densities are per unit of the table's columns."""
     generator = generator_for(seed, "memory gap")
     chosen = of_sort[torch.randperm(len(of_sort), generator=generator)[:_GAP_ROWS]].sort().values
     noise = RowNoise.numbered(seed, "memory gap", chosen.tolist())

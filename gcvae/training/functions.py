@@ -58,8 +58,8 @@ def kept_functions(schema: TableSchema, config: TrainingConfig) -> list[Rule]:
 def level_functions(
     codec: TableCodec, rows: EncodedRows, rules: Sequence[Rule], config: TrainingConfig
 ) -> list[LevelFunction]:
-    """Fits the functional dependencies that the decoder enforces between coded columns, in the
-    order in which it applies them.
+    """Fits the functional dependencies that the decoder enforces between coded columns (those with
+    an integer code for each cell), in the order in which it applies them.
 
     Raises:
         SchemaError: The model cannot enforce a dependency that is a hard rule, or that the user
@@ -126,8 +126,8 @@ def _implied(
 
 
 def _informative(functions: Iterable[LevelFunction], codec: TableCodec) -> list[LevelFunction]:
-    """Returns the functional dependencies that exclude some combination of codes; the others would
-    have no effect."""
+    """Returns the dependencies that exclude some combination of codes; others would have no
+    effect."""
     return [
         function
         for function in functions
@@ -165,8 +165,7 @@ def _require_enforced(rules: Sequence[Rule], kept: Sequence[Rule], config: Train
 
 
 def _may_be_broken(rule: Rule) -> bool:
-    """Returns whether a rule is a condition that some rows of the table violate, so that generated
-    rows may violate it too."""
+    """Returns whether a rule is a condition that some rows of the table violate."""
     return isinstance(rule.form, Condition) and rule.share != 1.0
 
 
@@ -256,12 +255,9 @@ def _conditions(
 
 
 def _residuals_of_missing_parents(codec: TableCodec, rows: EncodedRows) -> Iterator[LevelFunction]:
-    """Yields the dependencies that restrict a residual where a column of its formula is missing.
-
-    A residual is the difference between a column and the formula of its rule. Where a column of the
-    formula is missing, the residual may have only the codes that it has in such rows of the table.
-    There is one dependency for each residual and each column of its formula that may be missing.
-    """
+    """Yields a dependency for each residual (the difference between a column and the formula of its
+    rule) and each column of its formula that may be missing. Where that column is missing, the
+    residual may have only the codes that it has in such rows of the table."""
     for rewriting in codec.reduction.rewritings:
         y = _missingness_index(codec, rewriting.column)
         for name in rewriting.parents:

@@ -219,7 +219,6 @@ class _Run:
         self._order_of: tuple[int, Tensor] | None = None
 
     def _augmentation_sampler(self) -> AugmentationSampler:
-        """Returns a sampler of augmentation rows that is fitted to the training rows."""
         step = -(-len(self.train_index) // _MOST_AUGMENTATION_SOURCE_ROWS)
         rows = self._select(self.train_index[::step])
         return AugmentationSampler(rows, self.model.marginals.columns, self.model.context_columns)
@@ -230,7 +229,6 @@ class _Run:
         return self._select(self.train_index[:: max(1, len(self.train_index) // n_rows)])
 
     def _select(self, index: Tensor) -> EncodedTable:
-        """Returns the rows with these indices on the device of the model."""
         return self.rows.take(index).to(self.device)
 
     def _new_optimiser(self) -> AdamW:
@@ -317,10 +315,8 @@ class _Run:
         return min(1.0, (self.step + 1) / n_steps) if n_steps else 1.0
 
     def _average(self) -> None:
-        """Updates the moving average of the weights.
-
-        Its decay is smaller in the first steps, so that it soon forgets the initial weights.
-        """
+        """Updates the moving average of the weights. Its decay is smaller in the first steps, so
+        that it soon forgets the initial weights."""
         if not self.config.averaging:
             return
         state = self._state
@@ -330,12 +326,10 @@ class _Run:
         torch._foreach_lerp_([self.averaged[name] for name in state], list(state.values()), share)
 
     def _kept_weights(self) -> dict[str, Tensor]:
-        """Returns copies of the moving average of the weights or, without one, of the weights."""
         state = self.averaged or self.model.state_dict()
         return {name: tensor.detach().clone() for name, tensor in state.items()}
 
     def _batch(self) -> Tensor:
-        """Returns the row indices of this step's minibatch."""
         epoch, at = divmod(self.step, self.steps_per_epoch)
         if self._order_of is None or self._order_of[0] != epoch:
             generator = generator_for(self.seed, "order", epoch)
@@ -376,7 +370,6 @@ class _Run:
         return loss
 
     def _augmented(self, batch: EncodedTable) -> EncodedTable:
-        """Returns the minibatch followed by newly sampled augmentation rows."""
         if self.augmentation is None:
             return batch
         n = round(self.config.imagined_rows * len(batch) / len(self.train_index))

@@ -39,8 +39,8 @@ Given = Mapping[str, Any] | TableSchema | None
 def with_outer_limits(
     schema: TableSchema, table: TypedTable, given: Given, rows: int, *, with_atoms: bool
 ) -> TableSchema:
-    """Returns the schema with each minimum or maximum that fewer than `rows` rows have rounded
-    outward, so that it does not disclose a single row's value.
+    """Returns the schema with limits rounded outward, so that they disclose no single row's value.
+    A minimum or maximum that at least `rows` rows share is not rounded.
 
     All cells of the table are within the new limits. Limits that the user specified are unchanged.
 
@@ -121,13 +121,8 @@ def _at_unit_boundaries(column: Column, changed: Mapping[str, Any]) -> Column:
 
 
 def _is_cell_limit(column: Column, key: str, extreme: Any) -> bool:
-    """Returns whether a limit may have been inferred from the cells: whether it is None or equals
-    their extreme.
-
-    Args:
-        key: The limit, `minimum` or `maximum`.
-        extreme: Minimum or maximum of the cells.
-    """
+    """Returns whether the limit `key` (`minimum` or `maximum`) may have been inferred from the
+    cells: it is None or equals their extreme."""
     limit = getattr(column, key)
     if limit is None or not column.has_times:
         return limit is None or bool(limit == extreme)
@@ -140,14 +135,8 @@ def _is_cell_limit(column: Column, key: str, extreme: Any) -> bool:
 def _numbers(
     column: Column, distinct_numbers: npt.NDArray[Any], counts: Codes, rows: int
 ) -> tuple[Bound, Bound]:
-    """Returns the minimum and maximum of numbers, rounded outward, but not beyond the range of the
-    column's types.
-
-    Args:
-        distinct_numbers: Distinct numbers of the column, ascending.
-        counts: Number of rows with each of them.
-        rows: Number of rows that have to share a minimum or maximum for it to be disclosed.
-    """
+    """Returns the minimum and maximum of ascending distinct numbers, rounded outward unless at
+    least `rows` rows share them, but not beyond the range of the column's types."""
     whole = column.kind.is_whole
     decimals = 0 if whole else column.decimals
     unit = Decimal(0) if decimals is None else Decimal(1).scaleb(-decimals)
@@ -159,7 +148,6 @@ def _numbers(
 
 
 def _type_range(column: Column) -> tuple[Decimal, Decimal]:
-    """Returns the smallest and the largest number that the column's types can represent."""
     largest = Decimal(LARGEST_WHOLE) if column.kind.is_whole else _LARGEST
     least, most = -largest, largest
     for low, high in _ranges_of_types(column):
@@ -189,14 +177,8 @@ def _ranges_of_types(column: Column) -> list[tuple[Decimal, Decimal]]:
 def _dates(
     column: Column, distinct_numbers: npt.NDArray[Any], counts: Codes, rows: int
 ) -> tuple[Bound | None, Bound | None]:
-    """Returns the minimum and maximum of dates or times, rounded outward, as text in the column's
-    format.
-
-    Args:
-        distinct_numbers: Distinct times of the column, in microseconds since 1970, ascending.
-        counts: Number of rows with each of them.
-        rows: Number of rows that have to share a minimum or maximum for it to be disclosed.
-    """
+    """Returns the minimum and maximum of ascending distinct times (microseconds since 1970),
+    rounded outward unless at least `rows` rows share them, as text in the column's format."""
     ends = OuterRows.of(distinct_numbers, counts, rows)
     low, high = column.minimum, column.maximum
     if ends.low_size is not None:
@@ -242,7 +224,6 @@ def _fits(column: Column, times: npt.NDArray[np.datetime64]) -> bool:
 
 
 def _text(column: Column, time: Any) -> str:
-    """Returns a time as text in the column's format."""
     times = np.array([time]).astype(TIMES)
     texts = write_dates(times, column.date_format, column.decimals)
     return str(texts[0].as_py())

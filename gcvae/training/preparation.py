@@ -67,8 +67,8 @@ class Context:
         return Context(cells, np.concatenate([self.groups, self.groups]), self.parents)
 
     def codec(self, rare: int) -> ContextCodec:
-        """Returns a codec fitted to the context. Values that fewer than `rare` parents have get no
-        code of their own."""
+        """Returns a codec fitted to the context. A value is encoded by a code of its own only if at
+        least `rare` parents have it."""
         if self.parents is not None:
             return ContextCodec.fit(self.parents, None, rare)
         return ContextCodec.fit(self.cells, self.groups, rare)
@@ -199,7 +199,7 @@ def _learned_table(
     Args:
         schema: Complete schema of the table.
         typed: The table, without the rows that are set aside for a report.
-        whole: All rows of the table, of which the codec generates no key and no personal cell.
+        whole: The table with all rows. The codec generates none of its keys and personal cells.
         given: The user's schema. Categories that it lists are not replaced.
         has_entities: Whether the codec may learn entities: things such as customers, to which
             several rows refer, and which determine some columns.
@@ -223,11 +223,8 @@ def _learned_table(
 
 
 def _with_configured_rules(schema: TableSchema, config: TrainingConfig) -> TableSchema:
-    """Returns the schema with the rules that the setting `rules` selects.
-
-    If the setting is `none`, these are the hard rules and the rules that the user specified.
-    Otherwise, they are all rules of the schema.
-    """
+    """Returns the schema with only the hard and the user-specified rules if the setting `rules` is
+    `none`; otherwise unchanged."""
     if config.rules != "none":
         return schema
     given = [r for r in schema.rules or () if r.source == "given" or r.keep == "hard"]
@@ -235,7 +232,6 @@ def _with_configured_rules(schema: TableSchema, config: TrainingConfig) -> Table
 
 
 def _step_report(progress: FitProgress, start: float, end: float) -> Report:
-    """Returns a progress function for the fractions `start` to `end` of the preparation."""
     return lambda share: progress.preparing(start + (end - start) * share)
 
 

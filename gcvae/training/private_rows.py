@@ -134,7 +134,8 @@ class PrivateCheckpoints:
         self._store.save(len(self._head).to_bytes(_LENGTH_BYTES, "big") + self._head + data)
 
     def _read(self, data: bytes) -> None:
-        """Restores the private rows and the checkpoint in `data`; ignores those of another run."""
+        """Restores private rows and checkpoint from the stored bytes, unless these are of another
+        run."""
         end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "big")
         try:
             found = json.loads(data[_LENGTH_BYTES:end])

@@ -161,6 +161,5 @@ def reported(progress: Callback | bool | None) -> Iterator[Callback | None]:
 
 
 def _is_notebook() -> bool:
-    """Returns whether a notebook's kernel runs the code."""
     ipython = sys.modules.get("IPython")
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")

@@ -61,7 +61,6 @@ class Schedule:
         return max(self.history, key=self._objective)
 
     def _objective(self, evaluation: Evaluation) -> float:
-        """Returns the held-out bound minus `gap_weight` times the gap, in nats per row."""
         return evaluation.bound_held_out - self.config.gap_weight * (evaluation.gap or 0.0)
 
     @property
@@ -72,9 +71,9 @@ class Schedule:
 
     @property
     def steps_left(self) -> float:
-        """Expected number of remaining steps. Before annealing, it is the geometric mean of the
-        numbers in two cases: the held-out bound never improves again, or improves until
-        `max_steps`."""
+        """Expected number of remaining steps. Before annealing, it is the geometric mean of two
+        numbers: the remaining steps if the held-out bound never improves again, and those if it
+        improves until `max_steps`."""
         if self.annealing_from is not None:
             return self.last_step - self.step
         stop = max(self.planned_annealing_start, self.step)

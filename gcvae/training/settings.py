@@ -372,7 +372,6 @@ def _private_problems(settings: Mapping[str, object]) -> list[Problem]:
 
 
 def _plain(settings: Mapping[str, object]) -> dict[str, Any]:
-    """Returns the settings with integers converted to float for settings of type float."""
     hints = get_type_hints(TrainingConfig)
     return {
         key: float(value) if hints[key] is float and isinstance(value, int) else value
@@ -400,12 +399,8 @@ def _problem_of(key: str, value: object) -> Problem | None:
 
 
 def _allowed(hint: Any) -> tuple[tuple[type, ...], tuple[object, ...], Range | None]:
-    """Returns which values the type hint of a setting allows.
-
-    Returns:
-        (types, values, range). A `Literal` lists the values; for any other hint the tuple of values
-        is empty. The range is None if the hint has none.
-    """
+    """Returns (types, values, range) that a setting's type hint allows. The values are empty unless
+    the hint is a `Literal`; the range is None if the hint has none."""
     if get_origin(hint) is Annotated:
         kinds, choices, _ = _allowed(hint.__origin__)
         return kinds, choices, next((x for x in hint.__metadata__ if isinstance(x, Range)), None)
@@ -432,7 +427,6 @@ def meant_setting(name: str) -> str | None:
 
 
 def _unknown_setting(key: str, known: list[str]) -> Problem:
-    """Returns the error for an unknown setting; it suggests a similar name if there is one."""
     alike = nearest(key, [*known, *BESIDE_SETTINGS, *FOREIGN_NAMES])
     meant = None if alike is None else FOREIGN_NAMES.get(alike, alike)
     explained = f" ({EXPLAINED[meant]})" if meant in EXPLAINED and alike not in known else ""

@@ -141,7 +141,8 @@ def n_bins(n_rows: float, cell_deviation: float) -> int:
 def tree_bins(
     codes: Codes, column: Column, rho: Fraction, ledger: Ledger, cell_deviation: float
 ) -> Bins:
-    """Returns the bins of a column with many values, from a private tree that costs at most rho.
+    """Returns the bins of a column with many values, from a tree of noisy counts whose privacy cost
+    is at most rho.
 
     Args:
         codes: Value index of each cell, or `MISSING`. Shape: (n,).
@@ -227,7 +228,8 @@ def column_bins(
     ledger: Ledger,
     cell_deviation: float,
 ) -> list[Bins]:
-    """Returns the bins of each column; the privacy cost of all trees together is at most rho.
+    """Returns the bins of each column. Trees of noisy counts divide the columns with many values;
+    their privacy cost together is at most rho.
 
     Args:
         codes: Value index of each cell of n rows and D columns, or `MISSING`. Shape: (n, D).
@@ -273,15 +275,7 @@ def _merged(starts: Codes, counts: Numbers, n: int, n_wanted: int, has_missing: 
 
 
 def _shares(counts: Numbers, widths: Codes) -> Numbers:
-    """Returns the share of a bin's rows in each leaf of which the bin consists.
-
-    The shares are proportional to the counts or, if all counts are zero, to the widths.
-
-    Args:
-        counts: Noisy count of rows in each leaf. Shape: (m,).
-        widths: Number of values in each leaf. Shape: (m,).
-
-    Shape: (m,).
-    """
+    """Returns the share of a bin's rows in each of its m leaves: proportional to the noisy counts
+    or, if all are zero, to the numbers of values (`widths`). Shape: (m,) each."""
     weights = counts if counts.sum() > 0 else widths.astype(np.float64)
     return np.asarray(weights / weights.sum())

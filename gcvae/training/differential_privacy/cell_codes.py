@@ -67,11 +67,8 @@ def column_cells(source: SourceColumns, column: Column) -> tuple[Cells, Mask]:
 
 
 def _line_codes(cells: Cells, column: Column) -> Codes:
-    """Returns the code of each of the U distinct cells of a column of numbers or dates.
-
-    The code is the index of the cell's value in the list of all values between the column's limits.
-    It is `UNFIT` if the cell is not a number or date. Shape: (U,).
-    """
+    """Returns for each of U distinct cells the index of its value among all values between the
+    column's limits; `UNFIT` if the cell is not a number or date. Shape: (U,)."""
     line = ValueLine.of(column)
     codes = np.full(len(cells.texts), UNFIT, dtype=np.int64)
     if column.has_times:
@@ -89,11 +86,9 @@ def _line_codes(cells: Cells, column: Column) -> Codes:
 
 
 def _level_codes(cells: Cells, column: Column) -> Codes:
-    """Returns the index of the level of each of U distinct cells.
-
-    For a level that is not in the schema, it is the index of the level `OTHER`, or `UNFIT` if the
-    column does not have this level. Shape: (U,).
-    """
+    """Returns the index of the level of each of U distinct cells. A cell that is no level of the
+    schema has the index of the level `OTHER`, or `UNFIT` if the column does not have it. Shape:
+    (U,)."""
     numbers = {level: i for i, level in enumerate(column.typed_levels)}
     other = numbers.get(OTHER, UNFIT)
     return np.array([numbers.get(x, other) for x in read_levels(column, cells)], dtype=np.int64)

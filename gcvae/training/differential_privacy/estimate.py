@@ -103,28 +103,17 @@ class Estimate:
 
     def _with_target(self, p: Tensor) -> Tensor:
         """Returns, for each component, the joint probability of each target level and each bin of
-        every column.
-
-        Args:
-            p: Bin probabilities of each component, from `probabilities`. Shape: (K, S) for K
-                components and S bins of all columns together.
-
-        Shape: (n_t, K, S) for n_t target levels; without a target p itself, as (1, K, S).
-        """
+        every column. Without a target it is p itself, the bin probabilities from `probabilities`,
+        as (1, K, S). Shape: (K, S) -> (n_t, K, S) for K components, S bins and n_t target
+        levels."""
         if self.target is None:
             return p[None]
         return p[:, self._part(self.target)].T[:, :, None] * p[None]
 
     def _table(self, p: Tensor, weighted: Tensor, pair: tuple[int, int]) -> Tensor:
-        """Returns the expected contingency table of a pair of columns.
-
-        Args:
-            p: Bin probabilities of each component, from `probabilities`.
-            weighted: Joint probabilities of target levels and bins, from `_with_target`.
-            pair: Indices of the two columns.
-
-        Shape: (n_a, n_b), with a first axis for the target column if there is one.
-        """
+        """Returns the expected contingency table of a pair of column indices. `p` is from
+        `probabilities`, and `weighted` from `_with_target`. Shape: (n_a, n_b), with a first axis
+        for the target column if there is one."""
         a, b = pair
         found = weighted[:, :, self._part(a)].transpose(1, 2) @ p[:, self._part(b)]
         found = found * (self.n_rows / self.n_components)

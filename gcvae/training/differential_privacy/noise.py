@@ -25,7 +25,7 @@ Below = Callable[[int], int]
 def bernoulli_exp(n: int, d: int = 1, below: Below = secrets.randbelow) -> bool:
     """Returns True with probability exp(-n/d), for n >= 0 and d > 0.
 
-    `below` is the source of randomness.
+    `below(m)` returns a uniformly random integer from 0 to m - 1.
     """
     whole, rest = divmod(n, d)
     for _ in range(whole):
@@ -65,7 +65,8 @@ def discrete_gaussian(variance: Fraction, below: Below = secrets.randbelow) -> i
     """Returns an integer y with probability proportional to exp(-y^2 / (2 variance)).
 
     A count that one row changes by at most one is 1/(2 variance)-zCDP (zero-concentrated
-    differential privacy) if this noise is added. `below` is the source of randomness.
+    differential privacy) if this noise is added. `below(m)` returns a uniformly random integer from
+    0 to m - 1.
     """
     p, q = variance.numerator, variance.denominator
     t = isqrt(p // q) + 1

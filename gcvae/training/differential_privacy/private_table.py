@@ -120,7 +120,6 @@ def private_table(
 
 
 def _noisy_count(chosen: Any, ledger: Ledger) -> int:
-    """Returns the number of true entries of `chosen` with noise, at least 0."""
     [noise] = ledger.noise("rows left out", (), 1, ledger.rho * _LEFT_OUT_SHARE)
     return max(0, int(np.count_nonzero(chosen)) + int(noise))
 

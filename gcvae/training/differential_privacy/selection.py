@@ -71,15 +71,9 @@ class Selection:
             report(float(1 - self.ledger.left / whole))
 
     def _round(self, exact: Sequence[npt.NDArray[np.int64]], rho: Fraction) -> bool:
-        """Selects a pair of columns, counts it with noise and fits the estimate again.
-
-        Args:
-            exact: Exact contingency table of each pair.
-            rho: Privacy budget of the round.
-
-        Returns:
-            Whether the estimated counts of the pair changed by more than the noise.
-        """
+        """Selects a pair of columns, counts it with noise and fits the estimate again, with the
+        privacy budget `rho`. Returns whether the estimated counts of the pair changed by more than
+        the noise. `exact` contains the exact contingency table of each pair."""
         variance = variance_of(rho * (1 - SELECTION_SHARE))
         before = self.estimate.tables(self.pairs)
         chosen = self._chosen(exact, before, variance, rho * SELECTION_SHARE)
@@ -96,14 +90,8 @@ class Selection:
         variance: Fraction,
         rho: Fraction,
     ) -> int:
-        """Returns the index of the pair to count, chosen by the exponential mechanism.
-
-        Args:
-            exact: Exact contingency table of each pair.
-            estimated: Expected contingency table of each pair.
-            variance: Variance of the noise in the table of the pair that will be counted.
-            rho: Privacy budget of the choice.
-        """
+        """Returns the index of the pair to count, chosen by the exponential mechanism with privacy
+        budget `rho`. `variance` is that of the noise with which the pair will be counted."""
         epsilon = selection_epsilon(rho)
         columns = tuple(self.names)
         self.ledger.spend(Entry("selection", columns, epsilon * epsilon / 8))

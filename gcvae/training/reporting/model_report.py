@@ -107,8 +107,7 @@ def _not_covered(rows: ReportRows) -> tuple[str, ...]:
 
 
 def _rows_attacked(rows: ReportRows) -> int:
-    """Returns the number n of rows that are used for scores and attacks: n training rows and n
-    unseen rows."""
+    """Returns n: the report scores and attacks n training rows and n unseen rows."""
     n_unseen = 0 if rows.unseen is None else len(rows.unseen)
     return min(len(rows.members), n_unseen, privacy.MOST_ROWS)
 
@@ -122,7 +121,6 @@ def _why_no_likelihood(model: Model | None, n_rows: int) -> str:
 
 
 def _settings(n_rows: int, targets: Sequence[str] | None) -> dict[str, Any]:
-    """Returns the sample sizes and options of the report."""
     return {
         "rows_attacked_of_each_class": n_rows,
         "most_rows_attacked": privacy.MOST_ROWS,
@@ -137,5 +135,4 @@ def _settings(n_rows: int, targets: Sequence[str] | None) -> dict[str, Any]:
 
 
 def _share_of(report: Report, start: float, end: float) -> Report:
-    """Returns a progress function for one part of the report, which covers `start` to `end`."""
     return lambda share: report(start + (end - start) * share)
