@@ -52,7 +52,6 @@ class Connections(RegisteredRecords[ConnectionRow, Connection]):
                 raise ConflictError(f"there is a connection {name!r} already") from None
 
     def _find(self, session: Session, record_id: str, *, lock: bool = False) -> ConnectionRow:
-        """Returns the row with this id or name."""
         has_name = or_(ConnectionRow.id == record_id, ConnectionRow.name == record_id)
         row: ConnectionRow | None = session.scalar(self._ours().where(has_name))
         if row is None:

@@ -87,10 +87,8 @@ class ListedRecords(WorkspaceRecords, Generic[RowT, RecordT]):
             return read_page(session, query, row, self._record, limit, cursor, order)
 
     def _ours(self) -> Select[Any]:
-        """Returns the query for the database rows of all records in the complete list.
-
-        They are the workspace's rows; a subclass may omit some, such as shards of jobs.
-        """
+        """Query for the rows of the complete list; a subclass may omit some rows of the
+        workspace."""
         row: Any = self._row
         return select(row).where(row.workspace == self._workspace)
 
@@ -139,14 +137,9 @@ def _behind(row_type: Any, text: str, cursor: str, order: Order) -> Any:
     """Returns the SQL condition that selects the rows after the last row of the previous page.
 
     Args:
-        row_type: Class of the database rows.
         text: Decoded cursor: the id of the last row, followed by a space and its name if the list
             is ordered by name.
         cursor: The cursor as the client sent it, for the error.
-        order: Order of the list.
-
-    Raises:
-        CursorError: The list is ordered by name, and the cursor contains no name.
     """
     if order == Order.NAME:
         record_id, space, name = text.partition(" ")

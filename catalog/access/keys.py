@@ -211,6 +211,6 @@ def _fits(hashed: str, secret: str) -> bool:
 
 @cache
 def _nobodys_hash() -> str:
-    """Returns the hash of a random secret. Secrets of unknown keys are compared with it, so that
-    they take as long to reject as wrong secrets of known keys."""
+    """Secrets of unknown keys are compared with this hash, so that rejecting them takes as long as
+    rejecting wrong secrets of known keys."""
     return _HASHER.hash(secrets.token_urlsafe(_SECRET_BYTES))

@@ -114,7 +114,7 @@ class CeleryDispatcher:
 
     @property
     def _troubles(self) -> tuple[type[Exception], ...]:
-        """Classes of the exceptions that show that the broker is unavailable, full or read-only."""
+        """Exceptions that show that the broker is unavailable, full or read-only."""
         connection: Connection = self._app.connection_for_write()
         return (
             KombuError,

@@ -245,11 +245,10 @@ class Jobs(ListedRecords[JobRow, Job]):
         )
 
     def _ours(self) -> Select[Any]:
-        """Returns a query for the workspace's jobs, without shards, which users do not see."""
+        """Users do not see shards."""
         return super()._ours().where(JobRow.parent_id.is_(None))
 
     def _find_seen(self, session: Session, job_id: str) -> JobRow:
-        """Locks and returns the database row of a job; raises NotFoundError for shards."""
         found = self._ours().where(JobRow.id == job_id).with_for_update()
         row: JobRow | None = session.scalar(found)
         if row is None:

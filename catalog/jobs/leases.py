@@ -106,9 +106,7 @@ class Leases(Records):
     ) -> Claim | None:
         """Claims a job for a new attempt; returns None if the job is not available.
 
-        A job is available while queued, or while running with an expired lease, unless it is to be
-        cancelled or has used up its attempts. Because the claim is one conditional UPDATE, only one
-        of several workers succeeds.
+        Because the claim is one conditional UPDATE, only one of several workers succeeds.
         """
         begin(session, job_id)
         statement = (
@@ -322,17 +320,10 @@ class Leases(Records):
         ]
 
     def _close_if_abandoned(self, job_id: str, parent_id: str | None) -> bool:
-        """Ends an abandoned job or shard that was cancelled or has used up its attempts.
+        """Ends an abandoned job or shard as cancelled or failed, and returns whether it was ended.
 
-        It ends as cancelled if its cancellation was requested, and otherwise as failed.
-
-        Args:
-            job_id: Id of the job or shard.
-            parent_id: For a shard, the id of the job to which it belongs; None for a job.
-
-        Returns:
-            Whether the job was ended. False if, since the caller found it, another process has
-            ended or claimed it, or is changing it now.
+        It is not ended if, since the caller found it, another process has ended or claimed it, or
+        is changing it now. `parent_id` is the job of a shard.
         """
         query = select(JobRow).where(JobRow.id == job_id, _abandoned(), ~self._allowed())
         with self._database.writing() as session:
@@ -360,11 +351,8 @@ class Leases(Records):
 
 
 def _abandoned() -> ColumnElement[bool]:
-    """Returns the SQL condition that no worker is working on a job or shard.
-
-    It holds for queued jobs, and for running jobs whose lease has expired. It does not hold for
-    jobs with shards that have not ended.
-    """
+    """SQL condition that no worker is working on a job or shard; false for a job with unfinished
+    shards."""
     expired = JobRow.lease_expires_at < database_clock()
     is_running = and_(JobRow.status == JobStatus.RUNNING, expired)
     return and_(JobRow.open_shards == 0, or_(JobRow.status == JobStatus.QUEUED, is_running))
@@ -401,17 +389,14 @@ def _unlease(row: JobRow) -> None:
 def _count_claim(
     session: Session, job: Job, was: JobStatus, last_owner: str | None, lease_seconds: float
 ) -> None:
-    """Adds a new attempt at a job to the monitoring statistics.
+    """Adds a new attempt at a job, and a lease lost by another worker, to the statistics.
 
-    If another worker owned the job until now, the lost lease is counted, too. If the job was
-    queued, its waiting time is added to a histogram. The waiting times of shards are not added,
-    because the shards of a job wait for each other. The waiting time of a job with shards is added
-    by `catalog.jobs.shards.begin`.
+    If the job was queued, its waiting time is added to a histogram, except for shards, which wait
+    for each other; `catalog.jobs.shards.begin` adds the waiting time of a job with shards.
 
     Args:
         was: Status of the job before the attempt.
-        last_owner: Worker whose lease on the job has expired; None if no worker owned the job,
-            because it was queued or its shards waited to be joined.
+        last_owner: Worker whose lease on the job has expired; None if no worker owned the job.
         lease_seconds: Time until the new lease expires.
     """
     count(session, Counted.ATTEMPTS, kind=job.kind)

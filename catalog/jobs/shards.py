@@ -211,10 +211,10 @@ def queue_again(
 
 
 def _progress(session: Session, job: JobRow) -> Document:
-    """Returns the progress of a job with shards: its phase and the finished fraction.
+    """Returns the phase and the finished fraction of a job with shards.
 
-    The fraction is 98 % of the mean of the shards' fractions; joining their results is the other
-    2 %. The fraction never falls. The remaining time is not estimated.
+    The fraction is 98 % of the mean of the shards' fractions; joining their results is the other 2
+    %. It never falls.
     """
     query = select(JobRow.status, JobRow.progress).where(JobRow.parent_id == job.id)
     fractions, phase = [], "preparing"

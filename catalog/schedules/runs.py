@@ -223,11 +223,8 @@ def _end(session: Session, row: RunRow, error: Document | None) -> None:
 
 
 def _held(session: Session, run: Run) -> RunRow:
-    """Locks and returns the database row of a run whose newest step is the caller's.
-
-    Raises:
-        LeaseLostError: Another process has begun a newer step, or the run has ended.
-    """
+    """Locks and returns the row of a run. Raises a LeaseLostError if another process has begun a
+    newer step, or the run has ended."""
     held = select(RunRow).where(_is_held(run)).with_for_update(of=RunRow)
     row = session.scalar(held)
     if row is None:

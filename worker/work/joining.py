@@ -85,7 +85,6 @@ def _list_shards(
 
 
 def _join_row_groups(attempt: Attempt, shards: Sequence[Produced], summary: Document) -> Produced:
-    """Publishes one Parquet file with the row groups of all shards."""
     from gcvae.files.table_stream import join_parquet
 
     files = [attempt.folder / f"shard-{number}" for number in range(len(shards))]
@@ -107,7 +106,7 @@ def _fetch(attempt: Attempt, shards: Sequence[Produced], files: Sequence[Path]) 
 
 
 def _each_once(files: Sequence[Path]) -> Iterator[Path]:
-    """Yields each file, and deletes it when the next one is requested, to free disk space."""
+    """Deletes each file when the next one is requested, to free disk space."""
     for file in files:
         yield file
         file.unlink()

@@ -59,10 +59,9 @@ def schema_without_values(dataset: Dataset) -> Document:
 
 
 def _without_values(column: Document) -> Document:
-    """Returns a column's schema without what was inferred from the values of its cells.
+    """Returns the name, kind and formats of a column, and how missing cells are marked.
 
-    It contains the name, kind and formats, and levels that cannot be inferred
-    (`_levels_are_agreed`).
+    Levels are included only if they cannot be inferred (`_levels_are_agreed`).
     """
     left = {member: column[member] for member in _AGREED if member in column}
     missing = column.get("missing", {})
@@ -89,8 +88,5 @@ def _levels_are_agreed(column: Document) -> bool:
 
 
 def _said(column: Document) -> Document:
-    """Returns the members of a column's schema that the user specified.
-
-    Members with the value null are omitted, because null means that the user specified nothing.
-    """
+    """Null in a schema means that the user specified nothing."""
     return {member: value for member, value in column.items() if value is not None}
