@@ -70,10 +70,15 @@ class ListedRecords(WorkspaceRecords, Generic[RowT, RecordT]):
         """Returns one page of the workspace's records.
 
         Args:
-            limit, cursor, order: As for `read_page`.
+            limit: Maximum number of records on the page.
+            cursor: `next_cursor` of the previous page; None for the first page.
             search: Part of the name (ignoring case) or beginning of the id of the records; empty or
                 None for all records.
+            order: Order of the list, the same for all its pages.
             **values: Required values of database columns, by column name; None for any value.
+
+        Raises:
+            CursorError: The cursor is not from a page of a list in this order.
         """
         row: Any = self._row
         query = self._ours()
@@ -87,8 +92,7 @@ class ListedRecords(WorkspaceRecords, Generic[RowT, RecordT]):
             return read_page(session, query, row, self._record, limit, cursor, order)
 
     def _ours(self) -> Select[Any]:
-        """Query for the rows of the complete list; a subclass may omit some rows of the
-        workspace."""
+        """Query for the rows of the complete list; a subclass may omit some rows."""
         row: Any = self._row
         return select(row).where(row.workspace == self._workspace)
 

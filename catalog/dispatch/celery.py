@@ -76,8 +76,7 @@ def make_celery(broker_url: str, answer_seconds: float = _SENDER_SECONDS) -> Cel
 class CeleryDispatcher:
     """Notifies workers of queued jobs by Celery messages.
 
-    A message that was sent without an exception is delivered at least once, unless the broker loses
-    it.
+    A message may be delivered twice, or be lost by the broker; the reconciler then sends it again.
     """
 
     def __init__(self, app: Celery) -> None:

@@ -51,13 +51,15 @@ class HeartbeatAnswer:
 class Leases(Records):
     """Gives jobs of all workspaces to workers, renews their leases and records how jobs end.
 
-    Methods that write for a claim raise `LeaseLostError`, without writing, if the claim's attempt
-    does not own the job any more.
+    A lease is the temporary ownership of a job. Methods that write for a claim raise
+    `LeaseLostError`, without writing, if the claim's attempt does not own the job any more.
 
     Args:
-        attempts_limit, resend_seconds, resend_limit_seconds, running_jobs_limit: As in
-            `catalog.settings.CatalogSettings`. `resend_seconds` and `resend_limit_seconds` also
-            determine the pause after a failed attempt at a job.
+        attempts_limit: Maximum number of attempts at a job without a new checkpoint.
+        resend_seconds, resend_limit_seconds: First and longest pause before a message to workers is
+            sent again, or a failed attempt at a job is repeated.
+        running_jobs_limit: Maximum number of running jobs of a workspace in each queue; None for no
+            limit.
     """
 
     def __init__(
@@ -295,7 +297,7 @@ class Leases(Records):
             return jobs
 
     def make_due(self) -> None:
-        """Makes a message due now for every queued job."""
+        """Makes the message of every queued job due now, so that `take_due` returns the job."""
         with self._database.writing() as session:
             session.execute(
                 update(JobRow)
@@ -304,13 +306,14 @@ class Leases(Records):
             )
 
     def close_abandoned(self) -> list[str]:
-        """Closes abandoned jobs that were cancelled or have used up their attempts.
+        """Ends the jobs that no worker runs and that were cancelled or have used up their attempts.
 
-        A job or shard is abandoned if no worker holds a valid lease on it; a job with unfinished
-        shards is not. Cancelled jobs end as cancelled, the others as failed.
+        A job is closed only if no worker holds a valid lease on it and all its shards, if any, have
+        ended. Cancelled jobs end as cancelled, the others as failed. Shards are closed in the same
+        way.
 
         Returns:
-            The ids of the closed jobs.
+            The ids of the closed jobs and shards.
         """
         query = select(JobRow.id, JobRow.parent_id).where(_abandoned(), ~self._allowed())
         with self._database.reading() as session:

@@ -196,7 +196,8 @@ def queue_again(
     """Queues an ended job or shard again, and resets its progress, error and counted attempts.
 
     Args:
-        request_id, traceparent: As in `catalog.records.Job`.
+        request_id, traceparent: Id and trace span of the HTTP request for it; None without a
+            request.
         pause_seconds: Time until its message is sent to the workers.
     """
     row.status = JobStatus.QUEUED

@@ -91,13 +91,13 @@ class Runs(Records):
             column: Column of the run for the id, such as `dataset_id`.
 
         Raises:
-            LeaseLostError: Another process does the step; the record is not created.
+            LeaseLostError: Another process has taken over the step; the record is not created.
         """
         with recording_ids(partial(_record_in_run, run, column)):
             yield
 
     def keep(self, run: Run, seconds: float) -> None:
-        """Extends the lease of a step to `seconds` from now, unless the step is done or overdue."""
+        """Extends the time limit of a step to `seconds` from now, unless it is done or overdue."""
         is_open = RunRow.next_step_at > database_clock()
         extended = update(RunRow).where(_is_held(run), is_open)
         with self._database.writing() as session:

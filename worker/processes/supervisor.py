@@ -81,10 +81,12 @@ def run_attempt(
     server: ForkServer,
     traces: Traces = _NO_TRACES,
 ) -> None:
-    """Runs one attempt at a claimed job, records its outcome, and deletes garbage.
+    """Runs one attempt at a claimed job and records its outcome, then deletes garbage in the store.
 
     Args:
-        shutdown, server, traces: As for `run_jobs`.
+        shutdown: Once set, the job is given back to the queue.
+        server: Fork server that starts the job's process.
+        traces: Creates a trace span for the attempt.
     """
     job = claim.job
     with (

@@ -63,7 +63,11 @@ def fit_database(
 
 
 def record_of_database(record: Document, dataset: Dataset, spec: TrainSpec) -> Document:
-    """Returns the training record of a database's model, with the format of each table."""
+    """Returns the training record of a database's model.
+
+    It contains `record`, with the file format of each table added, and the preset, seed, device and
+    settings in `spec`.
+    """
     formats = {table["name"]: {"format": table["format"]} for table in dataset.tables or ()}
     tables = {name: table | formats.get(name, {}) for name, table in record["tables"].items()}
     how = {name: spec.training[name] for name in ("preset", "seed", "device")}

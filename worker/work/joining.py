@@ -28,10 +28,9 @@ Summary = tuple[Document, bytes]
 
 
 def summary_of_first(_attempt: Attempt, shards: Sequence[Produced]) -> Summary:
-    """Returns (summary of the joined result, bytes to append to it) for most kinds of jobs.
+    """Returns (summary of the joined result, no bytes to append to it).
 
-    All shards of these jobs have the same summary, which is also the summary of the joined result.
-    No bytes are appended.
+    The summary is that of the first shard: for most kinds of jobs, all shards have the same one.
     """
     return shards[0].summary, b""
 
