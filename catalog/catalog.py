@@ -29,8 +29,8 @@ class Catalog:
 
     Args:
         database_url: `sqlite:///FILE` or `postgresql://USER@HOST/NAME`.
-        attempts_limit, resend_seconds, resend_limit_seconds, running_jobs_limit: As in
-            `catalog.settings.CatalogSettings`.
+        attempts_limit, resend_seconds, resend_limit_seconds, running_jobs_limit: Limits on jobs and
+            pauses between messages to workers, explained in `catalog.settings.CatalogSettings`.
         answer_seconds: Time limit in seconds of a PostgreSQL statement; SQLite has none.
     """
 

@@ -15,9 +15,10 @@ from catalog.rows import write_row
 
 
 class Connections(RegisteredRecords[ConnectionRow, Connection]):
-    """Creates, lists and deletes the connections of one workspace, by their id or name.
+    """Creates, reads, lists and deletes the connections of one workspace.
 
-    Datasets that were imported through a connection are kept when it is deleted.
+    A connection is a database, bucket or web server outside the service. It is found by its id or
+    name. Datasets that were imported through a connection are kept when it is deleted.
     """
 
     _row, _record, _prefix, _most = ConnectionRow, Connection, "con", 100
@@ -52,7 +53,6 @@ class Connections(RegisteredRecords[ConnectionRow, Connection]):
                 raise ConflictError(f"there is a connection {name!r} already") from None
 
     def _find(self, session: Session, record_id: str, *, lock: bool = False) -> ConnectionRow:
-        """Returns the row with this id or name."""
         has_name = or_(ConnectionRow.id == record_id, ConnectionRow.name == record_id)
         row: ConnectionRow | None = session.scalar(self._ours().where(has_name))
         if row is None:

@@ -167,9 +167,7 @@ class Idempotency(WorkspaceRecords):
 
 
 def _unanswered(workspace: str, key: str) -> ColumnElement[bool]:
-    """Returns the SQL condition for the row of an idempotency key whose request is in progress.
-
-    The row then contains neither a response nor the id of a created record.
-    """
+    """SQL condition that the request with this key is in progress. When it creates a record, the id
+    of the record is stored as `response`."""
     row = IdempotencyRow
     return and_(row.workspace == workspace, row.key == key, row.response.is_(None))

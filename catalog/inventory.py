@@ -81,11 +81,8 @@ def _results(session: Session) -> Iterator[Kept]:
 
 
 def _bytes_of_jobs(session: Session) -> Iterator[Kept]:
-    """Yields the stored bytes that jobs need to continue or to be retried.
-
-    These are checkpoints, the results of shards whose job has not ended, and the input tables that
-    were uploaded for jobs that have not succeeded.
-    """
+    """Yields checkpoints, the results of shards whose job has not ended, and the uploaded input
+    tables of jobs that have not succeeded."""
     of_job = (JobRow.id, JobRow.status, JobRow.spec, JobRow.part, JobRow.parent_id)
     of_checkpoint = (JobRow.checkpoint_key, JobRow.checkpoint_sha256)
     rows = session.execute(select(*of_job, *of_checkpoint)).all()

@@ -107,7 +107,7 @@ class SampleSpec(JobSpec):
         rows: Number of rows; None for a database.
         format: File format: csv, parquet, json or jsonl.
         given: Condition that every generated row must satisfy, by column name; None for none.
-        distribution: Target shares of the levels of one column; None for none.
+        distribution: Target shares of the levels (categories) of one column; None for none.
         given_rows: CSV table of known cells, one line for each generated row; None for none.
         escape_formulas: Whether to write ' before CSV strings that a spreadsheet would evaluate.
         scale: For a database, the number of rows of each table without a parent table, as a

@@ -121,7 +121,7 @@ def delete_model(session: Session, model_id: str, workspace: str) -> tuple[str, 
 def _cancel_jobs_of_model(session: Session, model_id: str, workspace: str) -> None:
     """Cancels the unfinished jobs whose results are deleted with the model.
 
-    The caller must do this before it locks the model, because jobs are always locked before models.
+    Must be called before the model is locked, because jobs are always locked before models.
     """
     jobs = select(JobRow).where(
         JobRow.model_id == model_id,

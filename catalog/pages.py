@@ -70,10 +70,15 @@ class ListedRecords(WorkspaceRecords, Generic[RowT, RecordT]):
         """Returns one page of the workspace's records.
 
         Args:
-            limit, cursor, order: As for `read_page`.
+            limit: Maximum number of records on the page.
+            cursor: `next_cursor` of the previous page; None for the first page.
             search: Part of the name (ignoring case) or beginning of the id of the records; empty or
                 None for all records.
+            order: Order of the list, the same for all its pages.
             **values: Required values of database columns, by column name; None for any value.
+
+        Raises:
+            CursorError: The cursor is not from a page of a list in this order.
         """
         row: Any = self._row
         query = self._ours()
@@ -87,10 +92,7 @@ class ListedRecords(WorkspaceRecords, Generic[RowT, RecordT]):
             return read_page(session, query, row, self._record, limit, cursor, order)
 
     def _ours(self) -> Select[Any]:
-        """Returns the query for the database rows of all records in the complete list.
-
-        They are the workspace's rows; a subclass may omit some, such as shards of jobs.
-        """
+        """Query for the rows of the complete list; a subclass may omit some rows."""
         row: Any = self._row
         return select(row).where(row.workspace == self._workspace)
 
@@ -139,14 +141,9 @@ def _behind(row_type: Any, text: str, cursor: str, order: Order) -> Any:
     """Returns the SQL condition that selects the rows after the last row of the previous page.
 
     Args:
-        row_type: Class of the database rows.
         text: Decoded cursor: the id of the last row, followed by a space and its name if the list
             is ordered by name.
         cursor: The cursor as the client sent it, for the error.
-        order: Order of the list.
-
-    Raises:
-        CursorError: The list is ordered by name, and the cursor contains no name.
     """
     if order == Order.NAME:
         record_id, space, name = text.partition(" ")

@@ -539,7 +539,7 @@ class Result(Produced):
 
 @dataclass(frozen=True)
 class Claim:
-    """Right of one attempt to write a job's outcome (fencing token).
+    """Right of one attempt at a job to write the job's outcome (fencing token).
 
     Attributes:
         job: The job when it was claimed.

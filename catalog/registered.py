@@ -34,11 +34,8 @@ class RegisteredRecords(ListedRecords[RowT, RecordT]):
             session.delete(self._find(session, record_id))
 
     def _require_room(self, session: Session) -> None:
-        """Checks that one more record may be added; other additions wait for this transaction.
-
-        Raises:
-            ConflictError: The workspace has `_most` records already.
-        """
+        """Raises a ConflictError if the workspace has `_most` records. Concurrent additions wait
+        until this transaction ends."""
         serialize(session, _REGISTRATION_LOCK)
         row: Any = self._row
         n_known = session.scalars(select(func.count()).select_from(self._ours().subquery())).one()

@@ -22,7 +22,6 @@ class Records:
         self._database = database
 
     def _any(self, query: Select[Any]) -> bool:
-        """Returns whether a query finds a row, without locking the database for writing."""
         with self._database.reading() as session:
             return session.scalar(query.limit(1)) is not None
 

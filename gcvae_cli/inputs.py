@@ -35,7 +35,7 @@ def existing_file(path: Path | None) -> Path | None:
 
 
 def _meant(path: Path) -> str:
-    """Returns a suggestion for an error message: the existing file with the most similar name.
+    """Suggests, for an error message, the existing file with the most similar name.
 
     Extensions are not compared. The suggestion is empty if no name is similar.
     """

@@ -105,7 +105,7 @@ def format_of(destination: str, formats: dict[str, str], *, standard_output: str
 
 
 def _is_written_directly(path: Path) -> bool:
-    """Returns whether the path exists and is no regular file, such as a device, pipe or folder."""
+    """True for devices and pipes, and also for folders."""
     return path.exists() and not path.is_file()
 
 
@@ -113,9 +113,7 @@ def _is_written_directly(path: Path) -> bool:
 def _write_errors(destination: str, written: Path) -> Iterator[None]:
     """Context manager that converts system errors into an OutputError that names the destination.
 
-    Args:
-        destination: Path that the user gave.
-        written: Path that is written; errors about other files are not converted.
+    Only errors about `written`, the path that is really written, are converted.
     """
     try:
         yield

@@ -246,7 +246,7 @@ def _chunks_of(data: bytes | Path | Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _regroup(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yields the bytes in parts of `_PART_BYTES` or more; the last may be shorter."""
+    """Yields parts of `_PART_BYTES` or more; the last may be shorter."""
     part = bytearray()
     for chunk in chunks:
         part += chunk
@@ -258,8 +258,8 @@ def _regroup(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _sync_file(path: Path) -> None:
-    """Writes a new file and its directory entry from the system's cache to the disk, so that
-    database records never refer to a file that a power failure removes."""
+    """Syncs a new file and its directory entry to the disk, so that database records never refer to
+    a file that a power failure removes."""
     for target in (path, path.parent):
         descriptor = os.open(target, os.O_RDONLY)
         try:
@@ -270,7 +270,6 @@ def _sync_file(path: Path) -> None:
 
 @contextmanager
 def _translated(key: str) -> Iterator[None]:
-    """Context manager that converts obstore's exceptions to the errors of this package."""
     try:
         yield
     except AlreadyExistsError as error:

@@ -70,9 +70,9 @@ def main() -> int:
 def _watching(parent_pid: int) -> Iterator[None]:
     """Context manager that kills this process if its parent ends within the block.
 
-    After the block, the closed socket shows that the parent has ended. The kernel's parent-death
-    signal is not used: the kernel already sends it when the parent's thread that started this
-    process ends, although the parent may continue.
+    The kernel's parent-death signal is not used: it is already sent when the parent's thread that
+    started this process ends, although the parent may continue. After the block, the closed socket
+    shows that the parent has ended.
     """
     imported = threading.Event()
     watch = watch_parent(parent_pid, imported)
@@ -171,10 +171,7 @@ def _live(pipe: Connection, folder: Path, server_pid: int) -> NoReturn:
 
 @contextmanager
 def _folder_of_imports() -> Iterator[None]:
-    """Context manager that directs temporary files to a new folder, which it deletes at the end.
-
-    Some modules create temporary files when they are imported, and do not delete them.
-    """
+    """Some modules create temporary files when they are imported, and do not delete them."""
     folder, lock = make_folder()
     tempfile.tempdir = str(folder)
     try:

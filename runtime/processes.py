@@ -108,7 +108,7 @@ class ForkServer:
                 remove_left_folders(temporary_folder())  # it may have been killed during imports
 
     def _end_unless_ready(self) -> None:
-        """Ends the server if it is still importing, and thus has no children yet."""
+        """While the server is importing, it has no children."""
         with self._lock:
             if not self._is_ready():
                 self.close()
@@ -116,7 +116,7 @@ class ForkServer:
     def _is_ready(self) -> bool:
         """Returns whether the server has finished importing, or has ended.
 
-        The server's message READY is not read from the socket, so that later calls see it too.
+        Its message READY stays in the socket, so that later calls see it too.
         """
         return self._socket is None or bool(select.select([self._socket], [], [], 0)[0])
 

@@ -47,16 +47,17 @@ class Keys(Records):
     ) -> tuple[Key, str]:
         """Creates an API key and returns (record, key string). Only a hash of the key is stored.
 
-        If the key `text` exists already, it is returned unchanged.
+        If the key `text` exists already, nothing is changed, and that key is returned.
 
         Args:
+            scopes: Permissions of the key.
             expires_at: Time of expiry; None if the key does not expire.
             text: Key string that was generated elsewhere, such as in a file of secrets; None to
                 generate one.
 
         Raises:
             BadKeyError: `text` is not formatted as an API key.
-            ConflictError: A key with this id and another secret exists.
+            ConflictError: Another key with the same id exists.
         """
         key_id, secret = _new_parts() if text is None else _parts(text)
         with self._database.writing() as session:
@@ -113,7 +114,10 @@ class Keys(Records):
         return self._any(select(KeyRow.id))
 
     def verify(self, text: str) -> Key:
-        """Returns the record of the key `text`, in a time that does not depend on its validity.
+        """Returns the record of the API key `text`.
+
+        Rejecting a key takes about as long as accepting one, so the time does not reveal which keys
+        exist.
 
         Raises:
             BadKeyError: The key is malformed, unknown, expired or revoked.
@@ -211,6 +215,6 @@ def _fits(hashed: str, secret: str) -> bool:
 
 @cache
 def _nobodys_hash() -> str:
-    """Returns the hash of a random secret. Secrets of unknown keys are compared with it, so that
-    they take as long to reject as wrong secrets of known keys."""
+    """Secrets of unknown keys are compared with this hash, so that rejecting them takes as long as
+    rejecting wrong secrets of known keys."""
     return _HASHER.hash(secrets.token_urlsafe(_SECRET_BYTES))

@@ -41,7 +41,8 @@ class Counted(StrEnum):
 
 
 def count(session: Session, what: Counted, by: float = 1.0, **labels: str) -> None:
-    """Adds `by` to the counter `what` with these labels, in the session's transaction."""
+    """Adds `by` to the counter `what` with these labels, such as the kind of job, in the session's
+    transaction."""
     unwritten: Counter[tuple[str, str]] = session.info.setdefault(_UNWRITTEN, Counter())
     unwritten[what.value, json.dumps(labels, sort_keys=True)] += by  # type: ignore[assignment]
 
@@ -58,7 +59,7 @@ def observe(session: Session, what: Counted, seconds: float, **labels: str) -> N
 
 
 def write_counts(session: Session) -> None:
-    """Writes a session's collected counts; this must be the last statement of the transaction.
+    """Writes what `count` and `observe` have collected, as the last statement of a transaction.
 
     Counters are updated in sorted order, so concurrent transactions lock them in the same order.
     Nothing is locked afterwards, so counters cause no deadlocks.

@@ -73,11 +73,8 @@ def newest_revision() -> str | None:
 
 @contextmanager
 def _alone(database_url: str) -> Iterator[Connection]:
-    """Context manager that yields a connection for a migration, and lets no other migration begin.
-
-    Other migrations wait until the block ends. The block is one transaction, whose statements have
-    no time limit.
-    """
+    """Context manager that yields a connection for a migration. Its block is one transaction, for
+    whose end other migrations wait."""
     database = Database(database_url, answer_seconds=None)
     try:
         with database.writing() as session:

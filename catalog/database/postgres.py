@@ -74,13 +74,10 @@ class ImpatientConnection(psycopg.Connection[Any]):
 
 
 def _session_limits(answer_seconds: float | None) -> str:
-    """Returns PostgreSQL options with the time limits of a session.
+    """Returns PostgreSQL options with time limits; None sets no limits.
 
     They limit each statement to `answer_seconds`. They also end a transaction whose client sends
     nothing for 5 seconds, because the client may be frozen and keeps its locks.
-
-    Args:
-        answer_seconds: Time limit of a statement; None for no limits.
     """
     if answer_seconds is None:
         return ""

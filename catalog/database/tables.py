@@ -276,7 +276,7 @@ class ResultRow(Base):
 
 
 class OrphanRow(Base):
-    """Database row of a prefix of the object store whose bytes belong to no record.
+    """Database row of a key prefix in the object store under which bytes may have no record.
 
     The record is still to be created, could not be created, or was deleted.
 
@@ -303,7 +303,10 @@ class CountRow(Base):
 
 
 class IdempotencyRow(Base):
-    """Database row of an idempotency key; `response` is None while its request runs."""
+    """Database row of an idempotency key, by which a repeated request is recognised.
+
+    `response` is None while the request runs.
+    """
 
     __tablename__ = "idempotency_keys"
 
@@ -356,7 +359,7 @@ class SessionRow(Base):
 
 
 class AuditRow(Base):
-    """Database row of an audit log entry, which never changes; see `AuditEntry`."""
+    """Database row of an audit log entry, which never changes; see `catalog.records.AuditEntry`."""
 
     __tablename__ = "audit"
     __table_args__ = (Index(None, "workspace", "id"),)

@@ -76,8 +76,7 @@ def make_celery(broker_url: str, answer_seconds: float = _SENDER_SECONDS) -> Cel
 class CeleryDispatcher:
     """Notifies workers of queued jobs by Celery messages.
 
-    A message that was sent without an exception is delivered at least once, unless the broker loses
-    it.
+    A message may be delivered twice, or be lost by the broker; the reconciler then sends it again.
     """
 
     def __init__(self, app: Celery) -> None:
@@ -114,7 +113,7 @@ class CeleryDispatcher:
 
     @property
     def _troubles(self) -> tuple[type[Exception], ...]:
-        """Classes of the exceptions that show that the broker is unavailable, full or read-only."""
+        """Exceptions that show that the broker is unavailable, full or read-only."""
         connection: Connection = self._app.connection_for_write()
         return (
             KombuError,

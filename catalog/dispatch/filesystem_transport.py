@@ -25,9 +25,10 @@ _HIDDEN_SECONDS = 3600.0
 
 
 class Channel(virtual.Channel):
-    """kombu channel that stores each queue as a folder and each message as a file, sorted by age.
+    """kombu channel that stores each queue as a folder and each message as a file.
 
-    Every process declares queues and bindings for itself; only messages are shared.
+    The oldest message of a queue is received first. Every process declares queues and bindings for
+    itself; only messages are shared.
     """
 
     def _put(self, queue: str, message: Any, **kwargs: Any) -> None:

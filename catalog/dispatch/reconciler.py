@@ -17,7 +17,10 @@ _IDEMPOTENCY_SECONDS = 24 * 3600.0
 
 
 class Reconciler:
-    """Sends lost messages again and closes abandoned jobs; several may run at once."""
+    """Sends lost messages to workers again, and closes jobs that no worker runs and none may retry.
+
+    Several reconcilers may run at once.
+    """
 
     def __init__(self, catalog: Catalog, dispatcher: CeleryDispatcher) -> None:
         self._catalog = catalog
@@ -29,12 +32,12 @@ class Reconciler:
         self.run_once()
 
     def run_once(self) -> None:
-        """Closes abandoned jobs that may not be retried, and sends all messages that are due."""
+        """Closes jobs that no worker runs and none may retry, and sends all due messages."""
         for job_id in self._catalog.leases.close_abandoned():
             _log.warning("job was abandoned and is closed", extra={"job": job_id})
         for job in self._catalog.leases.take_due():
             send_soon(self._dispatcher, job)
 
     def forget_old_keys(self) -> None:
-        """Deletes idempotency keys that are more than a day old."""
+        """Deletes idempotency keys (marks of repeated requests) that are more than a day old."""
         self._catalog.retention.forget_answers_older_than(_IDEMPOTENCY_SECONDS)

@@ -43,7 +43,8 @@ class AllJobs(Records):
             return {row.id: copy_row(Job, row) for row in session.scalars(query)}
 
     def shards(self, job_id: str) -> Sequence[Job]:
-        """Returns the shards of a job in the order of their rows."""
+        """Returns the shards of a job (ranges of rows for several workers) in the order of their
+        rows."""
         with self._database.reading() as session:
             return [copy_row(Job, row) for row in shard_rows(session, job_id)]
 
@@ -66,7 +67,8 @@ class AllJobs(Records):
             return [QueueState(*found) for found in session.execute(query)]
 
     def held(self, limit: int) -> Sequence[Job]:
-        """Returns the `limit` longest-running jobs that a worker owns, even if it has died."""
+        """Returns at most `limit` running jobs, the longest-running first; their workers may be
+        dead."""
         query = (
             select(JobRow)
             .where(JobRow.status == JobStatus.RUNNING, JobRow.lease_owner.is_not(None))

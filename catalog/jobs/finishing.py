@@ -107,7 +107,6 @@ def make_ready(row: ModelRow, trained: Trained) -> None:
 
 
 def _count_outcome(session: Session, row: JobRow, outcome: Outcome) -> None:
-    """Adds a job that has ended to the statistics; shards are not counted separately."""
     labels = {"kind": row.kind.value, "outcome": row.status.value}
     count(session, Counted.FINISHED, 1.0, **labels)
     if isinstance(outcome, Produced):

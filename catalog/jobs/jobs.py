@@ -68,7 +68,7 @@ class Jobs(ListedRecords[JobRow, Job]):
     """Creates, reads, cancels and retries the jobs of one workspace.
 
     A job is stored in the database, so it is not lost if the message broker fails. `get` also
-    returns shards, which are not listed.
+    returns shards (parts of jobs that single workers process), which are not listed.
     """
 
     _row, _record, _prefix = JobRow, Job, "job"
@@ -93,8 +93,10 @@ class Jobs(ListedRecords[JobRow, Job]):
         The caller then notifies workers.
 
         Args:
-            training, scoring: As in `catalog.records.Model`.
-            priority, estimate: As in `catalog.records.Job`.
+            training: Preset, seed, device and settings of the training.
+            priority: Priority among the workspace's waiting jobs; higher runs sooner.
+            estimate: Estimated time and memory, as JSON; None if unknown.
+            scoring: Limit on the scores that the model may return.
             privacy: Privacy cost to reserve; None to skip the check of privacy caps.
 
         Raises:
@@ -139,11 +141,13 @@ class Jobs(ListedRecords[JobRow, Job]):
         """Creates and returns a queued job that uses a ready model; the caller notifies workers.
 
         Args:
+            spec: Specification of the work, as JSON (`catalog.job_kinds`).
             dataset_id: Dataset that the job reads; None for none.
             job_id: Id from `new_id` if the job's input table is already stored under the reserved
                 prefix `input_prefix(job_id)`; None to create an id.
             shards: Ranges of rows to be processed by several workers; empty if one worker does all.
-            priority, estimate: As in `catalog.records.Job`.
+            priority: Priority among the workspace's waiting jobs; higher runs sooner.
+            estimate: Estimated time and memory, as JSON; None if unknown.
 
         Raises:
             ModelNotReadyError: The model is not ready.
@@ -245,11 +249,10 @@ class Jobs(ListedRecords[JobRow, Job]):
         )
 
     def _ours(self) -> Select[Any]:
-        """Returns a query for the workspace's jobs, without shards, which users do not see."""
+        """Omits shards, which users do not see."""
         return super()._ours().where(JobRow.parent_id.is_(None))
 
     def _find_seen(self, session: Session, job_id: str) -> JobRow:
-        """Locks and returns the database row of a job; raises NotFoundError for shards."""
         found = self._ours().where(JobRow.id == job_id).with_for_update()
         row: JobRow | None = session.scalar(found)
         if row is None:

@@ -51,13 +51,15 @@ class HeartbeatAnswer:
 class Leases(Records):
     """Gives jobs of all workspaces to workers, renews their leases and records how jobs end.
 
-    Methods that write for a claim raise `LeaseLostError`, without writing, if the claim's attempt
-    does not own the job any more.
+    A lease is the temporary ownership of a job. Methods that write for a claim raise
+    `LeaseLostError`, without writing, if the claim's attempt does not own the job any more.
 
     Args:
-        attempts_limit, resend_seconds, resend_limit_seconds, running_jobs_limit: As in
-            `catalog.settings.CatalogSettings`. `resend_seconds` and `resend_limit_seconds` also
-            determine the pause after a failed attempt at a job.
+        attempts_limit: Maximum number of attempts at a job without a new checkpoint.
+        resend_seconds, resend_limit_seconds: First and longest pause before a message to workers is
+            sent again, or a failed attempt at a job is repeated.
+        running_jobs_limit: Maximum number of running jobs of a workspace in each queue; None for no
+            limit.
     """
 
     def __init__(
@@ -106,9 +108,7 @@ class Leases(Records):
     ) -> Claim | None:
         """Claims a job for a new attempt; returns None if the job is not available.
 
-        A job is available while queued, or while running with an expired lease, unless it is to be
-        cancelled or has used up its attempts. Because the claim is one conditional UPDATE, only one
-        of several workers succeeds.
+        Because the claim is one conditional UPDATE, only one of several workers succeeds.
         """
         begin(session, job_id)
         statement = (
@@ -297,7 +297,7 @@ class Leases(Records):
             return jobs
 
     def make_due(self) -> None:
-        """Makes a message due now for every queued job."""
+        """Makes the message of every queued job due now, so that `take_due` returns the job."""
         with self._database.writing() as session:
             session.execute(
                 update(JobRow)
@@ -306,13 +306,14 @@ class Leases(Records):
             )
 
     def close_abandoned(self) -> list[str]:
-        """Closes abandoned jobs that were cancelled or have used up their attempts.
+        """Ends the jobs that no worker runs and that were cancelled or have used up their attempts.
 
-        A job or shard is abandoned if no worker holds a valid lease on it; a job with unfinished
-        shards is not. Cancelled jobs end as cancelled, the others as failed.
+        A job is closed only if no worker holds a valid lease on it and all its shards, if any, have
+        ended. Cancelled jobs end as cancelled, the others as failed. Shards are closed in the same
+        way.
 
         Returns:
-            The ids of the closed jobs.
+            The ids of the closed jobs and shards.
         """
         query = select(JobRow.id, JobRow.parent_id).where(_abandoned(), ~self._allowed())
         with self._database.reading() as session:
@@ -322,17 +323,10 @@ class Leases(Records):
         ]
 
     def _close_if_abandoned(self, job_id: str, parent_id: str | None) -> bool:
-        """Ends an abandoned job or shard that was cancelled or has used up its attempts.
+        """Ends an abandoned job or shard as cancelled or failed, and returns whether it was ended.
 
-        It ends as cancelled if its cancellation was requested, and otherwise as failed.
-
-        Args:
-            job_id: Id of the job or shard.
-            parent_id: For a shard, the id of the job to which it belongs; None for a job.
-
-        Returns:
-            Whether the job was ended. False if, since the caller found it, another process has
-            ended or claimed it, or is changing it now.
+        It is not ended if, since the caller found it, another process has ended or claimed it, or
+        is changing it now. `parent_id` is the job of a shard.
         """
         query = select(JobRow).where(JobRow.id == job_id, _abandoned(), ~self._allowed())
         with self._database.writing() as session:
@@ -360,11 +354,8 @@ class Leases(Records):
 
 
 def _abandoned() -> ColumnElement[bool]:
-    """Returns the SQL condition that no worker is working on a job or shard.
-
-    It holds for queued jobs, and for running jobs whose lease has expired. It does not hold for
-    jobs with shards that have not ended.
-    """
+    """SQL condition that no worker is working on a job or shard; false for a job with unfinished
+    shards."""
     expired = JobRow.lease_expires_at < database_clock()
     is_running = and_(JobRow.status == JobStatus.RUNNING, expired)
     return and_(JobRow.open_shards == 0, or_(JobRow.status == JobStatus.QUEUED, is_running))
@@ -401,17 +392,14 @@ def _unlease(row: JobRow) -> None:
 def _count_claim(
     session: Session, job: Job, was: JobStatus, last_owner: str | None, lease_seconds: float
 ) -> None:
-    """Adds a new attempt at a job to the monitoring statistics.
+    """Adds a new attempt at a job, and a lease lost by another worker, to the statistics.
 
-    If another worker owned the job until now, the lost lease is counted, too. If the job was
-    queued, its waiting time is added to a histogram. The waiting times of shards are not added,
-    because the shards of a job wait for each other. The waiting time of a job with shards is added
-    by `catalog.jobs.shards.begin`.
+    If the job was queued, its waiting time is added to a histogram, except for shards, which wait
+    for each other; `catalog.jobs.shards.begin` adds the waiting time of a job with shards.
 
     Args:
         was: Status of the job before the attempt.
-        last_owner: Worker whose lease on the job has expired; None if no worker owned the job,
-            because it was queued or its shards waited to be joined.
+        last_owner: Worker whose lease on the job has expired; None if no worker owned the job.
         lease_seconds: Time until the new lease expires.
     """
     count(session, Counted.ATTEMPTS, kind=job.kind)

@@ -201,8 +201,8 @@ def _rows(session: Session, workspace: str, sha256s: Sequence[str]) -> Sequence[
 def _locked(session: Session, workspace: str, dataset_id: str) -> DatasetRow:
     """Returns the database row of a dataset after locking the privacy ledger of its table.
 
-    The lock consists of locks on the rows of all datasets with the same table. The rows are locked
-    in the order of their ids, so that concurrent trainings wait for each other without a deadlock.
+    The lock consists of locks on the rows of all datasets with the same table, in the order of
+    their ids to prevent deadlocks.
     """
     sha256 = find_row(session, DatasetRow, dataset_id, workspace).sha256
     same = (DatasetRow.workspace == workspace, DatasetRow.sha256 == sha256)

@@ -196,7 +196,8 @@ def queue_again(
     """Queues an ended job or shard again, and resets its progress, error and counted attempts.
 
     Args:
-        request_id, traceparent: As in `catalog.records.Job`.
+        request_id, traceparent: Id and trace span of the HTTP request for it; None without a
+            request.
         pause_seconds: Time until its message is sent to the workers.
     """
     row.status = JobStatus.QUEUED
@@ -211,10 +212,10 @@ def queue_again(
 
 
 def _progress(session: Session, job: JobRow) -> Document:
-    """Returns the progress of a job with shards: its phase and the finished fraction.
+    """Returns the phase and the finished fraction of a job with shards.
 
-    The fraction is 98 % of the mean of the shards' fractions; joining their results is the other
-    2 %. The fraction never falls. The remaining time is not estimated.
+    The fraction is 98 % of the mean of the shards' fractions; joining their results is the other 2
+    %. It never falls.
     """
     query = select(JobRow.status, JobRow.progress).where(JobRow.parent_id == job.id)
     fractions, phase = [], "preparing"

@@ -23,10 +23,12 @@ class Schedules(RegisteredRecords[ScheduleRow, Schedule]):
     _row, _record, _prefix, _most = ScheduleRow, Schedule, "sch", 100
 
     def create(self, name: str, times: Times, work: Document, *, paused: bool) -> Schedule:
-        """Creates a schedule and returns its record.
+        """Creates a schedule of repeated trainings and returns its record.
 
         Args:
-            work: As in `catalog.records.Schedule`.
+            times: Times of the runs.
+            work: Work of each run, as JSON with the members that `catalog.records.Schedule` lists.
+            paused: Whether the schedule begins paused: no run is due until it is resumed.
 
         Raises:
             ConflictError: The workspace has the maximum number of schedules already, or one with

@@ -91,13 +91,13 @@ class Runs(Records):
             column: Column of the run for the id, such as `dataset_id`.
 
         Raises:
-            LeaseLostError: Another process does the step; the record is not created.
+            LeaseLostError: Another process has taken over the step; the record is not created.
         """
         with recording_ids(partial(_record_in_run, run, column)):
             yield
 
     def keep(self, run: Run, seconds: float) -> None:
-        """Extends the lease of a step to `seconds` from now, unless the step is done or overdue."""
+        """Extends the time limit of a step to `seconds` from now, unless it is done or overdue."""
         is_open = RunRow.next_step_at > database_clock()
         extended = update(RunRow).where(_is_held(run), is_open)
         with self._database.writing() as session:
@@ -223,11 +223,8 @@ def _end(session: Session, row: RunRow, error: Document | None) -> None:
 
 
 def _held(session: Session, run: Run) -> RunRow:
-    """Locks and returns the database row of a run whose newest step is the caller's.
-
-    Raises:
-        LeaseLostError: Another process has begun a newer step, or the run has ended.
-    """
+    """Locks and returns the row of a run. Raises a LeaseLostError if another process has begun a
+    newer step, or the run has ended."""
     held = select(RunRow).where(_is_held(run)).with_for_update(of=RunRow)
     row = session.scalar(held)
     if row is None:

@@ -118,8 +118,8 @@ def _find(session: Session, delivery_id: str) -> DeliveryRow | None:
 def _due(webhook_id: str) -> Select[DeliveryRow]:
     """Returns the query for a webhook's due deliveries, without rows that are locked.
 
-    Deliveries about one subject, such as a job, are made in order. A delivery is therefore not
-    included while an earlier one about the same subject has neither succeeded nor been given up.
+    To keep the order of deliveries about one subject, such as a job, a delivery is omitted while an
+    earlier one has neither succeeded nor been given up.
     """
     earlier = aliased(DeliveryRow)
     is_behind = exists().where(

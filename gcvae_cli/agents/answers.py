@@ -174,7 +174,7 @@ def scores_answer(scores: Document) -> Document:
 
 
 def _may_quote(problem: Document) -> bool:
-    """Returns whether an error is about a cell, a level or a rule, and not about the request."""
+    """True for an error about a cell, a level or a rule, not about the request."""
     pointer = str(problem.get("pointer") or "")
     is_of_table = any(problem.get(name) is not None for name in ("line", "row", "column"))
     return is_of_table or pointer.startswith(_QUOTED)

@@ -216,7 +216,6 @@ def agent_server(client: Client, *, write: bool, rows: bool, folder: Path) -> MC
 
 
 def _strict(tool: Tool) -> Tool:
-    """Makes a tool reject unknown arguments, and returns it."""
     model = tool.fn_metadata.arg_model
     model.model_config["extra"] = "forbid"
     model.model_rebuild(force=True)
@@ -242,7 +241,7 @@ def _problem(found: Mapping[str, Any], schema: Document) -> Problem:
     """Converts pydantic's error about an argument of a tool to a Problem.
 
     Args:
-        found: Error as a dict, from pydantic's `ValidationError.errors()`.
+        found: The error, an element of pydantic's `ValidationError.errors()`.
         schema: JSON Schema of the tool's arguments.
     """
     name, *path = found["loc"]
@@ -256,11 +255,6 @@ def _problem(found: Mapping[str, Any], schema: Document) -> Problem:
 
 
 def _inside(folder: Path, name: str) -> Path:
-    """Returns the path of a file in the folder.
-
-    Raises:
-        ToolError: The name leads out of the folder.
-    """
     path = (folder / name).resolve()
     if not path.is_relative_to(folder.resolve()) or path == folder.resolve():
         raise ToolError(f"{name} is not the name of a file in the folder of this server")

@@ -95,11 +95,8 @@ def list_(
 
 
 def _told(document: dict[str, Any]) -> tuple[str, ...]:
-    """Returns the strings that `gcvae list` prints in the line of a dataset, model or job.
-
-    Args:
-        document: The dataset, model or job as JSON, from the service.
-    """
+    """Returns the strings in the line of a dataset, model or job (`document`, as JSON) in `gcvae
+    list`."""
     made = document["created_at"][:16].replace("T", " ")
     if "rows" in document:
         size = f"{document['rows']:,} rows × {document['columns']} columns"

@@ -66,10 +66,7 @@ def draw_comparison(
 
 
 def _texts(columns: list[Column], *tables: pd.DataFrame) -> set[str]:
-    """Returns all names of columns and levels that may be drawn.
-
-    Fonts are chosen that have the characters of these strings.
-    """
+    """All names that may be drawn; fonts are chosen that have their characters."""
     levels = (
         str(level)
         for column in columns
@@ -193,7 +190,7 @@ def _shown_levels(column: Column, shares: pd.DataFrame) -> list[Any]:
 
 
 def _short_number(value: float, _place: int) -> str:
-    """Returns a short text for an axis: `250k` for 250000."""
+    """Label of an axis, such as `250k` for 250000."""
     for size, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= 10 * size:
             return f"{value / size:g}{suffix}"
@@ -208,10 +205,8 @@ def _name(level: object, lettering: Lettering) -> str:
 def _fitting(text: str, inches: float, lettering: Lettering) -> str:
     """Returns a column's name as it is drawn in the title of the column's panel.
 
-    Args:
-        text: Name of the column.
-        inches: Width of the title; a wider name is shortened with an ellipsis.
-        lettering: Fonts of the picture, and the characters that they lack.
+    A name that is wider than `inches` is shortened with an ellipsis. `lettering` contains the fonts
+    of the picture, and the characters that they lack.
     """
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path

@@ -38,8 +38,7 @@ ServerUrl = Annotated[
 
 @contextmanager
 def connected(server: str, key_file: Path | None) -> Iterator[Client]:
-    """Context manager that yields a client of the service and converts its errors to a
-    CommandError.
+    """Context manager that yields a client of the service at the URL `server`.
 
     Args:
         key_file: File that contains the API key; None if the service requires none.

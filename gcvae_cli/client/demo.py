@@ -132,7 +132,6 @@ def _owner_of(folder: Path) -> bytes | None:
 
 
 def _clear(output: Path, table: Path | None) -> None:
-    """Deletes the results of an earlier demo from the folder, but never the table itself."""
     for name in (*_RESULTS, _DIABETES):
         path = output / name
         if table is None or path.resolve() != table.resolve():
@@ -140,8 +139,6 @@ def _clear(output: Path, table: Path | None) -> None:
 
 
 def _write_diabetes(path: Path) -> Path:
-    """Writes scikit-learn's diabetes table: 442 patients, ten measurements, and disease
-    progression."""
     from sklearn.datasets import load_diabetes
 
     frame = load_diabetes(scaled=False, as_frame=True).frame
@@ -193,7 +190,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> 
 
 
 def _cancel_what_was_left(client: Client) -> None:
-    """Cancels jobs of an earlier demo that was killed during training."""
+    """An earlier demo may have been killed during training."""
     for status in ("queued", "running"):
         for job in client.jobs(status=status):
             client.cancel(job)
@@ -256,7 +253,7 @@ def _draw_maps(client: Client, model: Document, output: Path) -> None:
 
 
 def _report(client: Client, model: Document, output: Path) -> None:
-    """Saves the report that follows training, or requests one if no rows were set aside."""
+    """A report follows a training that set rows aside; otherwise one is requested."""
     file = output / "report.html"
     try:
         client.report(model, to=file)
@@ -299,8 +296,7 @@ def _tell_results(output: Path) -> None:
 
 
 def _own_command() -> str:
-    """Returns the command by which the user can call `gcvae`: its path next to Python, or `gcvae`
-    if there is none."""
+    """The command for the user: the path of `gcvae` next to Python, or `gcvae` if there is none."""
     beside_python = Path(sys.executable).with_name("gcvae")
     if beside_python.is_relative_to(Path.cwd()):
         return str(beside_python.relative_to(Path.cwd()))

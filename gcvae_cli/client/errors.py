@@ -24,7 +24,7 @@ def client_errors() -> Iterator[None]:
 
     Raises:
         UnfinishedJobError: A job failed, was cancelled, or did not finish in time.
-        CommandError: Any other call of the client failed.
+        CommandError: The client failed in another way.
     """
     from gcvae_client import ClientError, JobError, ProblemError
 

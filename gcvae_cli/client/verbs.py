@@ -343,11 +343,9 @@ def _dataset(client: Client, table: str, schema_file: Path | None, encoding: str
     """Returns the dataset of the service that a command is to use.
 
     Args:
-        client: Client of the service.
         table: Id of a dataset (`ds_…`), or path of a file, which is uploaded as a new dataset.
         schema_file: Path of a schema, which replaces the schema of the dataset or is uploaded with
             the file; None for none.
-        encoding: Encoding of an uploaded text file; None for UTF-8.
     """
     given = read_schema(schema_file)
     if table.startswith("ds_"):
@@ -380,13 +378,9 @@ def _write_table(
     *given: Any,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Calls a method of the Python client and writes the table that it returns.
+    """Calls a method of the Python client (`verb`) and writes the table that it returns.
 
-    Args:
-        output_format: Format of the output, such as csv or csv.gz.
-        verb: Name of the method, such as `sample`.
-        model: Id of the model.
-        *given, **options: Further arguments of the method.
+    `given` and `options` are its arguments besides `model` and the format, such as csv or csv.gz.
     """
     _check_model(model)
     with connected(server, key_file) as client:

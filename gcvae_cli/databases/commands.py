@@ -116,11 +116,8 @@ def clone(
 def _opened(source: str, output: str | None) -> tuple[dict[str, Any], dict[str, Any], Any]:
     """Returns (tables by name, schema with the declared keys, function that writes the copy).
 
-    The tables are paths of files for a folder, and data frames for a database.
-
-    Args:
-        source: Path of a folder of files, or URL of a database.
-        output: Path or URL of the copy; None if no copy is written.
+    The tables are paths of files for a folder, and data frames for a database. If `output` is None,
+    no copy is written.
 
     Raises:
         WrongUsageError: The source does not exist, or the output exists or does not fit the source.
@@ -156,12 +153,8 @@ def _opened(source: str, output: str | None) -> tuple[dict[str, Any], dict[str, 
 
 
 def _merged(document: dict[str, Any], given: dict[str, Any] | None) -> dict[str, Any]:
-    """Returns the schema (JSON) of a database, overridden by the user's schema.
-
-    Args:
-        document: Schema as read from the database or folder.
-        given: The user's schema; None if there is none.
-    """
+    """Returns the schema read from the database or folder, overridden by the user's schema
+    `given`."""
     if given is None:
         return document
     said = given.get("tables", {})
@@ -170,7 +163,7 @@ def _merged(document: dict[str, Any], given: dict[str, Any] | None) -> dict[str,
 
 
 def _inferred(tables: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
-    """Returns the schema (JSON) of a database with all its tables, including inferred keys."""
+    """Returns the schema (JSON) of all tables, including inferred keys."""
     from gcvae.cells.data_frames import data_frame
     from gcvae.files.tables import read_table
     from gcvae.linked.database_fit import completed_schema

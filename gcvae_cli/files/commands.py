@@ -277,13 +277,9 @@ def settings(
 def _table_format(output: str, as_json: bool) -> str:
     """Returns the format of the output table, by its extension; csv for standard output.
 
-    Args:
-        output: Path of the output file; `-` is standard output.
-        as_json: Whether the command also prints JSON to standard output (`--json`).
-
     Raises:
-        WrongUsageError: The extension is not supported, or the table and the JSON would both go to
-            standard output.
+        WrongUsageError: The extension is not supported, or the table and the JSON of `--json` would
+            both go to standard output.
     """
     refuse_two_answers(output, as_json)
     return format_of(output, opt.TABLE_FORMATS, standard_output="csv")
@@ -316,11 +312,10 @@ def _watched_reader(
     move: Callable[[float, str], None],
     lines_per_row: int = 1,
 ) -> Iterator[pd.DataFrame]:
-    """Yields the blocks, and moves the progress bar to the share of the file that was read.
+    """Yields the blocks of a result, and moves the progress bar to the share of the file that was
+    read.
 
     Args:
-        blocks: Frames of the result.
-        reader: Reader of the input file.
         move: Function that moves the bar to a fraction, with a note.
         lines_per_row: Number of lines in the result for each row of the input.
     """
@@ -333,23 +328,15 @@ def _watched_reader(
 
 
 def _bytes_to_come(stream: BinaryIO, fraction: float) -> float:
-    """Returns the estimated number of bytes that are still to be written to a file.
-
-    Args:
-        stream: The file; for a pipe, 0 is returned.
-        fraction: Finished fraction of the rows.
-    """
+    """Estimates it from the finished fraction of the rows; 0 for a pipe."""
     return stream.tell() * (1.0 - fraction) / fraction if stream.seekable() else 0.0
 
 
 def _write(stream_as: Callable[..., Iterable[bytes]], stream: BinaryIO, table_format: str) -> None:
-    """Writes a table to a stream.
+    """Writes the table that `stream_as` returns as chunks of bytes.
 
-    Args:
-        stream_as: Function that returns the bytes of the table in chunks; its argument is `format`.
-        stream: Stream to write to.
-        table_format: Format such as csv, or csv.gz to compress the bytes. The compressed file
-            contains no time, so that equal tables give equal files.
+    For a format such as csv.gz, it is compressed without a time, so that equal tables give equal
+    files.
     """
     chunks = stream_as(format=table_format.removesuffix(".gz"))
     if not table_format.endswith(".gz"):

@@ -81,7 +81,7 @@ def _text_in(path: Path) -> str:
 
 
 def _read_object(text: str | None, option: str) -> dict[str, Any] | None:
-    """Returns the JSON object in an option's text, or in the file that is named after `@`."""
+    """Returns the JSON object in an option's text, or in the file named after `@`."""
     if text is None:
         return None
     try:

@@ -20,12 +20,10 @@ def read_json(text: str) -> Any:
 
 
 def _refused(constant: str) -> Any:
-    """Raises a ValueError for NaN, Infinity and -Infinity, which are not JSON."""
     raise ValueError(f"{constant} is not a valid value")
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns an object as a dict. Raises a ValueError if a key occurs twice."""
     names = [name for name, _ in pairs]
     for name in names:
         if names.count(name) > 1:

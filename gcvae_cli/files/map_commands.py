@@ -76,7 +76,6 @@ def manifold(
 
 
 def _require_pictures(output_format: str) -> None:
-    """Raises a MissingPackageError if the format is a picture and matplotlib is not installed."""
     from gcvae.figures.figures import require_matplotlib
 
     if output_format in ("png", "svg"):

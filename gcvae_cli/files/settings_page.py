@@ -45,12 +45,6 @@ def settings_page() -> str:
 
 
 def _described(texts: Mapping[str, str], names: list[str]) -> str:
-    """Returns Markdown with the description of each named setting.
-
-    Args:
-        texts: Description by name of the setting.
-        names: Names of the settings to list.
-    """
     return "\n\n".join(f"**`{name}`** – {texts[name]}" for name in names)
 
 
@@ -72,17 +66,14 @@ def _text(statement: ast.stmt | None) -> str:
 
 
 def _presets() -> str:
-    """Returns a Markdown list of the presets with their descriptions."""
     return "\n".join(f"- `{preset.name}`: {preset.description}" for preset in PRESETS.values())
 
 
 def _values(names: list[str]) -> str:
     """Returns Markdown with the value of each named setting in every preset.
 
-    The Markdown has three parts. The first lists the presets that differ in few settings from a
-    preset of the table, with the values that differ. The second lists the settings that have the
-    same value in every preset. The third is a table of the other settings, with a column for each
-    preset that the first part does not list.
+    It has three parts: the presets that differ in few settings from a preset of the table, with
+    these settings; the settings with the same value in every preset; a table of the other settings.
     """
     columns: dict[str, list[str]] = {}
     lines: list[str] = []
@@ -114,8 +105,8 @@ def _values(names: list[str]) -> str:
 def _written(name: str, value: object) -> str:
     """Returns a setting's value as the page shows it.
 
-    None is shown as "no limit" for `gradient_limit`, and as "*rule*" for other settings, because a
-    rule then determines the value. An empty object is shown as "none".
+    None is shown as "no limit" for `gradient_limit`, and otherwise as "*rule*", because a rule then
+    determines the value.
     """
     if value is None:
         return "no limit" if name == "gradient_limit" else "*rule*"

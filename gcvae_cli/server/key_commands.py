@@ -100,7 +100,6 @@ def revoke(key_id: KeyId, data_dir: DataDir = None, as_json: Json = False) -> No
 
 
 def _note(catalog: Catalog, action: str, key: Key) -> None:
-    """Appends an entry about an action on a key to the audit log."""
     from catalog.access.audit import OPERATOR
     from catalog.records import AuditedAction
 
@@ -131,13 +130,7 @@ def _read(path: Path) -> str:
 
 
 def _show_new(key: Key, written: str | None, as_json: bool) -> None:
-    """Prints a new key, which cannot be shown again because only its hash is stored.
-
-    Args:
-        key: Record of the key.
-        written: The key itself; None if it was read from a file.
-        as_json: Whether to print JSON.
-    """
+    """Prints a new key, or only its record if it was read from a file (`written` is None)."""
     if as_json:
         shown = {} if written is None else {"key": written}
         print(json.dumps(shown | _document(key), indent=1))

@@ -71,7 +71,6 @@ def gc(
 
 @contextmanager
 def _connected(data_dir: DataDir) -> Iterator[tuple[Catalog, Store]]:
-    """Context manager that yields the service's database (catalog) and its store of files."""
     from models_store import open_store
 
     with opened_catalog(data_dir) as catalog:

@@ -51,7 +51,6 @@ def fetched(source: str, name: str | None, query: str | None, folder: Path) -> P
 
 @contextmanager
 def _reported(source: str) -> Iterator[None]:
-    """Context manager that converts errors of reading a source to a CommandError."""
     try:
         yield
     except (OSError, ValueError) as error:

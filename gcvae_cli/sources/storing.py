@@ -38,6 +38,7 @@ def store(path: Path, output: str, name: str | None, if_exists: IfExists) -> Non
         path: The file, at the path from `local_output`.
         output: URL of the object in the bucket, or of the database.
         name: Name of the table of the database.
+        if_exists: Whether an existing table is refused, extended or replaced.
 
     Raises:
         TargetError, OutputError: The database or bucket refuses the rows; nothing was changed.
@@ -51,10 +52,17 @@ def store(path: Path, output: str, name: str | None, if_exists: IfExists) -> Non
 
 
 def require_writable(output: str, name: str | None, if_exists: IfExists) -> None:
-    """Checks before the work that the rows can be written to a database.
+    """Checks that a command can write its rows to a database, before the command begins its work.
+
+    Files and buckets are not checked.
+
+    Args:
+        output: Output of the command: a path or URL.
+        name: Name of the table of the database; None if not given.
 
     Raises:
-        WrongUsageError: The table is not named, or the URL is of a web server.
+        WrongUsageError: A database has no table name, a file or bucket has one, or the URL is of a
+            web server.
         TargetError: The table exists and must not be changed, or the database does not answer.
         MissingPackageError: SQLAlchemy is not installed.
     """

@@ -124,8 +124,8 @@ def _server_away(error: Exception) -> TryAgain:
 def _smaller_batch_or_failure(attempt: Attempt, error: GpuMemoryError) -> LastMessage:
     """Returns the final message of a training for which the GPU has too little memory.
 
-    The message requests another attempt with half the batch size. If the batch size was halved
-    before, or the batch has only one row, the message is a failure of the job.
+    It requests another attempt with half the batch size, unless the batch size was halved before or
+    the batch has only one row; the job then fails.
     """
     if not attempt.job.smaller_batch and error.batch_size > 1:
         _log.warning("the GPU's memory is too small, the next attempt takes half the batch")
@@ -138,7 +138,7 @@ def _smaller_batch_or_failure(attempt: Attempt, error: GpuMemoryError) -> LastMe
 
 
 def _final_outcome(error: Exception) -> Outcome:
-    """Returns the outcome for an exception that would occur again in every attempt."""
+    """Outcome of an attempt with an exception that would occur again in every attempt."""
     if isinstance(error, CancelledError):
         return Cancelled()
     if isinstance(error, InputError):
@@ -152,5 +152,5 @@ def _final_outcome(error: Exception) -> Outcome:
 
 
 def _show(command: str) -> None:
-    """Sets the command that `ps` shows, padded with blanks to overwrite the previous one."""
+    """Sets the command that `ps` shows; spaces overwrite the rest of the previous one."""
     setproctitle(command.ljust(sum(len(os.fsencode(word)) + 1 for word in sys.orig_argv)))

@@ -126,7 +126,6 @@ class WorkerGroup:
             self._forget_at = time.monotonic() + _FORGET_SECONDS
 
     def _try(self, action: Callable[[], object]) -> None:
-        """Runs an action and logs errors of unavailable servers instead of raising them."""
         failed = False
         try:
             action()

@@ -70,7 +70,7 @@ def find_gpus() -> list[str]:
 
 
 def _has_driver() -> bool:
-    """Returns whether the GPU's driver is installed, without the slow import of torch."""
+    """Avoids the slow import of torch."""
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:

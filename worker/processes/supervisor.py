@@ -81,10 +81,12 @@ def run_attempt(
     server: ForkServer,
     traces: Traces = _NO_TRACES,
 ) -> None:
-    """Runs one attempt at a claimed job, records its outcome, and deletes garbage.
+    """Runs one attempt at a claimed job and records its outcome, then deletes garbage in the store.
 
     Args:
-        shutdown, server, traces: As for `run_jobs`.
+        shutdown: Once set, the job is given back to the queue.
+        server: Fork server that starts the job's process.
+        traces: Creates a trace span for the attempt.
     """
     job = claim.job
     with (
@@ -152,7 +154,7 @@ class Supervisor:
             return "lost"
 
     def _listen(self, child: Process) -> None:
-        """Puts the child's messages into the inbox, and None when the child has ended."""
+        """Puts the child's messages into the inbox, then None when the child has ended."""
         try:
             while True:
                 self._inbox.put(child.pipe.recv())
@@ -160,7 +162,6 @@ class Supervisor:
             self._inbox.put(None)
 
     def _take(self, seconds: float) -> None:
-        """Processes the next message from the child if it arrives within `seconds`."""
         try:
             message = self._inbox.get(timeout=seconds)
         except queue.Empty:
@@ -187,7 +188,6 @@ class Supervisor:
             _log.warning("the job's process does not end and is killed")
 
     def _take_progress(self) -> Document | None:
-        """Returns the progress received since the last call; None if there is none."""
         progress, self._progress = self._progress, None
         return progress
 
@@ -208,10 +208,10 @@ class Supervisor:
             child.terminate()
 
     def _retry_until_available(self, write: Callable[[], T]) -> T:
-        """Returns the result of `write()`, which is repeated while the database is unavailable.
+        """Returns the result of `write()`, repeating it while the database is unavailable.
 
-        Repeating is safe: while the database is unavailable, no other worker can take the job. When
-        the worker shuts down, the database's exception is raised instead.
+        During that time, no other worker can take the job. When the worker shuts down, the
+        database's exception is raised.
         """
         while True:
             try:
@@ -223,7 +223,7 @@ class Supervisor:
             time.sleep(self._settings.heartbeat_seconds)
 
     def _conclude(self, exit_code: int | None) -> str:
-        """Records the outcome of the attempt; returns it as in `run`."""
+        """Records the outcome of the attempt, and returns the same word for it as `run`."""
         leases, last = self._catalog.leases, self._last
         if self._lost:
             raise LeaseLostError(self._claim.job_id, self._claim.attempt)
@@ -253,10 +253,10 @@ class Supervisor:
         return failed.code
 
     def _leave_no_bytes(self) -> None:
-        """Marks for deletion the bytes that this attempt has stored, after it lost its lease.
+        """Marks the bytes that this attempt has stored for deletion, after it lost its lease.
 
-        They are kept if the job has succeeded with this attempt, or if the job may continue and no
-        other attempt has begun.
+        They are kept if the job has succeeded with this attempt, or may continue and no other
+        attempt has begun.
         """
         claim, job = self._claim, None
         with suppress(NotFoundError):
@@ -274,7 +274,7 @@ class Supervisor:
 
 
 def _death(exit_code: int | None) -> Failed:
-    """Returns the failure of a child process that ended without a final message."""
+    """Failure of a child process that ended without a final message."""
     assert exit_code is not None, "it was waited for"
     if exit_code >= 0:
         return Failed("process_ended", f"the job's process ended with exit code {exit_code}")

@@ -46,7 +46,7 @@ class Attempt:
     _fraction: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
-        """Lets the reported fraction begin where the previous attempt ended."""
+        """Makes the reported fraction begin where the previous attempt ended."""
         self._begun_at = min(self.claim.job.progress.get("fraction") or 0.0, _WORK)
 
     @property

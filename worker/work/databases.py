@@ -63,7 +63,11 @@ def fit_database(
 
 
 def record_of_database(record: Document, dataset: Dataset, spec: TrainSpec) -> Document:
-    """Returns the training record of a database's model, with the format of each table."""
+    """Returns the training record of a database's model.
+
+    It contains `record`, with the file format of each table added, and the preset, seed, device and
+    settings in `spec`.
+    """
     formats = {table["name"]: {"format": table["format"]} for table in dataset.tables or ()}
     tables = {name: table | formats.get(name, {}) for name, table in record["tables"].items()}
     how = {name: spec.training[name] for name in ("preset", "seed", "device")}
@@ -104,12 +108,10 @@ def _publish_tables(
     """Publishes the tables of a database and returns the outcome of the job.
 
     Args:
-        tables: Tables to publish, by name.
-        format: File format of each table.
-        summary: Summary of the result. For a ZIP file, the rows and byte range of each table are
+        summary: Summary of the result; for a ZIP file, the rows and byte range of each table are
             added.
-        only: Name of a table that is published as a single file, as the only one; None to publish a
-            ZIP file with all tables.
+        only: Name of the only table to publish, as a single file; None for a ZIP file with all
+            tables.
         escape_formulas: Whether to write ' before CSV strings that a spreadsheet would evaluate.
     """
     from gcvae.files.table_archives import MEDIA_TYPE, archive_as_file
@@ -208,10 +210,8 @@ def _clean_database(attempt: Attempt, dataset_id: str) -> dict[str, pd.DataFrame
     """Returns the tables of a dataset after treating invalid references as training does.
 
     An invalid reference is a foreign key that refers to no row. Depending on the schema, its row is
-    dropped, the key is set to null, or the database is refused.
-
-    Raises:
-        DeletedTableError: The dataset was deleted.
+    dropped, the key is set to null, or the database is refused. Raises a DeletedTableError if the
+    dataset was deleted.
     """
     from gcvae.linked.infer_links import infer_database
     from gcvae.linked.references import checked_references
@@ -232,11 +232,8 @@ _VERDICTS = ("red", "amber", "green", "not_measured")
 def _worst(tables: Document) -> Document:
     """Returns the summary of the report on a database.
 
-    A report has four parts: fidelity, utility, likelihood and privacy. For each part, the summary
-    contains the worst verdict of a table, and the sentence that explains it.
-
-    Args:
-        tables: Report on each table, by name.
+    For each of fidelity, utility, likelihood and privacy, it contains the worst verdict of a table
+    and the sentence that explains it. `tables` contains the report on each table by name.
     """
     found: Document = {"decisions": {}, "verdicts": {}, "sentences": {}}
     for part in ("fidelity", "utility", "likelihood", "privacy"):
@@ -250,8 +247,8 @@ def _worst(tables: Document) -> Document:
 def _reporting(attempt: Attempt, dataset: Dataset) -> Callable[[str, float], None]:
     """Returns a callback that reports the progress of training a database.
 
-    Its arguments are the name of a table and the finished fraction of that table. It reports the
-    finished fraction of the database, to which a table contributes by its number of cells.
+    The callback gets a table's name and finished fraction. It reports the finished fraction of the
+    database, to which a table contributes by its number of cells.
     """
     sizes = {table["name"]: table["rows"] * table["columns"] for table in dataset.tables or ()}
     done: dict[str, float] = {}

@@ -11,7 +11,7 @@ from worker.work.tables import table_of
 
 
 def encode(attempt: Attempt) -> Produced:
-    """Computes the latent vectors of the rows of the job or shard, and publishes them."""
+    """Computes and publishes the latent vector of each row of the job, or of its shard."""
     from gcvae.latent.encoding_stream import MEDIA_TYPES, stream_encodings
 
     shard = Shard.of(attempt, EncodeSpec)

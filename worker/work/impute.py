@@ -12,7 +12,7 @@ from worker.work.tables import table_of
 
 
 def impute(attempt: Attempt) -> Produced:
-    """Fills the missing cells of the rows of the job or shard, and publishes the rows."""
+    """Fills the missing cells of the rows of the job, or of its shard, and publishes these rows."""
     from gcvae.files.table_stream import MEDIA_TYPES
     from gcvae.sampling.imputation_stream import stream_completed
 

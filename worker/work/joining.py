@@ -28,10 +28,9 @@ Summary = tuple[Document, bytes]
 
 
 def summary_of_first(_attempt: Attempt, shards: Sequence[Produced]) -> Summary:
-    """Returns (summary of the joined result, bytes to append to it) for most kinds of jobs.
+    """Returns (summary of the joined result, no bytes to append to it).
 
-    All shards of these jobs have the same summary, which is also the summary of the joined result.
-    No bytes are appended.
+    The summary is that of the first shard: for most kinds of jobs, all shards have the same one.
     """
     return shards[0].summary, b""
 
@@ -85,7 +84,6 @@ def _list_shards(
 
 
 def _join_row_groups(attempt: Attempt, shards: Sequence[Produced], summary: Document) -> Produced:
-    """Publishes one Parquet file with the row groups of all shards."""
     from gcvae.files.table_stream import join_parquet
 
     files = [attempt.folder / f"shard-{number}" for number in range(len(shards))]
@@ -107,7 +105,7 @@ def _fetch(attempt: Attempt, shards: Sequence[Produced], files: Sequence[Path]) 
 
 
 def _each_once(files: Sequence[Path]) -> Iterator[Path]:
-    """Yields each file, and deletes it when the next one is requested, to free disk space."""
+    """Deletes each file when the next one is requested, to free disk space."""
     for file in files:
         yield file
         file.unlink()

@@ -101,7 +101,16 @@ def publish(
 def publish_report(
     attempt: Attempt, document: dict[str, Any], *, rows: int, summary: dict[str, Any]
 ) -> Produced:
-    """Stores a report as the job's result, a JSON file; parameters and errors as for `publish`."""
+    """Stores a report as the job's result, a JSON file, and returns the outcome of the job.
+
+    Args:
+        document: The report, as JSON.
+        rows: Number of rows to record with the result.
+        summary: Summary of the result, as JSON.
+
+    Raises:
+        LeaseLostError: The attempt no longer owns the job.
+    """
     content = json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
     file = write_file(attempt, "report.json", [content])
     return publish(attempt, file, media_type="application/json", rows=rows, summary=summary)

@@ -63,7 +63,6 @@ def next_report(trained: TrainSpec, dataset: Dataset) -> Document | None:
 
 
 def _dataset(attempt: Attempt, dataset_id: str, name: str) -> TableReader:
-    """Fetches a dataset to a local file with this name and returns a reader of it."""
     try:
         dataset = attempt.workspace.datasets.get(dataset_id)
         place = dataset.object_key, dataset.sha256, dataset.encoding

@@ -24,7 +24,8 @@ _LIMITS = ("minimum", "maximum")
 def schema_as_said(dataset: Dataset) -> Document:
     """Returns a dataset's schema without limits and level names that the user did not specify.
 
-    Training infers them again, and rounds or suppresses those that would reveal single rows.
+    Levels are the categories of a column. Training infers limits and levels again, and rounds or
+    suppresses those that would reveal single rows.
     """
     given = {column["name"]: column for column in dataset.given_schema.get("columns") or ()}
     columns = [
@@ -41,10 +42,11 @@ def schema_as_said(dataset: Dataset) -> Document:
 
 
 def schema_without_values(dataset: Dataset) -> Document:
-    """Returns a dataset's schema without what was inferred from the values of cells.
+    """Returns the part of a dataset's schema that training does not infer again from other rows.
 
-    It contains the kinds and formats of the columns, levels that cannot be inferred
-    (`_levels_are_agreed`), and what the user specified.
+    It contains what the user specified, and the names, kinds and formats of all columns. Inferred
+    limits, levels, decimals, steps and rules are omitted, except levels that rows do not determine:
+    words for true and false, and ordered strings.
     """
     given = {column["name"]: column for column in dataset.given_schema.get("columns") or ()}
     columns = [
@@ -59,10 +61,9 @@ def schema_without_values(dataset: Dataset) -> Document:
 
 
 def _without_values(column: Document) -> Document:
-    """Returns a column's schema without what was inferred from the values of its cells.
+    """Returns the name, kind and formats of a column, and how missing cells are marked.
 
-    It contains the name, kind and formats, and levels that cannot be inferred
-    (`_levels_are_agreed`).
+    Levels are included only if they cannot be inferred (`_levels_are_agreed`).
     """
     left = {member: column[member] for member in _AGREED if member in column}
     missing = column.get("missing", {})
@@ -89,8 +90,5 @@ def _levels_are_agreed(column: Document) -> bool:
 
 
 def _said(column: Document) -> Document:
-    """Returns the members of a column's schema that the user specified.
-
-    Members with the value null are omitted, because null means that the user specified nothing.
-    """
+    """Null in a schema means that the user specified nothing."""
     return {member: value for member, value in column.items() if value is not None}

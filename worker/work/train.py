@@ -52,11 +52,8 @@ def train(attempt: Attempt) -> Trained:
 
 
 def _require_device(device: str) -> None:
-    """Checks that this worker has the requested device; the service does not know its devices.
-
-    Raises:
-        SettingError: The device is `cuda`, and there is no GPU.
-    """
+    """Checks the requested device here, because the service does not know the devices of its
+    workers."""
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():
@@ -99,8 +96,8 @@ def _fit_table(
 def _schema(dataset: Dataset, spec: TrainSpec) -> Document:
     """Returns the part of a dataset's schema that training uses; training infers the rest.
 
-    With differential privacy, it is the part that the user specified, because inferred parts depend
-    on the rows. Otherwise see `worker.work.schemas`.
+    With differential privacy, it is only what the user specified: inferred parts depend on the
+    rows.
     """
     if spec.is_private:
         return dataset.given_schema
@@ -108,7 +105,6 @@ def _schema(dataset: Dataset, spec: TrainSpec) -> Document:
 
 
 def _batch_size(dataset: Dataset, spec: TrainSpec) -> int:
-    """Returns the batch size that the user set, or else the one that the preset determines."""
     given = spec.settings.get("batch_size")
     if given is not None:
         return int(given)
