@@ -1,9 +1,9 @@
 """Kendall's tau given a latent vector z for columns that the copula does not model directly.
 
-If a rule computes a column from other columns, the model learns its residual, and the copula
-describes the residual. The dependence of the column itself is therefore estimated from generated
-rows: rows with the same z are compared in pairs, and a pair counts +1 if two columns differ in the
-same direction, -1 if in opposite directions.
+If a rule computes a column from other columns, the model learns its residual (the deviation from
+the computed value), and the copula describes the residual. The dependence of the column itself is
+therefore estimated from generated rows: rows with the same z are compared in pairs, and a pair
+counts +1 if two columns differ in the same direction, -1 if in opposite directions.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ def with_computed_columns(
     generator: torch.Generator,
 ) -> DependencyMap:
     """Converts a dependency map of the model's columns, computed from a copula, to a map of the
-    table's columns. A column that a rule computes is modelled by its residual instead.
+    table's columns. A column that a rule computes is modelled by its residual, the deviation from
+    the computed value.
 
     Pairs with a column that is modelled by its residual are estimated from rows generated at S
-    latent vectors z with weights that add up to one; the other entries are copied. Without
-    residuals the map is returned unchanged. Shape: z (S, K), weight (S,).
+    latent vectors z with weights that add up to one; the other entries are copied. Without such
+    columns the map is returned unchanged. Shape: z (S, K), weight (S,).
     """
     codec = model.codec
     if not len(codec.reduction):
@@ -66,8 +67,7 @@ def with_computed_columns(
 def _concordance(
     model: ConstrainedModel, z: Tensor, weight: Tensor, rows_per_z: int, generator: torch.Generator
 ) -> Matrix:
-    """Returns tau-b over pairs of generated rows with the same z, weighted by the weight of z.
-    Shape: (D, D)."""
+    """Returns tau-b over pairs of generated rows with the same z, weighted by the weight of z."""
     drawn, _ = model.draw_at(z.repeat_interleave(rows_per_z, 0), generator)
     cells = ranks(model.codec.decode(drawn), drawn, model.codec).numpy().astype(np.int64)
     grouped = cells.reshape(len(z), rows_per_z, -1)

@@ -149,16 +149,16 @@ def scales_of(
 
 
 def _limit(values: NDArray[np.float64], is_difference: bool) -> float:
-    """Returns the value at the upper end of a colour scale. It is 1, except in maps of differences:
-    there it is the largest absolute value, rounded up to a multiple of 0.05."""
+    """Returns the upper end of a colour scale: 1 or, in maps of differences, the largest absolute
+    value, rounded up to a multiple of 0.05."""
     if not is_difference or not np.isfinite(values).any():
         return 1.0
     return float(np.ceil(max(np.nanmax(np.abs(values)), 0.05) * 20.0) / 20.0)
 
 
 def _name_axes(axes: Axes, names: Sequence[str], side: float) -> None:
-    """Writes the columns' names at the rows and columns of the map, unless the names would be too
-    small to read. `side` is the length of the map's side in inches."""
+    """Writes the columns' names, unless they would be too small to read. `side` is the length of
+    the map's side in inches."""
     cell = side / max(len(names), 1)
     font = min(0.85 * cell * 72, _LARGEST_FONT)
     axes.tick_params(length=0, pad=4)
@@ -221,8 +221,8 @@ def _mappable(scale: Scale) -> Any:
 
 
 def _draw_colour_bar(axes: Axes, scale: Scale, top: float, side: float) -> None:
-    """Draws the colour bar of a scale, below its caption, right of the map. `top` is the upper edge
-    of the caption as a share of the map's height, `side` the length of the map's side in inches."""
+    """Draws a colour bar right of the map. `top` is the upper edge of its caption as a share of the
+    map's height, `side` the length of the map's side in inches."""
     caption_inches = 0.2 + 0.16 * len(scale.caption.split("\n"))
     bottom = top - caption_inches / side - 0.25
     bar = axes.inset_axes((1.0 + 0.25 / side, bottom, 0.18 / side, 0.25))

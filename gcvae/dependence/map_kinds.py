@@ -82,7 +82,7 @@ class DependencyMaps:
     """Computes the dependency maps of one model.
 
     Attributes:
-        model: Model with its hard rules.
+        model: Model, with the hard rules that every generated row must satisfy.
         data: Map of the training table, computed in training; None for a model from a minimal file,
             which has no records of its training table.
         sample: Function (number of rows, seed) that generates rows.
@@ -205,7 +205,7 @@ def map_of_data(
 
 
 def nominal_columns(codec: TableCodec) -> tuple[str, ...]:
-    """Returns the names of the columns whose levels have no natural order."""
+    """Returns the names of the modelled columns whose levels have no natural order."""
     return tuple(c.name for c in codec.modelled if c.kind.outcomes is Outcomes.NOMINAL_LEVELS)
 
 

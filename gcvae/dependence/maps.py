@@ -157,7 +157,6 @@ class DependencyMap:
 
 
 def _cells(matrix: Matrix) -> list[list[float | None]]:
-    """Returns the matrix as lists, with None for NaN."""
     return [[None if math.isnan(cell) else cell for cell in row] for row in matrix.tolist()]
 
 
@@ -248,9 +247,8 @@ def map_of_copula(
 
 
 def _moments(model: GenerativeModel, z: Tensor, weight: Tensor) -> Matrix:
-    """Returns the means, over S latent vectors z with the given weights, of three numbers for each
-    pair of columns: Kendall's tau, its square, and the absolute correlation of their normal scores.
-    Shape: z (S, K), weight (S,) -> (3, D, D)."""
+    """Returns the weighted means over S vectors z of Kendall's tau, its square, and the absolute
+    correlation of normal scores, for each pair of columns. Shape: (3, D, D)."""
     total: Tensor | float = 0.0
     for chunk, part in zip(z.split(_Z_PER_CHUNK), weight.split(_Z_PER_CHUNK), strict=True):
         rho = model.conditional(chunk).correlation()

@@ -1,6 +1,7 @@
 """Kinds of dependency maps, their meaning and their limitations.
 
-The module does not import torch, because the service and the commands list the kinds.
+The module does not import torch, so that the service and the commands can list the kinds without
+waiting for this import.
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ def stream_encodings(
     """Yields the bytes of a file with encodings, block by block.
 
     Args:
-        blocks: Encodings of consecutive rows, from `Synthesizer.encode_blocks`.
+        blocks: Encodings of consecutive rows: the posterior means of all latent dimensions, then
+            the standard deviations.
         format: `csv`, or `json`: an object with the members of `heading`, a member `meaning` that
             explains the numbers, and a list `encodings` of {mean, standard_deviation} of each row.
         heading: First members of the JSON object.

@@ -68,7 +68,6 @@ class LevelGrid:
 
 
 def _plain(grid: Grid) -> list[list[Any]]:
-    """Returns the entries of a grid as JSON-compatible values, dates as ISO 8601 text."""
     return [[_plain_cell(cell) for cell in row] for row in grid.tolist()]
 
 

@@ -104,6 +104,7 @@ def manifold_of(model: GenerativeModel, codec: TableCodec, n_steps: int) -> Mani
 
     Args:
         model: Model with two latent dimensions.
+        codec: Codec of the model's table, which converts codes and numbers back to cells.
         n_steps: Number S of grid values in each dimension, from 2 to `MOST_STEPS`.
 
     Raises:
@@ -155,8 +156,7 @@ def _columns(
 
 
 def _code_probabilities(model: GenerativeModel, z: Tensor) -> list[Grid]:
-    """Returns the probability of each code at each of n vectors z, for every column. Shape: (n,
-    number of codes of the column) each."""
+    """Returns, for every column, the probability of each code at each vector z."""
     parameters = model.conditional(z).marginal_parameters
     found: list[Grid] = [np.ones((len(z), column.n_codes)) for column in model.marginals.columns]
     for group, log_beta in zip(model.marginals.code_groups, parameters.log_beta, strict=True):
@@ -179,8 +179,10 @@ def _quantile_cells(model: GenerativeModel, codec: TableCodec, z: Tensor) -> pd.
 def _number_grid(
     column: ColumnCodec, cells: pd.Series[Any], probability: Grid, shape: tuple[int, int]
 ) -> NumberGrid:
-    """Returns the quantiles of a column of numbers or dates, and the probability of missing.
-    `cells` are 64 evenly spaced quantiles for each z, including missing cells."""
+    """Returns the quantiles of a column of numbers or dates on a grid of z with this `shape`. For
+    each z, `cells` contains 64 evenly spaced quantiles, some of which may be missing cells, and
+    `probability` the probability of each code; code 0 is that of missing if the column has missing
+    cells."""
     by_place = cells.astype(object).to_numpy().reshape(-1, _CELLS_PER_PLACE)
     present = [sorted(cell for cell in place if not pd.isna(cell)) for place in by_place]
     grids = {

@@ -63,8 +63,7 @@ def _title(n_columns: int) -> str:
 
 
 def _texts(columns: Sequence[NumberGrid | LevelGrid]) -> list[str]:
-    """Returns all names of columns and levels that the picture may contain. Fonts are chosen that
-    have the characters of these names."""
+    """Returns all names that the picture may contain, for which fonts are chosen."""
     levels = [
         level for column in columns if isinstance(column, LevelGrid) for level in column.levels
     ]
@@ -125,15 +124,8 @@ def _draw_levels(figure: Any, axes: Any, column: LevelGrid, lettering: Lettering
 
 
 def _draw_best(axes: Any, names: list[str], best: Any, named: list[int], has_others: bool) -> None:
-    """Draws the most probable level at each z, with a legend: one colour for each level in `named`,
-    grey for all others.
-
-    Args:
-        names: Name of the level of each code.
-        best: Code of the most probable level at each z.
-        named: Codes that get a colour.
-        has_others: Whether the legend explains grey.
-    """
+    """Draws the most probable level at each z, whose code is `best`, with a legend: one colour for
+    each code in `named`, grey for all others."""
     from matplotlib import colormaps
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Patch

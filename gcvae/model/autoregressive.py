@@ -1,11 +1,11 @@
 """Network of the autoregressive decoder: p(x|z) = prod_j p_j(x_j | x_1 .. x_{j-1}, z).
 
 The logits and mixture parameters of column j are l_j(z) + r_j(x_<j, z). The term l_j(z) is the
-output of the copula head, which determines the column's marginal distribution given z; the term r_j
-is the output of this network. A running sum begins with a vector that is computed from z. Each cell
-x_i adds a vector V_i f(x_i) to it, where f(x_i) are features of the cell. A small network computes
-r_j from the sum over z and the columns before j. The cost is therefore linear in the number of
-columns, and a row is generated in one pass.
+output of the copula head, a decoder without this network, which determines the column's marginal
+distribution given z; the term r_j is the output of this network. A running sum begins with a vector
+that is computed from z. Each cell x_i adds a vector V_i f(x_i) to it, where f(x_i) are features of
+the cell. A small network computes r_j from the sum over z and the columns before j. The cost is
+therefore linear in the number of columns, and a row is generated in one pass.
 
 In addition, the means of numbers have terms that are linear in the normal scores of earlier cells
 and in the tanh of these scores, so that a nearly linear relation is learned in few steps. The last
@@ -87,8 +87,10 @@ class CellFeatures(nn.Module):
     def forward(self, codes: Tensor, values: Tensor, columns: slice = slice(None)) -> Tensor:
         """Returns the features of the cells of n rows, in D_part columns (default: all).
 
-        `values` are used only in cells with the code of infrequent numbers; every other code
-        stands for one number or level. Shape: codes and values (n, D_part) -> (D_part, n, d)."""
+        `values` are used only for numbers that are not frequent values. These share one code; every
+        other code stands for one number or level. Shape: codes and values (n, D_part) -> (D_part,
+        n, d).
+        """
         code_index = codes.long().clamp(min=0) + self.offsets[columns]
         score = torch.where(
             codes == self.point_codes[columns], values.float(), self.code_scores[code_index]
@@ -103,8 +105,6 @@ class CellFeatures(nn.Module):
 
 
 def _batched(d: int, d_in: int, d_out: int, gain: float) -> nn.Parameter:
-    """Returns random weights with standard deviation gain / sqrt(d_in): one matrix for each of d
-    columns. Shape: (d, d_in, d_out)."""
     return nn.Parameter(torch.randn(d, d_in, d_out) * (gain / math.sqrt(max(d_in, 1))))
 
 
@@ -197,7 +197,7 @@ class AutoregressiveNetwork(nn.Module):
         Args:
             context: Hidden vectors of z. Shape: (..., n, d_context).
             rows: The n complete rows.
-            dropout: Dropout of a training step; None outside of training.
+            dropout: Dropout of a training step, else None.
 
         Shape: batch (..., n).
         """
@@ -228,15 +228,12 @@ class AutoregressiveNetwork(nn.Module):
         return MarginalOutputs(tuple(logits), mixture, bins)
 
     def _mean_shifts(self, x: Tensor) -> Tensor:
-        """Returns the mean shift of each column of numbers. It is linear in the normal scores of
-        earlier cells and in the tanh of these scores. Shape: features x (D, n, d) -> (n,
-        D_real)."""
+        """Returns the shift of each column's mean: linear in the normal scores of earlier cells and
+        in their tanh. Shape: features x (D, n, d) -> (n, D_real)."""
         slopes = self.slopes * self.earlier[self.real][..., None]
         return torch.einsum("dnk,rdk->nr", x[..., :_N_SCORES], slopes)
 
     def _sum_of_earlier(self, added: Tensor) -> Tensor:
-        """Returns, for each column, the sum of the terms `added` by the columns before it in
-        `order`. Shape: (D, n, d_sum) -> the same."""
         if len(added) <= _MOST_COLUMNS_TO_MULTIPLY:
             # With few columns a product with zeros and ones is faster than cumsum and its gradient.
             return (self.earlier @ added.flatten(1)).view_as(added)
@@ -245,8 +242,8 @@ class AutoregressiveNetwork(nn.Module):
         return torch.empty_like(added).index_copy(0, self.order_tensor, before)
 
     def _hidden(self, total: Tensor, columns: slice, dropout: Dropout | None) -> Tensor:
-        """Returns the hidden vectors of D_part columns, given the running sums `total`. Shape:
-        (D_part, N, d_sum) -> (D_part, N, d_column)."""
+        """Returns the hidden vectors of some columns from their running sums. Shape: (D_part, N,
+        d_sum) -> (D_part, N, d_column)."""
         act = nn.functional.silu
         h = torch.baddbmm(self.narrow_bias[columns, None], act(total), self.narrow[columns])
         inner = torch.baddbmm(self.inner_bias[columns, None], act(h), self.inner[columns])
@@ -311,9 +308,9 @@ class AutoregressiveNetwork(nn.Module):
 
     def code_additions(self, j: int) -> tuple[Tensor, Tensor]:
         """Returns the terms that each of the K codes of column j adds to the inputs of later
-        columns: to the running sum, and to the linear terms (see `n_linear_terms`). The code of
-        infrequent numbers does not determine the number, so its terms are those of a normal score
-        of 0. Shape: (K, d_sum), (K, n_linear_terms)."""
+        columns: to the running sum, and to the linear terms (see `n_linear_terms`). The code that
+        all infrequent numbers share does not determine the number, so its terms are those of a
+        normal score of 0. Shape: (K, d_sum), (K, n_linear_terms)."""
         codes = torch.arange(self.features.n_codes[j], device=self.start.device)
         return self._added_by(codes, torch.zeros_like(codes, dtype=torch.float64), j)
 
@@ -323,8 +320,9 @@ class AutoregressiveNetwork(nn.Module):
         """Returns the terms that N cells of column j add to the running sum and to the linear
         terms, which are the inputs of later columns.
 
-        The terms of infrequent numbers are computed in batches filled to a multiple of `LANES`, so
-        that the terms of a cell do not depend on other cells, to the last bit.
+        The terms of numbers that are not frequent values, and have no code of their own, are
+        computed in batches filled to a multiple of `LANES`, so that the terms of a cell do not
+        depend on other cells, to the last bit.
 
         Args:
             codes: Codes of the cells. Shape: (N,), int64.
@@ -342,8 +340,8 @@ class AutoregressiveNetwork(nn.Module):
         return added, moved
 
     def _added_by(self, codes: Tensor, values: Tensor, j: int) -> tuple[Tensor, Tensor]:
-        """Computes the result of `added_by` from the features of each cell. This is slower than a
-        look-up in `code_additions`, but takes the values of infrequent numbers into account."""
+        """Computes `added_by` from the features of each cell: slower than `code_additions`, but
+        with the values of infrequent numbers."""
         x = self.features(codes[:, None], values[:, None], slice(j, j + 1))[0]
         slopes = self.slopes[:, j] * self.earlier[self.real, j][:, None]
         moved = x[:, :_N_SCORES] @ slopes.T
@@ -382,7 +380,5 @@ def with_means_moved(mixture: Tensor, by: Tensor) -> Tensor:
 
 
 def _rows_first(outputs: Tensor, shape: torch.Size) -> Tensor:
-    """Moves the dimension of rows to the front and splits it into dimensions of the sizes `shape`.
-    Shape: outputs (D_part, N, k) -> (*shape, D_part, k)."""
     by_row: Tensor = outputs.transpose(0, 1).unflatten(0, shape)
     return by_row

@@ -89,8 +89,8 @@ class AutoregressiveConditional(Conditional):
 
     @cached_property
     def outputs(self) -> MarginalOutputs:
-        """Parameters of each column's marginal distribution given z, before the autoregressive
-        network changes them."""
+        """Outputs of the head's layers, to which the outputs of the autoregressive network are
+        added."""
         return self.marginals.outputs(self.context)
 
     @property
@@ -99,7 +99,7 @@ class AutoregressiveConditional(Conditional):
 
     @property
     def head(self) -> CopulaConditional:
-        """Distribution p(x|z) under the copula head."""
+        """Distribution p(x|z) under the copula head alone, without the autoregressive network."""
         return self.decoder.head.at(self.context, self.outputs)
 
     @property
@@ -135,7 +135,8 @@ class AutoregressiveConditional(Conditional):
         return self._log_cells(rows)[..., self.network.order].double().cumsum(-1)
 
     def _log_cells(self, rows: EncodedTable) -> Tensor:
-        """Returns log p_j of each cell, all columns in parallel. Shape: (..., n, D)."""
+        """Returns log p_j(x_j | x_<j, z) of each cell, for all columns at once. Shape: (..., n,
+        D)."""
         if rows.intervals is not None or not bool(rows.observed.all()):
             raise ValueError("the parallel pass needs complete rows")
         outputs = self.outputs + self.network(self.context, rows, self.dropout)

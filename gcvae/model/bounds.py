@@ -34,8 +34,9 @@ class Draw:
         log_prob: log p(x|z). Shape: (n,).
         kl: KL[q(z|x) || p(z)], or an estimate of it. Shape: (n,).
         conditional: Distribution p(x|z) at the samples.
-        head_log_prob: log p(x|z) of the first `n_head_rows` rows under the copula head; None if not
-            requested.
+        head_log_prob: log p(x|z) of the first rows under the copula head of an autoregressive
+            decoder (the decoder without its autoregressive network); None if not requested. Shape:
+            (number of these rows,).
     """
 
     z: Tensor
@@ -229,8 +230,8 @@ def iwae_bounds(
     Rows with and without unobserved cells are computed in separate batches, because an
     autoregressive decoder samples unobserved cells at each z. The bound of a row under an
     autoregressive decoder does not depend on other rows, to the last bit if the networks' widths
-    are multiples of 16. `likelihoods` is the result of the decoder's `row_likelihoods`; None to
-    compute it.
+    are multiples of 16. `likelihoods` is the function that the decoder's `row_likelihoods` returns,
+    if the caller has it already.
     """
     likelihoods = likelihoods or model.decoder.row_likelihoods()
     is_whole = rows.observed.all(1) & ~rows.are_intervals.any(1)

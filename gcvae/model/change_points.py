@@ -174,8 +174,9 @@ class ChangePointLayer(nn.Module):
         return self.weight[row, :, :n_bins], self.bias[row, :n_bins]
 
     def offsets_of(self, j: int, codes: Tensor) -> Tensor:
-        """Returns the offsets of the columns whose parent is column j, given codes of N cells of
-        column j; 0 for columns with another parent. Shape: codes (N,) -> (N, n_offsets)."""
+        """Returns the offsets (fixed logits of bins) of the columns whose parent is column j, given
+        codes of N cells of column j; 0 for columns with another parent. Shape: codes (N,) -> (N,
+        n_offsets)."""
         offsets = self.log_ratio.new_zeros(len(codes), len(self.change_points), self.width)
         for row, each in enumerate(self.change_points):
             if each.parent == j:
@@ -190,14 +191,15 @@ class ChangePointLayer(nn.Module):
         return self.log_ratio[torch.arange(len(parents), device=codes.device), given]
 
     def bin_offsets(self, j: int, offsets: Tensor) -> Tensor:
-        """Selects the offsets of the B bins of column j. Shape: (N, n_offsets) -> (N, B)."""
+        """Selects the offsets (fixed logits) of the B bins of column j from those of all columns.
+        Shape: (N, n_offsets) -> (N, B)."""
         start = self._rows[j] * self.width
         return offsets[:, start : start + self.n_bins(j)]
 
     def code_logits(self, j: int, offsets: Tensor) -> Tensor | None:
-        """Returns the terms to add to the logits of column j's K codes: the offset of the bin in
-        which each code's number lies, 0 for codes that are not numbers. None if the column has no
-        change points between codes. Shape: offsets (N, n_offsets) -> (N, K)."""
+        """Returns the terms to add to the logits of column j's K codes: the offset (fixed logit) of
+        the bin that contains the number of the code, 0 for codes that are not numbers. None if the
+        column has no change points between codes. Shape: offsets (N, n_offsets) -> (N, K)."""
         if j not in self._n_codes:
             return None
         row = self._rows[j]
@@ -208,8 +210,9 @@ class ChangePointLayer(nn.Module):
     def group_logits(
         self, groups: Sequence[tuple[list[int], tuple[int, int]]], codes: Tensor
     ) -> dict[int, Tensor]:
-        """Returns the offsets to add to the logits of codes of n complete rows, in a dict by index
-        of the column group; groups without change points between codes are omitted.
+        """Returns the offsets (fixed logits of bins) to add to the logits of codes of n complete
+        rows, in a dict by index of the column group; groups without change points between codes are
+        omitted.
 
         Args:
             groups: Column indices of each group, and its shape (D_group, K_group).
@@ -339,9 +342,8 @@ class PiecewiseMarginal:
 def _log_masses(base: Marginal, points: Tensor) -> Tensor:
     """Returns the log probability of each bin between change points under the mixture `base`.
 
-    The probability of a bin is the difference of two tail probabilities: of lower tails if the bin
-    lies below the median, else of upper tails. These are the smaller ones and therefore the more
-    accurate ones.
+    A probability is the difference of two lower tails below the median, else of two upper tails,
+    because small tails are the accurate ones.
 
     Shape: base (..., D), points (D, B - 1), or (...) and (B - 1,) -> (..., B).
     """
@@ -356,8 +358,6 @@ def _log_masses(base: Marginal, points: Tensor) -> Tensor:
 
 
 def _log_factors(base: Marginal, logits: Tensor, points: Tensor) -> Tensor:
-    """Returns l_b - log sum_c exp(l_c) G_c for each bin b, with G_c the probability of bin c under
-    `base`. Shape: as `_log_masses`."""
     return logits - (logits + _log_masses(base, points)).logsumexp(-1, keepdim=True)
 
 
@@ -367,7 +367,7 @@ def _is_coded(column: ColumnShape) -> bool:
 
 
 def _bins_of_codes(change_points: ChangePoints, column: ColumnShape) -> Codes:
-    """Returns the bin of each code; -1 for codes that are not numbers. Shape: (K,)."""
+    """Returns the bin of each code; -1 for codes that are not numbers."""
     codes = np.arange(column.n_codes)
     is_shaped = np.isin(codes, column.discrete_codes)
     return np.where(is_shaped, np.searchsorted(change_points.points, codes, side="right"), -1)

@@ -88,18 +88,19 @@ class CodeGroup(nn.Module):
         return torch.where(codes >= 0, log_beta.gather(-1, code).squeeze(-1), -torch.inf)
 
     def log_point(self, log_beta: Tensor) -> Tensor:
-        """Returns the log probability of each column's last code. In columns of numbers this is the
-        code of infrequent numbers. Shape: (..., D_group, K_group) -> (..., D_group)."""
+        """Returns the log probability of each column's last code. In columns of numbers, all
+        numbers that are not frequent values share this code. Shape: (..., D_group, K_group) ->
+        (..., D_group)."""
         at = self.last_codes[:, None].expand(*log_beta.shape[:-1], 1)
         return log_beta.gather(-1, at).squeeze(-1)
 
     def tails(self, log_beta: Tensor, codes: Tensor, values: Tensor) -> Triple:
         """Returns (log P(code), log P(codes below the cell), log P(codes above the cell)).
 
-        The second and third probability omit the code of infrequent numbers, because these numbers
-        may lie on both sides of the cell. Each is summed directly, because subtraction from one
-        would be inaccurate for small probabilities. Code -1, a value that the model does not
-        contain, has probability zero.
+        The second and third probability omit the code that all infrequent numbers share, because
+        these numbers may lie on both sides of the cell. Each is summed directly, because
+        subtraction from one would be inaccurate for small probabilities. Code -1, a value that the
+        model does not contain, has probability zero.
 
         Shape: log_beta (..., D_group, K_group), codes and values (n, D_group) -> three of (...,
         D_group).
@@ -122,11 +123,11 @@ class CodeGroup(nn.Module):
         )
 
     def codes_at(self, log_beta: Tensor, u: Tensor, cdf: Callable[[Tensor], Tensor]) -> Triple:
-        """Inverts each column's CDF F: finds the code whose part of the range of F contains u.
+        """Inverts each column's CDF F: finds the code of the cell at probability u.
 
         With x_k the number of code k, bisection finds the first k with F(x_k) > u. The code is k if
-        u is within the jump of F at x_k. If u is below the jump, the code is that of infrequent
-        numbers.
+        u is within the jump of F at x_k. If u is below the jump, it is the code that all infrequent
+        numbers share.
 
         Args:
             log_beta: Log code probabilities. Shape: (..., D_group, K_group).
@@ -134,7 +135,7 @@ class CodeGroup(nn.Module):
             cdf: CDF of the infrequent numbers; ignored for columns of levels.
 
         Returns:
-            The code, the total probability of the codes below it (without the code of infrequent
+            The code, the total probability of the codes below it (without that of infrequent
             numbers), and the probability of the code.
 
         Shape: three of (..., D_group).
@@ -165,7 +166,6 @@ class CodeGroup(nn.Module):
 
 
 def _at(table: Tensor, codes: Tensor) -> Tensor:
-    """Returns the table's entry at each code. Shape: (..., K), (...) -> (...)."""
     return table.gather(-1, codes[..., None]).squeeze(-1)
 
 

@@ -41,8 +41,8 @@ class ColumnDistribution:
         return replace(self, log_beta=self.log_beta[rows], marginal=marginal)
 
     def log_prob(self, codes: Tensor, values: Tensor) -> Tensor:
-        """Returns the log probability of each cell's code; for the code of infrequent numbers, plus
-        the log density of the value. Shape: codes (N,), values (N,) -> (N,)."""
+        """Returns the log probability of each cell's code, plus the log density of the value if it
+        is a number without a code of its own. Shape: codes (N,), values (N,) -> (N,)."""
         at = codes.long().clamp(min=0)[:, None]
         log_prob = torch.where(codes >= 0, self.log_beta.gather(-1, at)[:, 0], -torch.inf)
         if self.marginal is None:
@@ -53,9 +53,8 @@ class ColumnDistribution:
         return log_prob + torch.where(codes == self.point_code, log_density, 0.0)
 
     def draw(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Samples a code and a value for each row by inversion of uniform noise. Only the code of
-        infrequent numbers needs a value; for other codes it is 0. Shape: (N,) -> int32 (N,),
-        (N,)."""
+        """Samples a code and a value for each row by inversion of uniform noise. The value is 0
+        unless the cell is a number without a code of its own. Shape: (N,) -> int32 (N,), (N,)."""
         codes, rest = invert(self.log_beta, noise)
         values = torch.zeros_like(noise)
         if self.marginal is not None:
@@ -68,10 +67,10 @@ class ColumnDistribution:
         is allowed.
 
         Args:
-            region: The allowed cells, separately for each row or the same for all rows: a weight
-                from 0 to 1 for each code, and the intervals and single numbers that contain the
-                allowed infrequent numbers. A single number adds its density to the probability.
-                None allows all cells.
+            region: The allowed cells, separately for each row or the same for all rows: the share
+                of each code that is allowed, from 0 to 1, and the allowed values of the numbers
+                without a code of their own, as intervals and single numbers. A single number counts
+                by its density. None allows all cells.
             noise: Uniform noise. Shape: (N,).
         """
         if region is None and (self.marginal is None or self.transform is not None):
@@ -95,7 +94,7 @@ class ColumnDistribution:
         return Drawn(log_prob, codes.int(), torch.where(codes == self.point_code, values, 0.0))
 
     def _forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns (S(v), log S'(v)) for the transform S; infinite v are unchanged. Shape: as v."""
+        """Returns (S(v), log S'(v)) for the transform S; infinite v are unchanged."""
         if self.transform is None:
             return values, torch.zeros_like(values)
         infinite = torch.isinf(values)

@@ -1,6 +1,7 @@
 """Weights of one column of the autoregressive decoder, for fast generation and scoring.
 
-The unnormalised probability of code k, called its mass, is
+A code is an integer that stands for a level, a frequent number, or all other numbers. The
+unnormalised probability of code k, called its mass, is
 
     mass_k = 2^(l_k / log 2) (sum_m w_m N(s_k; mu_m, sigma_m^2) + epsilon)
 
@@ -55,7 +56,8 @@ class ColumnWeights:
         additions: Terms that each code adds to the inputs of later columns.
         marginals: Output layers of the decoder, which convert outputs to distributions.
         network: Autoregressive network, to which `layers` belong.
-        densities: Mixture densities at the atoms; None if code probabilities ignore them.
+        densities: Mixture densities at the atoms (frequent numbers); None if code probabilities
+            ignore them.
         steps: Functional dependencies of which this is the last column that is generated.
     """
 
@@ -123,7 +125,6 @@ class ColumnWeights:
         return outputs
 
     def _mixture(self, outputs: Tensor) -> Tensor:
-        """Returns the parameters of the M mixture components. Shape: (n, w) -> (n, 3 M)."""
         return outputs[:, self.n_logits : self.n_logits + self.n_mixture]
 
     def marginal(self, outputs: Tensor) -> Marginal | PiecewiseMarginal:
@@ -136,8 +137,6 @@ class ColumnWeights:
         return change_points.marginal(base, self.number, self._bins(outputs))
 
     def _bins(self, outputs: Tensor) -> Tensor:
-        """Selects, from the w outputs of the column, the logits of the B bins into which the steps
-        of its density divide the numbers. Shape: (n, w) -> (n, B)."""
         start = self.n_logits + self.n_mixture
         return outputs[:, start : start + self.network.steps.n_bins(self.number)]
 
@@ -163,7 +162,7 @@ class ColumnWeights:
         return ColumnDistribution(log_beta, self.point_code, self.marginal(outputs), transform)
 
     def _log_beta_alone(self, outputs: Tensor) -> Tensor:
-        """Returns the log probability of every code, ignoring functional dependencies."""
+        """Returns log code probabilities, ignoring functional dependencies."""
         if not self.n_logits:
             return outputs.new_zeros(len(outputs), 1)
         logits = outputs[:, : self.n_codes] * _LN_2
@@ -187,8 +186,8 @@ class ColumnWeights:
         return _rows_of(log_prob, own).masked_fill(codes[self.number] < 0, -torch.inf).flatten()
 
     def _log_code(self, outputs: Tensor, own: Tensor) -> Tensor:
-        """Returns the log probability of this column's code in each row, `own`, ignoring functional
-        dependencies. Shape: outputs (n, w), own (n,) -> (n,)."""
+        """Returns the log probability of each row's code `own`, ignoring functional dependencies.
+        Shape: (n, w), (n,) -> (n,)."""
         bits = outputs[:, : self.n_codes]
         masses, found = bits.exp2(), _at(bits, own)
         if self.densities is not None:
@@ -203,8 +202,8 @@ class ColumnWeights:
         return _at(self._log_beta_alone(outputs), own)
 
     def _log_code_of_steps(self, outputs: Tensor, codes: Tensor, own: Tensor) -> Tensor:
-        """Returns the log probability of this column's code in each of m rows, `own`, with
-        functional dependencies enforced. Shape: outputs (n, w), codes (D, m), own (m,) -> (n,)."""
+        """Returns the log probability of each row's code `own`, with functional dependencies
+        enforced. Shape: outputs (n, w), codes (D, m), own (m,) -> (n,)."""
         log_beta = _rows_of(self._log_beta_alone(outputs), own)
         for step in self.steps[:-1]:
             log_beta = step(log_beta, codes[step.given].T)
@@ -219,15 +218,14 @@ def columns_in_order(network: AutoregressiveNetwork, marginals: Marginals) -> li
 
 
 def _widened(parts: Sequence[Tensor]) -> Tensor:
-    """Concatenates the parts along the last dimension and pads it with zeros to a multiple of
-    `LANES`. With any other width, a matrix product computes its last columns by another algorithm,
-    whose result may differ in the last bit."""
+    """Concatenates the parts and pads with zeros to a multiple of `LANES`, because at other widths
+    the last columns of a matrix product may differ in the last bit."""
     joined = torch.cat(list(parts), -1)
     return nn.functional.pad(joined, (0, -joined.shape[-1] % LANES))
 
 
 def _powers_of_two(bits: Tensor) -> Tensor:
-    """Returns 2^bits, up to a factor for each row that avoids overflow. Shape: (n, K) -> (n, K)."""
+    """Returns 2^bits, up to a factor for each row that avoids overflow."""
     low, high = bits.aminmax()
     if float(low) > -_MOST_BITS and float(high) < _MOST_BITS:
         return bits.exp2()
@@ -235,13 +233,12 @@ def _powers_of_two(bits: Tensor) -> Tensor:
 
 
 def _at(table: Tensor, codes: Tensor) -> Tensor:
-    """Returns the entry of each row at its code. Shape: (n, K), (n,) -> (n,)."""
     found: Tensor = table.gather(-1, codes[:, None])[:, 0]
     return found
 
 
 def _rows_of(found: Tensor, own: Tensor) -> Tensor:
-    """Splits the first dimension of `found` into n / m samples of z and m rows, for the codes `own`
-    of these rows. Shape: (n, ...), (m,) -> (n / m, m, ...)."""
+    """Splits the first dimension by sample of z and row. Shape: (n, ...), (m,) -> (n / m, m,
+    ...)."""
     by_time: Tensor = found.unflatten(0, (-1, len(own)))
     return by_time

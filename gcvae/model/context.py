@@ -1,9 +1,10 @@
-"""Context c of a conditional model p(x|z, c), such as the parent row: h(z, c) = [trunk(z), f(c)].
+"""Context c of a conditional model p(x|z, c), such as the row of a parent table. The hidden vector
+is h(z, c) = [trunk(z), f(c)].
 
-The features f of the context's cells are concatenated to the hidden vector h, on which the outputs
-of the decoder depend linearly. A column of the context thus acts like a first column of the chain
-rule: it shifts means and logits, and adds to every running sum. It is not modelled itself, so it
-has no loss, and it is not an input of the encoder.
+The features f of the context's cells are concatenated to the output of the network `trunk` of z.
+The outputs of the decoder depend linearly on h. A column of the context thus acts like a first
+column of the chain rule: it shifts means and logits, and adds to every running sum. It is not
+modelled itself, so it has no loss, and it is not an input of the encoder.
 """
 
 from __future__ import annotations

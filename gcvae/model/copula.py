@@ -215,12 +215,11 @@ class RankOneCopula:
 
 
 def _psi(b: Tensor) -> Tensor:
-    """Returns the standard deviation psi = sqrt(1 + b^2) of b f + e. Shape: (...) -> (...)."""
+    """Returns the standard deviation of b f + e, for standard normal f and e."""
     return (1.0 + b.square()).sqrt()
 
 
 def _sums_before(terms: Tensor) -> Tensor:
-    """Returns the sum of the terms before each term. Shape: (..., D) -> (..., D)."""
     sums: Tensor = torch.nn.functional.pad(terms.cumsum(-1)[..., :-1], (1, 0))
     return sums
 
@@ -228,10 +227,8 @@ def _sums_before(terms: Tensor) -> Tensor:
 def _scaled_ends(
     psi: Tensor, lower: Tensor, upper: Tensor, intervals: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Returns the ends of interval cells multiplied by psi; -inf and inf for other cells.
-
-    Infinite ends are not multiplied, because their gradient would be 0 * inf.
-    """
+    """Returns the ends of interval cells times psi; -inf and inf for other cells. Infinite ends are
+    not multiplied, because their gradient would be 0 * inf."""
     low, high = (
         torch.where(finite, psi * torch.where(finite, end.double(), 0.0), infinity)
         for end, infinity in ((lower, -torch.inf), (upper, torch.inf))
@@ -244,15 +241,11 @@ def _common_grid(b: Tensor, t: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
     """Returns nodes of the factor f for all integrals of `log_prefixes`, and the log of their
     spacing.
 
-    Take only those of the first j columns whose cells are points: given these cells, f is
-    N(t_j / P_j, 1 / P_j). The nodes cover the ranges of all these distributions.
+    Given the points g among the first j columns, f is N(t_j / P_j, 1 / P_j), with P_j = 1 + sum
+    b_g^2 and t_j = sum b_g psi_g q_g. The nodes cover the ranges of all these distributions.
+    `square` contains the terms b_g^2, and 0 for other cells.
 
-    Args:
-        b: Scaled loadings; 0 for columns that are left out.
-        t: The sums t_j of b_g psi_g q_g over these cells g.
-        square: Terms b_g^2 of points, 0 for other cells. P_j is one plus their cumulative sum.
-
-    Shape: (..., D) each -> (..., n_nodes), (...).
+    Shape: b, t and square (..., D) -> (..., n_nodes), (...).
     """
     precision = 1.0 + square.cumsum(-1)
     mean, reach = t / precision, _QUADRATURE_RANGE * precision.rsqrt()
@@ -267,8 +260,8 @@ def _common_grid(b: Tensor, t: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _trapezoid(slope: Tensor) -> tuple[Tensor, float]:
-    """Returns evenly spaced quadrature nodes on [-8, 8], and their spacing. The number of nodes is
-    proportional to the largest entry of `slope`, which measures how steep each integrand is."""
+    """Returns evenly spaced quadrature nodes on [-8, 8] and their spacing; the steepest integrand,
+    by `slope`, determines how many."""
     n = _n_nodes(_NODES_PER_UNIT_SLOPE * slope)
     ends = _QUADRATURE_RANGE
     y = torch.linspace(-ends, ends, n, dtype=torch.float64, device=slope.device)
@@ -276,8 +269,6 @@ def _trapezoid(slope: Tensor) -> tuple[Tensor, float]:
 
 
 def _n_nodes(wanted: Tensor) -> int:
-    """Returns the number of quadrature nodes: the largest entry of `wanted`, but at least
-    `_MINIMUM_NODES` and at most `_MAXIMUM_NODES`. Warns if more are wanted."""
     most = float(wanted.detach().amax()) if wanted.numel() else 0.0
     if most > _MAXIMUM_NODES:
         message = (

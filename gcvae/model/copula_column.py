@@ -1,4 +1,5 @@
-"""Distribution of one column under a Gaussian copula, given the factor of the copula."""
+"""Distribution of one column under a Gaussian copula, given the factor of the copula: the standard
+normal variable that couples the columns of a row."""
 
 from __future__ import annotations
 
@@ -55,8 +56,8 @@ class CopulaColumn:
         )
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """Samples an allowed cell for each of N rows, given the copula's factor, and computes the
-        log probability that a cell is allowed. The arguments are those of
+        """Samples an allowed cell for each of N rows, given the copula's factor. Returns the cells,
+        with the log probability that a cell is allowed. The arguments are those of
         `ColumnDistribution.draw_within`."""
         region = Region.everything(self._n_codes) if region is None else region
         share = padded_share(region, self._n_codes)
@@ -82,32 +83,29 @@ class CopulaColumn:
 
     @property
     def _log_point(self) -> Tensor:
-        """Log probability of the code of infrequent numbers, log beta_c. Shape: (N, 1)."""
+        """Log probability of the code that all infrequent numbers share. Shape: (N, 1)."""
         return self.unconditional.log_beta.double()[:, self.unconditional.point_code, None]
 
     @cached_property
     def _log_others(self) -> Tensor:
-        """Log code probabilities; -inf for the code of infrequent numbers and for padding. Shape:
-        (N, K)."""
+        """Log code probabilities; -inf for the code of infrequent numbers and for padding."""
         log_beta = self.unconditional.log_beta.double()
         is_point = torch.arange(self._n_codes) == self.unconditional.point_code
         return torch.where((log_beta > _LOG_IMPOSSIBLE) & ~is_point, log_beta, -torch.inf)
 
     @cached_property
     def _tails(self) -> Tails:
-        """For each code, the log of the total probability of all smaller codes, and that of all
-        larger codes; both omit the code of infrequent numbers.
-
-        Each is summed directly, because subtraction from one would be inaccurate for small
-        probabilities. Shape: (N, K) each."""
+        """Log of the total probability of all smaller codes, and that of all larger codes, for each
+        of K codes; both omit the code of infrequent numbers. Both are summed, because subtraction
+        from one would be inaccurate for small probabilities. Shape: (N, K) each."""
         beta, nothing = self._log_others.exp(), torch.zeros_like(self._log_others[:, :1])
         below = torch.cat([nothing, beta.cumsum(-1)[:, :-1]], dim=-1)
         above = torch.cat([beta.flip(-1).cumsum(-1).flip(-1)[:, 1:], nothing], dim=-1)
         return below.log(), above.log()
 
     def _tails_among(self, marginal: Marginal) -> Tails:
-        """Returns, for each code, the log of the total probability of all cells below it, and that
-        of all cells above it: `_tails` with the infrequent numbers included. Shape: (N, K) each."""
+        """Returns `_tails` plus the probability of the infrequent numbers below and above each
+        code's number, as logarithms. Shape: (N, K) each."""
         below, above = self._tails
         under, over = marginal[:, None].at(self.code_values[None]).log_tails
         log_point = self._log_point
@@ -115,8 +113,7 @@ class CopulaColumn:
 
     def _log_codes(self, below: Tensor, above: Tensor) -> Tensor:
         """Returns the log probability of each code given the factor f. `below` and `above` are the
-        log probabilities of all cells below and above the code, not conditional on f. Shape: (N,
-        K)."""
+        log probabilities, without given f, of all cells below and above the code. Shape: (N, K)."""
         log_others = self._log_others
         starts = self._noise_at(below, torch.logaddexp(above, log_others))
         stops = self._noise_at(torch.logaddexp(below, log_others), above)
@@ -149,24 +146,19 @@ class CopulaColumn:
         return _Pieces(lower, upper, first, last, below, log_mass)
 
     def _noise_at(self, log_below: Tensor, log_above: Tensor) -> Tensor:
-        """Returns the noise e at which u = Phi(q) is exp(log_below) and 1 - u is exp(log_above).
-        Shape: (N, k)."""
+        """Returns the noise e at which Phi(q) is exp(log_below) and 1 - Phi(q) is
+        exp(log_above)."""
         score = normal_score_of_tails(log_below, log_above)
         return self.score_deviation[:, None] * score - self.factor_shift[:, None]
 
     def _noise_at_value(
         self, marginal: Marginal, values: Tensor, below: Tensor, above: Tensor
     ) -> Tails:
-        """Returns the noise e at each infrequent number v, and the log density of v given f, which
-        is p(v | f) = p(v) phi(e) psi / phi(q).
+        """Returns the noise e at each infrequent number v, and the log density p(v | f) = p(v)
+        phi(e) psi / phi(q).
 
-        Args:
-            marginal: Density of the infrequent numbers.
-            values: Numbers v. Shape: (N, m) or (1, m).
-            below: Log probability of all cells below v except infrequent numbers. Shape: (N, m).
-            above: Log probability of all cells above v except infrequent numbers. Shape: (N, m).
-
-        Shape: (N, m) each.
+        `below` and `above` are the log probabilities of all cells below and above v, without the
+        infrequent numbers. Shape: values (N, m) or (1, m) -> (N, m) each.
         """
         placed, log_point = marginal[:, None].at(values), self._log_point
         under, over = (log_point + tail for tail in placed.log_tails)
@@ -179,9 +171,8 @@ class CopulaColumn:
         return e, log_point + placed.log_prob + ratio
 
     def _value_at(self, marginal: Marginal, e: Tensor, log_below: Tensor) -> Tensor:
-        """Returns the infrequent number at which the CDF is u = Phi((factor_shift + e) / psi).
-        `log_below` is the log probability of all cells below it except infrequent numbers. Shape:
-        (N,)."""
+        """Returns the infrequent number at which the CDF is Phi((factor_shift + e) / psi).
+        `log_below` is the log probability of all cells below it, without the infrequent numbers."""
         score = (self.factor_shift + e) / self.score_deviation
         if self._n_codes > 1:
             mass = self._log_point[:, 0].exp()

@@ -74,11 +74,12 @@ class Conditional(ABC):
         """
 
     def log_head(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor | None:
-        """Returns log p(x|z) of n rows under the copula head of an autoregressive decoder; None for
-        other decoders.
+        """Returns log p(x|z) of n rows under the copula head of an autoregressive decoder (the
+        decoder without its autoregressive network); None for other decoders.
 
         The rows may be fewer than the latent vectors of this distribution; row i is evaluated at
-        latent vector i. `jitter` is as for `log_prob`. Shape: (n,)."""
+        latent vector i. `jitter` is as for `log_prob`. Shape: (n,).
+        """
         return None
 
     @abstractmethod
@@ -89,8 +90,8 @@ class Conditional(ABC):
 
     @abstractmethod
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Generates one row for each z: the code of each cell, and its value if it is a number
-        (else 0). Shape: (..., D) each."""
+        """Generates one row for each z: the code of each cell, and the value of each number without
+        a code of its own (else 0). Shape: (..., D) each."""
 
     @abstractmethod
     def walk(self, factor: Tensor) -> ColumnWalk:
@@ -195,14 +196,10 @@ class CopulaConditional(Conditional):
         return torch.where(impossible.any(-1), -torch.inf, log_prob)
 
     def _cells(self, rows: EncodedTable) -> tuple[CellProbabilities, Tensor, Tensor, Tensor]:
-        """Returns what the likelihood of rows needs to know about their cells.
-
-        Returns:
-            The probabilities of the cells under the marginals; the mask of impossible cells
-            (observed cells of probability zero, which the copula leaves out); the mask of present
-            cells (all other observed cells); and the log probability or density of each present
-            cell, 0 for all other cells.
-        """
+        """Returns the probabilities of the cells under the marginals; the mask of impossible cells
+        (observed, but of probability zero; the copula leaves them out); the mask of present cells
+        (all other observed ones); and the log probability or density of each present cell, 0 for
+        all others."""
         cells = self.marginals.cells(self.parameters, rows)
         impossible = torch.isneginf(cells.log_prob) & rows.observed
         present = rows.observed & ~impossible
@@ -234,7 +231,6 @@ class CopulaConditional(Conditional):
 
     @property
     def _batch(self) -> tuple[int, ...]:
-        """Shape (..., D) of one row for each z."""
         return (*self.parameters.rows_shape(()), len(self.marginals.columns))
 
     def walk(self, factor: Tensor) -> ColumnWalk:
@@ -379,5 +375,6 @@ class GenerativeModel(nn.Module):
         return self.conditional(latent[:, :d_latent]).walk(latent[:, d_latent:].double())
 
     def sample(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Generates n rows: codes, and values of numbers (else 0). Shape: (n, D) each."""
+        """Generates n rows: the code of each cell, and the value of each number without a code of
+        its own (else 0). Shape: (n, D) each."""
         return self.conditional(self.latents(n, generator)).sample(generator)

@@ -124,13 +124,14 @@ class LevelFunction:
     @classmethod
     def of_pairs(cls, columns: tuple[int, int], rows: Codes) -> Self:
         """Fits the dependency "each code of the parent column occurs only with certain codes of
-        column y" to the codes of both columns, of shape (n, 2).
+        column y" to n rows. `columns` are the indices of the parent and of y, `rows` their codes,
+        of shape (n, 2).
 
         Pairs of codes that occur in at least two rows are allowed. For each code of the parent, the
         probability that a new row contains a pair that is not in the table is estimated as
         (n_1 + 2 n_2) / n (Good 1953): n is the number of rows with this code, n_1 the number of its
-        pairs that occur in one row, n_2 the number of those that occur in two. A code for which the
-        probability exceeds one half is not constrained.
+        pairs that occur in one row, n_2 the number of those that occur in two. Codes for which it
+        exceeds one half are not constrained.
         """
         pairs, counts = np.unique(rows, axis=0, return_counts=True)
         _, key = np.unique(pairs[:, 0], return_inverse=True)
@@ -144,7 +145,7 @@ class LevelFunction:
     @classmethod
     def of_classes(cls, columns: tuple[int, int], rows: Codes, allowed: Mask) -> Self:
         """Fits a condition on a parent and a column y, such as "y is missing where its parent is
-        missing", to the codes of both columns, of shape (n, 2).
+        missing".
 
         Args:
             columns: Indices of the parent and of y.
@@ -170,7 +171,8 @@ class LevelFunction:
         )
 
     def classes(self, codes: Tensor, at: Sequence[int]) -> Tensor:
-        """Converts codes to classes if `pairs` contains classes; otherwise returns them unchanged.
+        """Converts codes to the classes of a condition: 0 for missing and 1 for present, or the
+        code itself. Other dependencies return codes unchanged.
 
         Args:
             codes: Codes of some of the dependency's columns. Shape: (n, len(at)).
@@ -204,16 +206,18 @@ class LevelFunction:
         return np.concatenate([self.pairs[self.pairs[:, at] == 0], each])
 
     def shares(self, at: int, given: Codes) -> Numbers:
-        """Returns the share of exceptions for each of m combinations of codes. A combination has a
-        code of every column of the dependency, except of the one that is generated last.
+        """Returns the share of rows expected to violate the dependency, for each of m combinations
+        of codes of all its columns but the one that is generated last.
 
-        A condition on two columns has a share for each class of the column that is generated first.
-        All other dependencies have the same share, `exceptions`, for every combination.
+        It is `exceptions` for every combination, except in a condition on two columns (see
+        `class_counts`). There it is estimated from the rows with the same class of the column that
+        is generated first.
 
         Args:
             at: Position in `columns` of the column that is generated last.
-            given: For a condition on two columns, the class of the column that is generated first.
-                For other dependencies any array of length m. Shape: (m,).
+            given: For a condition, the class of the column that is generated first in each
+                combination; only the length m of the array matters for other dependencies. Shape:
+                (m,).
         """
         if self.class_counts is None:
             return np.full(len(given), self.exceptions)
@@ -280,10 +284,11 @@ class LevelFunction:
 
 def by_decreasing_exceptions(functions: Iterable[LevelFunction]) -> list[LevelFunction]:
     """Returns dependencies in the order in which they are applied: by decreasing share of
-    exceptions.
+    exceptions (rows that violate the dependency).
 
     A dependency may change the result of those applied before it, so only the last one reproduces
-    its share exactly. Hard rules, which have no exceptions, therefore come last."""
+    its share exactly. Hard rules, which have no exceptions, therefore come last.
+    """
     return sorted(functions, key=lambda function: -function.exceptions)
 
 
@@ -303,8 +308,9 @@ class FunctionStep(nn.Module):
         is_constrained: Mask of the last column's K codes that are constrained. Shape: (K,).
         can_violate: Whether a constrained code can violate the dependency, for each key. Shape:
             (m,).
-        shares: Share of exceptions for each key in scores. Shape: (m,).
-        drawn_shares: Share of exceptions for each key in generated rows. Shape: (m,).
+        shares: Expected share of rows that violate the dependency for each key, in scores. Shape:
+            (m,).
+        drawn_shares: The same share in generated rows. Shape: (m,).
     """
 
     strides: Tensor
@@ -355,7 +361,7 @@ class FunctionStep(nn.Module):
         Args:
             log_beta: Log probabilities without the dependency, possibly padded. Shape: (..., n, K).
             codes: Codes of the r other columns. Shape: (n, r).
-            shares: Share of exceptions for each key; None for `self.shares`. Shape: (m,).
+            shares: Expected share of violations for each key; None for `self.shares`. Shape: (m,).
         """
         is_known, key_index = self._key_indices(codes)
         at = self.fitting[key_index].expand(*log_beta.shape[:-1], -1)
@@ -433,7 +439,7 @@ class FunctionStep(nn.Module):
         return (codes >= 0).all(-1) & (self.keys[key_index] == key), key_index
 
     def _applies_to(self, width: int) -> Tensor:
-        """Returns the mask of the last column's constrained codes, padded to `width` codes."""
+        """Returns the mask of the constrained codes of the last column, padded to `width`."""
         return nn.functional.pad(self.is_constrained, (0, width - len(self.is_constrained)))
 
 
@@ -443,15 +449,10 @@ def _log_sides(
     """Returns the log of the total probability of the codes that satisfy a dependency, and that of
     the codes that violate it.
 
-    A total of zero has a finite logarithm below `_NOTHING`, so that it has a gradient. Sums are
-    computed in logarithms only if one of them underflows.
-
-    Args:
-        log_beta: Log code probabilities. Shape: (..., n, K).
-        fits: Mask of the codes that satisfy the dependency. Shape: (..., n, K).
-        breaks: Mask of the codes that violate it. Shape: (..., n, K).
-        fitting: Log probabilities of the codes that satisfy it, padded to k, and the mask of the
-            entries that are not padding. Shape: (..., n, k), (n, k).
+    Sums are computed in logarithms if one of them underflows; a sum of zero then has a finite
+    logarithm below `_NOTHING`, so that it has a gradient. `fitting` contains the log probabilities
+    of the codes that satisfy the dependency, padded, and the mask of the entries that are not
+    padding.
     """
     p_fit = (fitting[0].exp() * fitting[1]).sum(-1)
     p_break = (log_beta.exp() * breaks).sum(-1)
@@ -461,9 +462,8 @@ def _log_sides(
 
 
 def _codes_by_key(key_index: Codes, codes: Codes, n_keys: int) -> tuple[Codes, Mask]:
-    """Groups codes by key. Returns the codes of each key, padded to the longest group by repeating
-    a code, and the mask of the entries that are not padding. `key_index` is the index of the key of
-    each code. Shape: (m,) -> (n_keys, k) each."""
+    """Returns the codes of each key, padded to the longest list by repeating a code, and the mask
+    of the entries that are not padding. Shape: (m,) -> (n_keys, k) each."""
     order = np.argsort(key_index, kind="stable")
     counts = np.bincount(key_index, minlength=n_keys)
     first = np.cumsum(counts) - counts
@@ -473,8 +473,7 @@ def _codes_by_key(key_index: Codes, codes: Codes, n_keys: int) -> tuple[Codes, M
 
 
 def _log_sum(log_beta: Tensor, chosen: Tensor) -> Tensor:
-    """Returns the log of the total probability of the chosen codes. If it is zero, the result is a
-    finite number, about twice `_NOTHING`."""
+    """Returns the log of the total probability of the chosen codes; a finite number for zero."""
     return torch.where(chosen, log_beta, 2 * _NOTHING).clamp(min=2 * _NOTHING).logsumexp(-1)
 
 

@@ -176,8 +176,9 @@ class AtomShapes(nn.Module):
         )
 
     def add_to(self, logits: Tensor, mixture: Tensor) -> Tensor:
-        """Returns the logits plus the log densities of atoms. Shape: logits (..., D_group,
-        K_group), mixture parameters (..., D_real, 3 M) -> as logits."""
+        """Returns the logits of codes, with the log density of the mixture added for each atom
+        (frequent number). Shape: logits (..., D_group, K_group), mixture parameters (..., D_real, 3
+        M) -> as logits."""
         if not len(self.rows):
             return logits
         return logits.index_add(-2, self.rows, self._shapes(mixture[..., self.real, :]))
@@ -217,9 +218,9 @@ class AtomDensities:
     powers: Tensor
 
     def at_atoms(self, mixture: Tensor) -> Tensor:
-        """Returns the mixture density at each atom plus a small constant, up to a common factor.
-        Components are added one by one, so that results fit into a core's cache. Shape: (n, 3 M) ->
-        (n, n_atoms)."""
+        """Returns the mixture density at each atom (frequent number) plus a small constant, up to a
+        common factor. Components are added one by one, so that results fit into a core's cache.
+        Shape: (n, 3 M) -> (n, n_atoms)."""
         density = mixture.new_full((len(mixture), len(self.atoms)), _LEAST_SHAPE)
         exponent = torch.empty_like(density)
         for terms in _exponent_terms(mixture).movedim(-2, 0).contiguous():
@@ -249,7 +250,7 @@ class Marginals(nn.Module):
         point_codes: The code shared by all numbers that are not frequent values; -1 for levels.
             Shape: (D,).
         real_columns: Indices of the columns of numbers. Shape: (D_real,).
-        has_one_code: Whether the code of infrequent numbers is the column's only code. Shape:
+        has_one_code: Whether the column has a single code, which all its numbers share. Shape:
             (D_real,).
         code_values: Number that each code stands for, concatenated for all columns of numbers.
         value_starts: Index in `code_values` of each column's first code. Shape: (D_real,).
@@ -375,7 +376,7 @@ class Marginals(nn.Module):
     def code_values_of(self, j: int) -> Tensor:
         """Returns the number that each of the K codes of column j stands for; -inf for codes that
         are ordered below all numbers, such as that of missing cells; inf for levels and for the
-        code of infrequent numbers. Shape: (K,)."""
+        code that all infrequent numbers share. Shape: (K,)."""
         rows = [g.code_values[g.columns == j] for g in self.code_groups if j in g.columns.tolist()]
         return rows[0][0] if rows else self.code_values.new_full((1,), torch.inf)
 
@@ -384,9 +385,9 @@ class Marginals(nn.Module):
         return self.parameters_of(self.outputs(hidden))
 
     def _code_tails(self, parameters: MarginalParameters, rows: EncodedTable) -> Triple:
-        """Returns, for each cell, the log probability of its code, of all codes below the cell and
-        of all codes above it. The last two omit the code of infrequent numbers (see
-        `CodeGroup.tails`). Shape: rows (n, D) -> three of (..., n, D)."""
+        """Returns the log probability of each cell's code, of all codes below it and of all codes
+        above it; the last two omit the code of infrequent numbers. Shape: (n, D) -> three of (...,
+        n, D)."""
         certain = parameters.zeros(len(self.columns), rows.codes.shape[:-1])
         log_prob = torch.where(rows.codes >= 0, certain, -torch.inf)
         tails = log_prob, certain - torch.inf, certain - torch.inf
@@ -397,16 +398,14 @@ class Marginals(nn.Module):
         return tails
 
     def _log_points(self, parameters: MarginalParameters) -> Tensor:
-        """Returns the log probability of the code of infrequent numbers in each column of numbers.
-        Shape: (..., D_real)."""
         log_point = parameters.zeros(len(self.columns))
         for group, log_beta in zip(self.code_groups, parameters.log_beta, strict=True):
             log_point = log_point.index_copy(-1, group.columns, group.log_point(log_beta))
         return log_point[..., self.real_columns]
 
     def _values_of_cells(self, rows: EncodedTable) -> Tensor:
-        """Returns the number in each cell of the columns of numbers: its value, or the number that
-        its code stands for. Shape: (n, D) -> (n, D_real)."""
+        """Returns the number in each cell: its value, or the number of its code. Shape: (n, D) ->
+        (n, D_real)."""
         j = self.real_columns
         codes = rows.codes[..., j]
         of_code = self.code_values[codes.long().clamp(min=0) + self.value_starts]
@@ -423,8 +422,9 @@ class Marginals(nn.Module):
         return log_prob
 
     def cells(self, parameters: MarginalParameters, rows: EncodedTable) -> CellProbabilities:
-        """Returns the log probability of each cell and of all lower and all higher values under the
-        column's marginal. Shape: n rows of D columns -> each field (..., n, D)."""
+        """Returns the log probability (or density) of each cell, and the log probabilities of all
+        lower and of all higher values, under the column's marginal. Shape: n rows of D columns ->
+        each field (..., n, D)."""
         tails = self._code_tails(parameters, rows)
         j, values = self.real_columns, self._values_of_cells(rows)
         is_number = (rows.codes == self.point_codes).expand(tails[0].shape)
@@ -456,7 +456,7 @@ class Marginals(nn.Module):
         """Applies the quantile function of each column to Phi(score).
 
         Returns:
-            Code of each cell, and its value if it is a number (else 0).
+            Code of each cell, and the value of each number without a code of its own (else 0).
 
         Shape: (..., D) -> codes int32 (..., D), values float64 (..., D).
         Source: Appendix B (sampling from the copula), then the marginal quantile functions.
@@ -479,8 +479,8 @@ class Marginals(nn.Module):
     def _cdf_of(
         self, parameters: MarginalParameters, group: CodeGroup
     ) -> Callable[[Tensor], Tensor]:
-        """Returns a function that computes the CDF of the infrequent numbers in each column of a
-        group; it returns 0 for columns of levels. Shape: (..., D_group) -> the same."""
+        """Returns the CDF of the infrequent numbers in each column of a group, as a function that
+        returns 0 for columns of levels."""
         at = group.is_real.nonzero()[:, 0]
         real = torch.searchsorted(self.real_columns, group.columns[at])
         numbers = parameters.numbers[..., real, :, :]
@@ -497,7 +497,6 @@ def padded_counts(counts: Tensor, n_codes: int) -> Tensor:
 
 
 def _spread_components(bias: Tensor, n_columns: int, n_components: int) -> None:
-    """Initialises the components of every column at different means, with deviations of 0.67."""
     if n_components == 1:
         return
     with torch.no_grad():
@@ -508,13 +507,11 @@ def _spread_components(bias: Tensor, n_columns: int, n_components: int) -> None:
 
 
 def _placed(whole: Triple, columns: Tensor, part: Triple) -> Triple:
-    """Returns three tensors (..., D) in which `part` replaces the given columns."""
     first, second, third = (w.index_copy(-1, columns, p) for w, p in zip(whole, part, strict=True))
     return first, second, third
 
 
 def _chosen(condition: Tensor, some: Triple, others: Triple) -> Triple:
-    """Applies torch.where to three tensors."""
     first, second, third = (torch.where(condition, a, b) for a, b in zip(some, others, strict=True))
     return first, second, third
 
@@ -522,17 +519,12 @@ def _chosen(condition: Tensor, some: Triple, others: Triple) -> Triple:
 def _joined(
     tails: Triple, j: Tensor, log_point: Tensor, inner: Triple, is_lowest: Tensor
 ) -> Triple:
-    """Combines the tail probabilities of codes with those of a column's density.
+    """Adds the probabilities of the infrequent numbers to those of the codes.
 
-    Args:
-        tails: Log probabilities of the codes: of the cell's code, of all codes below the cell and
-            of all codes above it. The code of infrequent numbers is omitted from the last two.
-        j: Indices of the columns of numbers.
-        log_point: Log probability of the code of infrequent numbers. Shape: (..., D_real).
-        inner: Log probabilities under the density of infrequent numbers: of the cell's interval, of
-            the numbers below it and of the numbers above it.
-        is_lowest: Mask of cells that are ordered below all numbers, such as missing ones. All
-            infrequent numbers count as above such a cell.
+    `tails` are the log probabilities of each cell's code, of all codes below it and of all codes
+    above it; `inner` those of the cell's interval and of the numbers below and above it, under the
+    density of the infrequent numbers, whose code has log probability `log_point`. All infrequent
+    numbers are above the cells of the mask `is_lowest`, such as missing ones.
     """
     share, under, over = inner
     code, below, above = (tail.to(share.dtype) for tail in tails)

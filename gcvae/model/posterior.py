@@ -21,9 +21,10 @@ def posterior_draws(
     names: Sequence[str],
     noise: RowNoise,
 ) -> tuple[Tensor, Tensor]:
-    """Returns S = `n_draws` samples z_s of `draw_latents` for one row x, with importance weights
-    proportional to p(x|z_s) p(z_s) / q(z_s), which add up to one; q is the density of the samples.
-    Unobserved cells are integrated out.
+    """Returns S = `n_draws` samples z_s for one row x, with importance weights that add up to one:
+    weighted by them, the samples represent the posterior p(z|x). The weights are proportional to
+    p(x|z_s) p(z_s) / q(z_s), with q the density from which `draw_latents` samples. Unobserved cells
+    are integrated out.
 
     Args:
         row: Table of one encoded row.

@@ -193,9 +193,8 @@ class AutoregressiveMixturePrior(Prior):
         return self._of_outputs(self.leave(act(h)))
 
     def _of_outputs(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Converts the network's outputs for k dimensions of z to log weights, means and log
-        standard deviations, as `mixtures` returns them. Shape: (..., 3 C k) -> three of (..., k,
-        C)."""
+        """Converts the network's outputs to log weights, means and log standard deviations. Shape:
+        (..., 3 C k) -> three of (..., k, C)."""
         weight, mean, log_sigma = outputs.unflatten(-1, (-1, 3, self.n_components)).unbind(-2)
         return torch.log_softmax(weight, -1), mean, log_sigma.clamp(min=_LEAST_LOG_SIGMA)
 

@@ -90,7 +90,8 @@ def draw_latents(
 
 
 def _posterior(model: GenerativeModel, rows: EncodedTable) -> tuple[Tensor, Tensor]:
-    """Returns posterior mean eta and standard deviation tau of each row. Shape: (n, K) each."""
+    """Returns mean and standard deviation of each row's posterior. Rows are padded, so that a row's
+    result does not depend on other rows."""
     eta, log_tau = model.encoder(
         rows.take(padded_to_lanes(torch.arange(len(rows), device=rows.device)))
     )
@@ -98,7 +99,6 @@ def _posterior(model: GenerativeModel, rows: EncodedTable) -> tuple[Tensor, Tens
 
 
 def _prior_samples(model: GenerativeModel, noise: RowNoise, n_draws: int, eta: Tensor) -> Tensor:
-    """Returns samples of the prior for each row of `eta`. Shape: eta (n, K) -> (S, n, K)."""
     noise = noise.of("prior")
     u = noise.of("component").uniform(n_draws, model.prior.n_uniforms).to(eta)
     eps = noise.normal(n_draws, eta.shape[-1]).to(eta)
@@ -107,8 +107,8 @@ def _prior_samples(model: GenerativeModel, noise: RowNoise, n_draws: int, eta: T
 
 
 def _sobol_normals(noise: RowNoise, n_draws: int, tau: Tensor) -> Tensor:
-    """Returns normal scores of `n_draws` (S) Sobol points, shifted randomly for each row. Shape:
-    tau (n, K) -> (S, n, K)."""
+    """Returns normal scores of Sobol points, shifted randomly for each row. The dimension of z with
+    the smallest tau gets the first dimension of the points."""
     place = tau.argsort(dim=-1, stable=True).argsort(dim=-1).cpu().numpy()
     points = sobol_points(n_draws, tau.shape[-1])[:, place]
     eps: Tensor = torch.special.ndtri(noise.of("encoder").shifted(points))

@@ -1,9 +1,9 @@
 """Generates rows from the autoregressive decoder without normalising probabilities.
 
 A code is sampled by inversion of unnormalised probabilities (masses, see `ColumnWeights`): the
-first code whose cumulative mass reaches u times the total, with u uniform noise. A number is
-sampled from the density only in rows whose code is that of infrequent numbers. The terms that a
-cell adds to the running sum are looked up by its code.
+first code whose cumulative mass reaches u times the total, with u uniform noise. Numbers that are
+not frequent values share one code; only in rows with this code is a number sampled from the
+density. The terms that a cell adds to the running sum are looked up by its code.
 """
 
 from __future__ import annotations
@@ -43,14 +43,16 @@ class RowDraws:
         """Generates one row for each z.
 
         Returns:
-            Integer code of each cell, and its value if it is a number (else 0). Shape: (n, D) each.
+            Integer code of each cell, and the value of each number without a code of its own (else
+            0). Shape: (n, D) each.
         """
         return self.draw(through(self.trunk, z), generator)
 
     @torch.no_grad()
     def draw(self, context: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Generates one row for each of n hidden vectors of z, as `__call__` does. Shape: (n,
-        d_context)."""
+        """Generates one row for each of n hidden vectors of z. Returns the integer code of each
+        cell, and the value of each number without a code of its own (else 0). Shape: (n, d_context)
+        -> (n, D) each."""
         n, n_columns, n_real = len(context), len(self.columns), len(self.network.real)
         noise = uniform((n_columns, n), generator)
         noise_of_numbers = uniform((n_real, n), generator, torch.float64)
@@ -70,15 +72,8 @@ class RowDraws:
         codes: Tensor,
         values: Tensor,
     ) -> None:
-        """Samples the cells of n rows and writes them to `codes` and `values`.
-
-        Args:
-            context: Hidden vectors of z. Shape: (n, d_context).
-            noise: Uniform noise that determines the codes. Shape: (D, n).
-            noise_of_numbers: Uniform noise that determines numbers. Shape: (D_real, n).
-            codes: Filled with the codes of the cells. Shape: (D, n).
-            values: Filled with the values of infrequent numbers. Shape: (D, n).
-        """
+        """Samples the cells of n rows from uniform noise and writes them to `codes` and `values`.
+        Shape: noise, codes and values (D, n), noise_of_numbers (D_real, n)."""
         walk = AutoregressiveWalk(self.network, self.marginals, context, codes, self.columns)
         for column in self.columns:
             j, outputs = column.number, walk.outputs(column)
@@ -94,8 +89,8 @@ class RowDraws:
 
 
 def _drawn(masses: Tensor, noise: Tensor) -> Tensor:
-    """Returns codes sampled by inversion of uniform noise; none has probability zero. Shape: masses
-    (n, K), noise (n,) -> (n,)."""
+    """Samples codes by inversion of uniform noise; none has probability zero. Shape: (n, K), (n,)
+    -> (n,)."""
     upper = masses.cumsum(-1)
     height = noise[:, None] * upper[:, -1:]
     return torch.searchsorted(upper, height)[:, 0]

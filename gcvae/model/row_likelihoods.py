@@ -31,7 +31,7 @@ class Cells:
 
     Attributes:
         log_prob: Log probability (density) of each cell. Shape: (D, N).
-        codes: Codes of the cells. Shape: (D, m), int64.
+        codes: Integer codes of the cells. Shape: (D, m), int64.
         values: Values of the cells. Shape: (D, m).
     """
 
@@ -67,8 +67,8 @@ class RowLikelihoods:
         """Returns cumulative log densities: entry j is log p(x|z) of the first j + 1 columns in the
         order of the chain rule.
 
-        Observed cells are scored. Unobserved cells are sampled, and so are the numbers of cells
-        that stand for intervals.
+        Observed cells are scored, and unobserved cells sampled. A cell that stands for an interval
+        is scored as the interval, and a number in it is sampled.
 
         Args:
             rows: Rows. Shape: (n, D).
@@ -94,9 +94,8 @@ class RowLikelihoods:
         return by_row
 
     def _start(self, rows: EncodedTable, noise: Tensor) -> Cells:
-        """Returns the cells before the pass over the columns. Rows with unobserved cells have one
-        copy for each sample of z, in which these cells are sampled; if all rows are complete, one
-        copy serves all samples."""
+        """Returns the cells before the pass: one copy of each row for each sample of z if cells
+        have to be sampled, else one copy for all samples."""
         n_all = noise[..., 0].numel()
         is_whole = rows.intervals is None and bool(rows.observed.all())
         times = 1 if is_whole else n_all // len(rows)
@@ -107,8 +106,7 @@ class RowLikelihoods:
         )
 
     def _add_density(self, column: ColumnWeights, outputs: Tensor, cells: Cells) -> None:
-        """Adds the log density of the infrequent numbers of a column to `cells.log_prob`, which
-        contains the log probabilities of the column's codes."""
+        """Adds the log density of the column's infrequent numbers to `cells.log_prob`."""
         j = column.number
         if column.number_index is None:
             return
@@ -133,17 +131,9 @@ class RowLikelihoods:
     ) -> None:
         """Samples the unobserved cells of a column and stores them in `cells`.
 
-        The constraints in `rows.dependent` may allow only some cells, depending on the cells of
-        earlier columns. The log probability that is stored for a cell is that of all allowed cells
-        together; without constraints it is 0.
-
-        Args:
-            weights: Weights of the column.
-            walk: Walk that has visited the earlier columns.
-            outputs: Outputs of the column, from `walk.outputs`. Shape: (N, w).
-            rows: The rows to score.
-            cells: Cells of the rows, in which those of the column are replaced.
-            noise: Uniform noise. Shape: (N,).
+        `rows.dependent` may allow only some cells, depending on earlier ones. The stored log
+        probability is that of all allowed cells together, so 0 without constraints. `walk` has
+        visited the earlier columns, and `outputs` are those of this column.
         """
         j = weights.number
         times = cells.codes.shape[1] // len(rows)
@@ -168,9 +158,8 @@ class RowLikelihoods:
         cells: Cells,
         noise: Tensor,
     ) -> None:
-        """Samples a number in each interval for which a cell of a column stands, and stores it in
-        `cells` with the log probability of the interval. The arguments are those of
-        `_draw_blanks`."""
+        """Samples a number in each cell of the column that stands for an interval, and stores it in
+        `cells` with the log probability of the interval."""
         j = weights.number
         if rows.intervals is None or weights.number_index is None:
             return

@@ -90,7 +90,8 @@ class AutoregressiveWalk:
         codes: Codes of the columns visited so far, of m rows at N / m latent vectors each. Shape:
             (D, m).
         total: Sum of the terms of z and of the columns visited so far. Shape: (N, d_sum).
-        linear_terms: Linear terms of the columns visited so far. Shape: (N, n_linear_terms).
+        linear_terms: Sums of the linear terms of the columns visited so far (see
+            `AutoregressiveNetwork.n_linear_terms`). Shape: (N, n_linear_terms).
     """
 
     @torch.no_grad()

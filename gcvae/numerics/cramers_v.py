@@ -58,9 +58,8 @@ def cramers_v(groups: Sequence[Codes]) -> Numbers:
 
 
 def _first_rows(groups: Sequence[Codes]) -> list[Codes]:
-    """Returns the groups of the first rows, renumbered without gaps. The number of rows is limited
-    so that counting the contingency tables of all pairs of columns takes a few seconds at most
-    (`_COUNT_BUDGET`)."""
+    """Returns the groups of the first rows, renumbered without gaps. `_COUNT_BUDGET` determines how
+    many rows are counted."""
     n_rows = int(_COUNT_BUDGET / max(len(groups), 1) ** 2)
     return [np.unique(column[:n_rows], return_inverse=True)[1] for column in groups]
 
@@ -68,7 +67,6 @@ def _first_rows(groups: Sequence[Codes]) -> list[Codes]:
 def _phi_squared(
     column: Codes, others: list[Codes], share: Numbers, other_shares: list[Numbers]
 ) -> Numbers:
-    """Returns phi^2 of one column paired with each of `others`."""
     n, k = len(column), len(share)
     found = np.empty(len(others))
     for j, other in enumerate(others):

@@ -36,8 +36,8 @@ class GaussianMixture:
     factor: Tensor
 
     def log_terms(self, moments: Tensor) -> Tensor:
-        """Returns log(w_c N(x; m_c, L_c L_c^T)) for every point and component. Shape: moments 1,
-        x_i and x_i x_j with i <= j of each point (n, F) -> (n, C)."""
+        """Returns log(w_c N(x; m_c, L_c L_c^T)) for every point x and component c. `moments` are
+        the F numbers 1, x_i and x_i x_j, with i <= j, of each point. Shape: (n, F) -> (n, C)."""
         d = self.mean.shape[1]
         precision = torch.cholesky_inverse(self.factor)
         slope = (precision @ self.mean[..., None])[..., 0]
@@ -74,7 +74,8 @@ def fit_gaussian_mixture(
 
 
 def _of_shares(shares: Tensor, moments: Tensor, d: int) -> GaussianMixture:
-    """Returns the most likely mixture given responsibilities (M step). Shape: (n, C), (n, F)."""
+    """Returns the mixture that fits the points best, given the share of each component in each
+    point and the moments 1, x_i and x_i x_j of each point (M step). Shape: (n, C), (n, F)."""
     sums = shares.T @ moments
     count = sums[:, 0].clamp(min=_LEAST_POINTS)
     means = sums / count[:, None]
@@ -87,7 +88,6 @@ def _of_shares(shares: Tensor, moments: Tensor, d: int) -> GaussianMixture:
 
 
 def _moments(x: Tensor) -> Tensor:
-    """Returns 1, x_i and all x_i x_j with i <= j of each point. Shape: (n, K) -> (n, F)."""
     i, j = _pairs(x.shape[1])
     return torch.cat([torch.ones_like(x[:, :1]), x, x[:, i] * x[:, j]], dim=1)
 
@@ -98,8 +98,7 @@ def _pairs(d: int) -> tuple[Tensor, Tensor]:
 
 
 def _spread_centres(x: Tensor, n: int, generator: torch.Generator) -> Tensor:
-    """Returns n of the points as initial centres, by greedy k-means++. Shape: (n_points, K) -> (n,
-    K)."""
+    """Returns n of the points as initial centres, by greedy k-means++."""
     n_tries = 2 + int(math.log(n))
     chosen = [int(torch.randint(len(x), (1,), generator=generator))]
     distance = _distances(x, x[chosen])[:, 0]
@@ -114,7 +113,7 @@ def _spread_centres(x: Tensor, n: int, generator: torch.Generator) -> Tensor:
 
 
 def _distances(x: Tensor, centres: Tensor) -> Tensor:
-    """Returns squared distances of points and centres. Shape: (n, K), (C, K) -> (n, C)."""
+    """Returns squared distances of points and centres."""
     cross = x @ centres.T
     square: Tensor = x.square().sum(1, keepdim=True) - 2.0 * cross + centres.square().sum(1)
     return square.clamp_(min=0.0)

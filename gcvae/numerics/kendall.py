@@ -56,7 +56,7 @@ def tau_b(ranks: Tensor) -> Numbers:
 
 
 def _shifts(n_rows: int, n_columns: int) -> list[int]:
-    """Returns the shifts k to use: all of 1 .. n/2, or as many as the time budget allows."""
+    """Returns the shifts to use: all of 1 .. n/2, or as many as the time budget allows."""
     pairs = min(_PRODUCT_BUDGET / n_columns**2, _DIFFERENCE_BUDGET / n_columns)
     most = max(1, int(pairs / max(n_rows, 1)))
     last = n_rows // 2
@@ -71,8 +71,8 @@ def with_unit_diagonal(matrix: Numbers) -> Numbers:
 
 
 def normal_scores(ranks: Tensor) -> Numbers:
-    """Returns the normal score Phi^-1(r / (n + 1)) of each cell, with r its mid-rank in its column.
-    Shape: (n, D) -> (n, D)."""
+    """Returns the normal score Phi^-1(r / (n + 1)) of each cell, with r its rank in its column, the
+    mean rank for ties. Shape: (n, D) -> (n, D)."""
     middle = pd.DataFrame(ranks.numpy()).rank().to_numpy()
     scores: Numbers = ndtri(middle / (len(ranks) + 1))
     return scores

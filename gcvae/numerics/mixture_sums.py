@@ -41,8 +41,8 @@ def log_mixture_sums(terms: Tensor, powers: Tensor, least: float) -> Tensor:
 
 
 def _sums(terms: Tensor, powers: Tensor, least: float) -> tuple[Tensor, Tensor]:
-    """Returns the exponentials exp(A_m + B_m s_k + C_m s_k^2), and least plus their sum over m.
-    Shape: (G, M, n, K), (G, n, K)."""
+    """Returns the exponentials exp(A_m + B_m s_k + C_m s_k^2), and `least` plus their sum over
+    m."""
     # Powers of two are faster than powers of e.
     flat = torch.bmm(terms.flatten(1, 2), powers / math.log(2.0)).exp2_()
     exponentials = flat.view(*terms.shape[:-1], powers.shape[-1])

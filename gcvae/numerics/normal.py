@@ -32,7 +32,7 @@ def normal_cdf(x: Tensor) -> Tensor:
 
 
 def _mills_ratio(x: Tensor) -> Tensor:
-    """Returns Phi(x) / phi(x), which does not underflow for negative x. Shape: as x."""
+    """Returns Phi(x) / phi(x), which does not underflow for negative x."""
     ratio: Tensor = math.sqrt(0.5 * math.pi) * torch.special.erfcx(-x * math.sqrt(0.5))
     return ratio
 
@@ -81,8 +81,7 @@ def _inverse_log_cdf(log_p: Tensor) -> Tensor:
 
 
 def _far_inverse_log_cdf(log_p: Tensor) -> Tensor:
-    """Returns x with log Phi(x) = log_p for log_p < -300, by Newton's method from Phi(x) ~
-    phi(x)/|x|, so x^2 ~ -2 log_p - log(2 pi) - log(x^2)."""
+    """Solves log Phi(x) = log_p < -300 by Newton's method, starting from Phi(x) ~ phi(x) / |x|."""
     square = -2.0 * log_p - 2.0 * LOG_SQRT_2PI
     x = -(square - square.log()).sqrt()
     for _ in range(_N_NEWTON_STEPS):
@@ -126,13 +125,12 @@ def log_interval(lower: Tensor, upper: Tensor) -> Tensor:
 
 
 def _log_far_interval(low: Tensor, high: Tensor) -> Tensor:
-    """Computes `log_interval` in logarithms, for low < high in the lower half."""
     log_high = _log_cdf(high)
     return log_high + log_one_minus_exp(_log_cdf(low) - log_high)
 
 
 def _log_cdf(x: Tensor) -> Tensor:
-    """Returns log Phi(x), with zero gradient at x = -inf (value -inf) and x = +inf (value 0)."""
+    """Returns log Phi(x), with a zero gradient at infinite x."""
     infinite = torch.isinf(x)
     finite = log_normal_cdf(torch.where(infinite, 0.0, x))
     at_the_end = torch.where(x > 0, 0.0, -torch.inf).to(x.dtype)

@@ -24,7 +24,7 @@ _CONTEXT = Context(prec=60, Emin=-9999, Emax=9999)
 class OuterRows:
     """Minimum and maximum of a column's numbers, with the sizes by which they are rounded outward.
 
-    Each is rounded to a multiple of a step, and its size determines the step (see `_below`).
+    Each is rounded to a multiple of a step, which is about a twentieth of its size.
 
     Attributes:
         low: Minimum.
@@ -42,8 +42,8 @@ class OuterRows:
 
     @classmethod
     def of(cls, distinct_numbers: npt.NDArray[Any], counts: Codes, rows: int) -> OuterRows:
-        """Computes minimum, maximum and sizes from distinct numbers; the arguments are those of
-        `plain_limits`."""
+        """Computes minimum and maximum, and the sizes that determine how coarsely they are rounded.
+        The arguments are those of `plain_limits`."""
         below, total = np.cumsum(counts), int(counts.sum())
         first = exact(distinct_numbers[np.searchsorted(below, min(rows, total))])
         last = exact(distinct_numbers[np.searchsorted(below, max(total - rows, 0) + 1)])
@@ -93,14 +93,9 @@ def plain_limits(
 
 
 def _below(end: Any, size: Decimal, unit: Decimal) -> Decimal:
-    """Returns a column's minimum rounded down to a multiple of a step, without a change of sign.
-
-    Args:
-        end: The minimum.
-        size: Size for the minimum, as in `OuterRows`. The step is a twentieth of the size or twice
-            the unit, whichever is larger, rounded down to 1, 2 or 5 times a power of ten.
-        unit: Unit of which all numbers are multiples; 0 if there is none.
-    """
+    """Returns the minimum `end` rounded down to a multiple of a step, without a change of sign. The
+    step is a twentieth of `size` or twice `unit`, whichever is larger, rounded down to 1, 2 or 5
+    times a power of ten."""
     number = exact(end)
     size = size or abs(number) or Decimal(PARTS)  # no inner numbers
     step = plain_number(max(_CONTEXT.divide(size, Decimal(PARTS)), 2 * unit))

@@ -53,9 +53,8 @@ def unshuffled(places: Numbers, size: int, key: int) -> Numbers:
 
 
 def _rounds(size: int, key: int) -> Iterator[tuple[int, int, int]]:
-    """Yields (index of the half that changes, key of the round, 1) for each round of the Feistel
-    network. A round adds a hash of the other half to the half that changes; a sign of -1 in place
-    of 1 stands for the inverse, a subtraction."""
+    """Yields (index of the half that changes, key, 1) for each round of the Feistel network. A
+    round adds a hash of the other half; -1 in place of 1 stands for a subtraction, the inverse."""
     assert 1 <= size < 1 << 63, "places are 63 bits wide"
     yield from ((i % 2, (key + (i + 1) * GOLDEN) & _WHOLE, 1) for i in range(2 * _ROUNDS))
 
