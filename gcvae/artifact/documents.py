@@ -48,7 +48,6 @@ class Document(JsonFields):
 
 @cache
 def _kinds(cls: Any) -> dict[str, Any]:
-    """Returns the types of a dataclass's fields by name."""
     hints = get_type_hints(cls)
     return {field.name: hints[field.name] for field in fields(cls)}
 

@@ -145,7 +145,8 @@ def _header(data: bytes) -> bytes:
 
 
 def _envelope(data: bytes) -> dict[str, str]:
-    """Returns the JSON text of the manifest, and the digest, from the header of a model file."""
+    """Returns {"manifest": its JSON text, "sha256": digest of the tensors and this text} from the
+    header of a model file."""
     header = json.loads(_header(data))
     envelope: dict[str, str] = json.loads(header["__metadata__"][_METADATA_KEY])
     return envelope

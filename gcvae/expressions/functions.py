@@ -105,8 +105,7 @@ def _rounded(x: Amount, digits: Amount | None = None) -> Amount:
     """Rounds numbers to `digits` decimals (0 if None).
 
     A number that may lie half way between two results, within its error bound, is not rounded. Its
-    new error bound is half a unit of the last decimal, so that in comparisons it equals either
-    result.
+    error bound becomes half a unit of the last decimal, so that it compares equal to either result.
     """
     with np.errstate(all="ignore"):
         scale = 10.0 ** (0.0 if digits is None else digits.values.astype(np.float64))
@@ -119,10 +118,8 @@ def _rounded(x: Amount, digits: Amount | None = None) -> Amount:
 
 
 def _rounded_by(step: Callable[[Any], Any]) -> Callable[[Amount], Amount]:
-    """Returns a version of np.floor or np.ceil (`step`) that tolerates rounding errors.
-
-    A number that differs from a whole number by at most its error bound becomes that whole number.
-    """
+    """Returns np.floor or np.ceil (`step`) with tolerance: a number that differs from a whole
+    number by at most its error bound becomes that number."""
 
     def stepped(x: Amount) -> Amount:
         values, error = x.rounded
@@ -179,8 +176,6 @@ def check_part(name: str, column: Column | None) -> None:
 
 
 def _by_clock(times: Times, zone: Any) -> pd.DatetimeIndex:
-    """Converts times in UTC to local times of a zone; unchanged if `zone` is None. NaT stays
-    NaT."""
     index = pd.DatetimeIndex(np.atleast_1d(times).view(TIMES))
     if zone is None:
         return index
@@ -203,8 +198,8 @@ def _weekday(times: Times, *, zone: Any = None) -> Texts:
 
 
 def _start(period: str) -> Callable[..., Times]:
-    """Returns a function that computes the midnight at which the day, week, month, quarter or year
-    (`period`: D, W, M, Q or Y) of a time begins."""
+    """Returns a function that computes the midnight at which the period of a time begins: D, W, M,
+    Q or Y, from day to year."""
 
     def start(times: Times, *, zone: Any = None) -> Times:
         days = _by_clock(times, zone).to_numpy().astype("datetime64[D]")
@@ -251,8 +246,8 @@ def _months(first: Times, last: Times) -> Amount:
 
 
 def _add_months(times: Times, months: Amount) -> Times:
-    """Returns dates n whole months later; in a month without the date's day, its last day. The
-    result is missing if n is not whole."""
+    """Returns dates n months later; in a month without the date's day, its last day. The result is
+    missing if n is not whole."""
     times, n = np.broadcast_arrays(times, np.asarray(months.values, dtype=np.float64))
     known = (times != NO_DATE) & months.known & (n == np.floor(n)) & (np.abs(n) < _MOST_MONTHS)
     moved = np.where(known, n, 0).astype(np.int64)
@@ -273,7 +268,6 @@ def _years(first: Times, last: Times) -> Amount:
 
 
 def _days_in_month(year: Amount, month: Amount) -> Amount:
-    """Returns the number of days of a month; missing unless the month is 1 to 12."""
     y, m = np.broadcast_arrays(year.values.astype(np.float64), month.values.astype(np.float64))
     known = np.logical_and(year.known, month.known) & np.isin(m, np.arange(1, 13))
     first = 12 * (np.where(known, np.floor(y), 1970) - 1970) + np.where(known, m, 1) - 1
@@ -285,10 +279,7 @@ def _days_in_month(year: Amount, month: Amount) -> Amount:
 
 
 def _clock(start: Amount, minutes: Amount, midnight: Amount | None = None) -> Amount:
-    """Returns the time of day `minutes` after `start`, as a number such as 517 for 05:17.
-
-    `midnight` is the number that stands for 00:00, such as 2400; 0 if None.
-    """
+    """`midnight` is the number that stands for 00:00, such as 2400; 0 if None."""
     begin = start.values.astype(np.float64)
     at = begin // 100 * 60 + begin % 100 + minutes.values
     whole = np.where(at == np.floor(at), at % 1440, np.nan)
@@ -306,7 +297,6 @@ def _bracket(x: Amount, *limits: Amount) -> Amount:
 
 
 def _numbers(values: npt.NDArray[Any]) -> Amount:
-    """Converts numbers to an Amount with an error of zero; NaN stands for a missing number."""
     return Amount(values, 0.0, ~np.isnan(values))
 
 
@@ -315,7 +305,7 @@ def _numbers(values: npt.NDArray[Any]) -> Amount:
 
 def _mapped(change: Callable[..., str]) -> Callable[..., Texts]:
     """Returns a vectorised version of a function of texts, whose result is missing if an argument
-    is missing."""
+    is."""
 
     def mapped(*texts: Texts) -> Texts:
         rows = np.broadcast_arrays(*texts)

@@ -121,10 +121,7 @@ def _remainder(a: Numbers, da: Numbers, b: Numbers, db: Numbers) -> tuple[Number
 
 
 def _power(a: Numbers, da: Numbers, b: Numbers, db: Numbers) -> tuple[Numbers, Numbers]:
-    """Returns (a^b, bound on its error) of numbers a and b, whose errors have the bounds da and db.
-
-    The bound is d(a^b) = |a^b| (|b| da / |a| + |ln|a|| db).
-    """
+    """The error bound is d(a^b) = |a^b| (|b| da / |a| + |ln|a|| db)."""
     power = np.asarray(a**b)
     relative = np.abs(b) * da / np.abs(a) + np.abs(np.log(np.abs(a))) * db
     return power, np.abs(power) * relative

@@ -82,9 +82,9 @@ class Rows:
         values: Values by column name, as `column_values` returns them.
         blanks_are_unknown: Whether a missing cell stands for one that is not observed, so that the
             expression `is_missing(column)` is unknown for it.
-        known_missing: For some columns, by name, whether their cells are missing: the value of
-            `is_missing(column)` in each row whose cell is not observed. For columns without an
-            entry, this value is UNKNOWN. Only used with `blanks_are_unknown`.
+        known_missing: By column name, the value that `is_missing(column)` has in each row if the
+            cell is not observed; UNKNOWN for columns without an entry. Only used with
+            `blanks_are_unknown`.
     """
 
     values: Mapping[str, Any]
@@ -142,7 +142,13 @@ def compile_condition(tree: ast.expr, schema: TableSchema, tables: Tables | None
     """Compiles the syntax tree of a condition: an expression that is true, false or unknown in a
     row.
 
-    Arguments and errors are those of `compile_term`; other types of expressions raise ValueError.
+    Args:
+        tree: Syntax tree from `parse_expression`.
+        tables: Lookup tables by name, for parts such as `rates[country]`.
+
+    Raises:
+        ValueError: The types of the parts do not match, or the expression is not a condition.
+        UnknownColumnError: The expression names a column that the schema does not contain.
     """
     return _truth(compile_term(tree, schema, tables or {}), "the expression")
 
@@ -186,8 +192,8 @@ class _Compiler:
     tables: Tables = field(default_factory=dict)
 
     def _looked_up(self, name: str, keys: Sequence[Term]) -> Term:
-        """Compiles `name[key]` or `name[key, key]`, the entry of a lookup table; missing where the
-        table has no entry."""
+        """Compiles `name[key, ...]`, the entry of a lookup table; missing where the table has no
+        entry."""
         if name not in self.tables:
             known = ", ".join(self.tables) or "none"
             raise ValueError(f"there is no table {name}; the rule's tables are: {known}")
@@ -233,7 +239,6 @@ class _Compiler:
         raise ValueError(f"a list stands where no list can: {_shown(node)}")
 
     def _called(self, name: str, arguments: Sequence[ast.expr]) -> Term:
-        """Compiles a call of a function."""
         terms = [self.term(argument) for argument in arguments]
         if name == "is_missing":
             return _missing(terms)
@@ -334,7 +339,6 @@ def number_key(number: float) -> str:
 
 
 def _entries(entries: Mapping[str, Level], kind: Type, keys: npt.NDArray[Any]) -> Any:
-    """Returns the entries of a lookup table for keys, as values of type `kind`. Shape: (n,)."""
     found = [entries.get(key) for key in keys.tolist()]
     known = np.array([entry is not None for entry in found], dtype=bool)
     if kind is Type.TEXT:
@@ -399,7 +403,6 @@ def _fixed(literal: Level, kind: Type, value: Any) -> Term:
 
 
 def _missing(terms: Sequence[Term]) -> Term:
-    """Compiles `is_missing(column)`."""
     if len(terms) != 1 or terms[0].column is None or terms[0].text.startswith("is_missing"):
         raise ValueError("is_missing takes a column")
     [term] = terms
@@ -542,7 +545,6 @@ def _compared_values(
 
 
 def _amount(term: Term, rows: Rows) -> Amount:
-    """Evaluates a term to numbers; dates are in microseconds."""
     found = term.evaluate(rows)
     if term.type is Type.NUMBER:
         return found  # type: ignore[no-any-return]
@@ -570,8 +572,8 @@ def _rounding(column: Column, first: Amount, second: Amount) -> Numbers:
 
 
 def _compared_with_span(left: Term, operator: ast.cmpop, right: Term) -> Term:
-    """Compiles the comparison of a date with a time span. Equality means that the date lies in the
-    span, `<` that it lies before the first moment, `>` that it lies after the last moment."""
+    """Equality with a time span means that the date lies in the span, `<` that it lies before the
+    first moment, `>` that it lies after the last moment."""
     if left.last is not None and right.last is None:
         left, right, operator = right, left, _TURNED.get(type(operator), type(operator))()
     first, last = replace(right, last=None), right.last
@@ -611,15 +613,13 @@ def _same_texts(left: npt.NDArray[Any], operator: ast.cmpop, right: npt.NDArray[
 
 
 def _ranks(texts: npt.NDArray[Any], order: pd.Index[Any]) -> Amount:
-    """Returns the index of each text in an order of levels; unknown for unseen levels and missing
-    cells."""
     places = order.get_indexer(pd.Index(np.atleast_1d(texts), dtype=object)).reshape(texts.shape)
     return Amount(places.astype(np.int64), known=places >= 0)
 
 
 def _check_level(term: Term, other: Term) -> None:
-    """Checks that a text literal is a level of the column with which it is compared; if not, raises
-    a ValueError, because it is probably misspelled."""
+    """Raises a ValueError if a text literal is no level of the column with which it is compared,
+    because it is probably misspelled."""
     levels = other.outcomes if other.column is None else other.column.levels
     if term.literal is None or levels is None or term.literal in levels:
         return

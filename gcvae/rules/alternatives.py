@@ -96,7 +96,6 @@ class Alternative(Computed):
 
     @property
     def _has_levels(self) -> bool:
-        """Whether y has levels."""
         return isinstance(self.grid, LevelGrid)
 
     @cached_property
@@ -166,7 +165,16 @@ class Alternative(Computed):
 
         The code is the index of y in general, so that the intervals of y are those of the code. In
         rows where f(x) lies in an interval of y, the code may also be `kept`, which is a further
-        interval. Arguments and shapes as in `Rewriting.part_intervals`.
+        interval.
+
+        Args:
+            part: Ignored, because the code is the only part.
+            earlier: Cells of the columns of f. n rows.
+            low, high: First and last index of y in m intervals. Shape: (n, m) each.
+
+        Returns:
+            (First values, last values) of m + 1 intervals of the code. An interval is empty if
+            first > last. Shape: (n, m + 1) each.
         """
         base, has_base = self.base(earlier)
         inside = ((low <= base[:, None]) & (base[:, None] <= high)).any(axis=1) & has_base
@@ -180,8 +188,7 @@ class Alternative(Computed):
         return self.grid.log_unit if is_real and isinstance(self.grid, Grid) else 0.0
 
     def _agree(self, own: pd.Series[Any], predicted: pd.Series[Any]) -> Mask:
-        """Returns a mask of the rows in which y (`own`) equals the rounded f(x). Shape: (n,) twice
-        -> (n,)."""
+        """Returns a mask of the rows in which y (`own`) equals the rounded f(x)."""
         both = own.notna().to_numpy() & predicted.notna().to_numpy()
         found = np.zeros(len(own), dtype=bool)
         indices = [self.grid.indices(cells[both]) for cells in (own, predicted)]
@@ -190,6 +197,5 @@ class Alternative(Computed):
 
 
 def _plain(values: npt.NDArray[Any]) -> npt.NDArray[Any] | list[Any]:
-    """Returns values in the form that `placed_values` accepts: a list of texts, or an array of
-    numbers or dates."""
+    """`placed_values` takes texts as a list, numbers and dates as an array."""
     return values.tolist() if values.dtype == object else values

@@ -17,8 +17,9 @@ _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 
 
 def number_ending(text: str, per_unit: int) -> tuple[int, int]:
-    """Parses an ending of numbers to (remainder, divisor), in multiples of the resolution 1 /
-    per_unit: numbers with this ending leave the remainder when divided by the divisor.
+    """Parses an ending of numbers, such as ".99", to (remainder, divisor): numbers with this ending
+    leave this remainder when divided by the divisor. Both are multiples of the resolution 1 /
+    `per_unit`.
 
     For a resolution of 0.01, ".99" gives (99, 100), and "95" gives (9500, 10000).
 
@@ -72,8 +73,7 @@ def date_ending(text: str, last: Step, step: int) -> int:
 
 def _word(word: str, last: Step) -> int:
     """Parses one word of an ending, such as "09:00" or "Monday", to the time since the beginning of
-    a day, a week or a month, in microseconds. `last` is the spacing of the dates. Raises ValueError
-    for other words."""
+    a day, week or month, in microseconds."""
     if clock := _CLOCK.fullmatch(word):
         hours, minutes, seconds = (int(x or 0) for x in clock.groups()[:3])
         microseconds = int((clock[4] or "0").ljust(6, "0"))

@@ -80,7 +80,6 @@ class Grid:
 
     @classmethod
     def _of_numbers(cls, column: Column, per_unit: int, limits: tuple[Any, Any]) -> Grid:
-        """Returns the grid of a column of numbers."""
         low, high = limits
         return cls(
             column,
@@ -92,7 +91,6 @@ class Grid:
 
     @classmethod
     def _of_dates(cls, column: Column) -> Grid | None:
-        """Returns the grid of a column of dates; None for months and years."""
         written = column.date_format
         if "%d" not in written.replace("%-", "%") and not is_time_of_day(written):
             return None  # months and years have different lengths

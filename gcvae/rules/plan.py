@@ -65,7 +65,12 @@ class Plan:
         return [sides[0][1] for sides in self.relations]
 
     def allows(self, rule: Rule, *, may_rearrange: bool = True) -> bool:
-        """Returns whether `add` would add a rule to the plan; `may_rearrange` as in `add`."""
+        """Returns whether a rule can be added to the plan.
+
+        Args:
+            may_rearrange: Whether a relation of the plan may be solved for a different column to
+                make room for the rule.
+        """
         return self._with(((0.0, rule),), may_rearrange=may_rearrange) is not None
 
     def computes(self, name: str, *, exactly: bool = False) -> bool:
@@ -78,7 +83,7 @@ class Plan:
 
     def depends(self, name: str, on: str) -> bool:
         """Returns whether column `name` is `on`, or rules of the plan compute it from `on`,
-        directly or by other columns."""
+        directly or through other columns."""
         return depends_on([name], on, parents_of(self.rules))
 
     def relates(self, a: str, b: str) -> bool:
@@ -102,11 +107,8 @@ class Plan:
 
     def _with(self, sides: Sides, *, may_rearrange: bool) -> list[Sides] | None:
         """Returns the plan's relations together with a new relation, at the least total cost; None
-        if the new relation cannot be added.
-
-        To make room for the new relation, at most one relation of the plan is solved for a
-        different column. Arguments as in `add`.
-        """
+        if the new relation cannot be added. At most one relation of the plan is solved for a
+        different column to make room."""
         found: list[tuple[float, list[Sides]]] = []
         can_rearrange = may_rearrange and is_formula(sides[0][1])
         for first in _each_first(sides):
@@ -125,10 +127,8 @@ class Plan:
 
 
 def _each_first(sides: Sides) -> Iterator[Sides]:
-    """Yields the solutions of a relation in several orders, as a plan uses the first solution.
-
-    There is one order for each solution, in which that solution comes first.
-    """
+    """Yields the solutions of a relation in several orders: each solution comes first once, because
+    a plan uses the first solution."""
     for i, side in enumerate(sides):
         yield (side, *sides[:i], *sides[i + 1 :])
 

@@ -270,9 +270,8 @@ def _on_grid(
     to_whole: Callable[[Numbers], Numbers],
     digits: int | None = _NOISE_DIGITS,
 ) -> Numbers:
-    """Rounds numbers or seconds to multiples of the column's resolution by `to_whole`. Against
-    floating-point noise, the multiples are first rounded to `digits` decimals, unless that is None.
-    Shape: (n,)."""
+    """Rounds numbers or seconds to multiples of the column's resolution. Against floating-point
+    noise, the multiples are first rounded to `digits` decimals, unless that is None."""
     decimals = decimals_of(column)
     if column.has_times:
         scale = 1e6 / microseconds(column)

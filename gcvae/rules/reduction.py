@@ -81,8 +81,8 @@ class Reduction:
                 relates one of them to another column replaces the other column, if possible.
             dependencies: Functional dependencies. One becomes a formula with a lookup table if it
                 contains a computed column, or a column that is in none of `coded`.
-            constant: Columns that have one value for each entity. Such a column is only computed
-                from other columns in `constant`.
+            constant: Columns that have one value for each entity, such as a customer. Such a column
+                is only computed from other columns in `constant`.
         """
         functional = {name for rule in coded for name in rule.columns}
         unusable = set(left_out) | {column.name for column in schema if not column.is_modelled}
@@ -172,8 +172,8 @@ class Reduction:
         }
 
     def relates(self, a: str, b: str) -> bool:
-        """Returns whether one of two original columns is replaced by a residual that depends on the
-        other."""
+        """Returns whether one of two original columns is replaced by a residual that is computed
+        from the other."""
         rewritten = self.rewritten
         return any(x in rewritten and y in rewritten[x].parents for x, y in ((a, b), (b, a)))
 
@@ -185,7 +185,7 @@ class Reduction:
 
     def depending_on(self, names: Collection[str]) -> Reduction:
         """Returns a copy with only the replacements of columns that are computed from the named
-        ones, directly or by other columns."""
+        ones, directly or through other columns."""
         reached = set(names)
         kept = []
         for rewriting in self.rewritings:
@@ -195,14 +195,14 @@ class Reduction:
         return Reduction(self.schema, tuple(kept))
 
     def log_unit(self, part: str) -> float:
-        """Returns a number to subtract from the log probability of a residual or part. The
-        differences of all parts of an original column add up to the log density of that column.
+        """Returns the log of the original column's resolution if `part` is the first column that
+        replaces it, else 0.
 
-        The number is the log of the original column's resolution for the first part, and 0 for
-        further parts.
+        The log probabilities of all columns that replace an original one, minus these numbers, add
+        up to the log density of the original column.
 
         Args:
-            part: Name of the residual or part.
+            part: Name of a residual, or of a part such as the weekday of a date.
         """
         return self.rewritten[self.owners[part]].log_unit(part)
 
@@ -328,7 +328,7 @@ _LEAST_OF_DIFFERENCES = 0.5
 
 def _is_sparse(rule: Rule, table: TypedTable) -> bool:
     """Returns whether an inequality between two columns should only be used in reverse, because its
-    bound is too often missing (`is_sparse_bound`)."""
+    bound is too often missing."""
     if len(rule.parents) != 1:
         return False
     of_each = [table[name].notna().to_numpy() for name in (rule.column, *rule.parents)]
@@ -337,8 +337,8 @@ def _is_sparse(rule: Rule, table: TypedTable) -> bool:
 
 
 def _applies_later(rule: Rule) -> bool:
-    """Returns whether a rule is applied after the formulas that hold in most rows: False for such
-    a formula, True for any other rule. Rules are sorted by this value."""
+    """Key by which rules are sorted: False for formulas that hold in most rows, which come
+    first."""
     is_formula = isinstance(rule.form, Formula) and not rule.form.is_inequality
     return not is_formula or (rule.share is not None and rule.share < _MOST_ROWS)
 

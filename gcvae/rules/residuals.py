@@ -256,8 +256,12 @@ class Residual(Computed):
         return (Column(self.column, ColumnKind.INTEGER, missing, minimum=low, maximum=high),)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """Returns the residual y - f(x); with `blanks_unknown` it is missing where f has no
-        value."""
+        """Returns the residual y - f(x) of each of n rows, in a dictionary with the name of y as
+        its only key. Shape: (n,).
+
+        The residual is missing where y is. Where f has no value, it is missing if `blanks_unknown`;
+        otherwise it is the difference between y and the number that replaces f (`base`).
+        """
         own = frame[self.column]
         base, has_base = self.base(frame)
         known = own.notna().to_numpy()
@@ -281,7 +285,8 @@ class Residual(Computed):
         return {self.column: whole_numbers(residuals, ~known)}
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """Returns y = f(x) + e, clipped to the range of y unless that would violate the rule."""
+        """Returns the cells y = f(x) + e, clipped to the range of y unless that would violate the
+        rule; missing where the residual e is."""
         residuals = parts[self.column]
         known = residuals.notna().to_numpy()
         base, has_base = self.base(frame)
@@ -300,14 +305,8 @@ class Residual(Computed):
         return placed_values(values, indices, self.original.missing.allowed or self.has_missing)
 
     def _within(self, base: Indices, steps: Indices, has_base: Mask) -> Indices:
-        """Returns indices of y, base + steps, clipped to `reach`: the range of y without exempt
-        values. An index that satisfies the rule is not clipped to one that violates it.
-
-        Args:
-            base: Index of f(x) in each of n rows. Shape: (n,).
-            steps: Residual in multiples of y's resolution. Shape: (n,).
-            has_base: Mask of the rows in which f has a value. Shape: (n,).
-        """
+        """Returns base + steps, clipped to `reach`: the range of y without exempt values. An index
+        that satisfies the rule is not clipped to one that violates it. Shape: (n,)."""
         first, last = self.reach
         low = first + (self.offset - first) % self.stride
         high = last - (last - self.offset) % self.stride
@@ -330,7 +329,17 @@ class Residual(Computed):
 
         An interval that reaches the upper or lower end of `limits` extends beyond it, because
         residuals beyond an end are clipped to it when rows are generated. Each exempt value has a
-        further interval. Arguments as in `Rewriting.part_intervals`.
+        further interval.
+
+        Args:
+            part: Ignored, because the residual is the only part.
+            earlier: Cells of the columns of f. n rows.
+            low, high: First and last values of m intervals of y, as multiples of its resolution.
+                Shape: (n, m) each.
+
+        Returns:
+            (First values, last values) of m' intervals of the residual. An interval is empty if
+            first > last. Shape: (n, m') each.
         """
         base, has_base = (found[:, None] for found in self.base(earlier))
         first, last = self.limits
@@ -347,9 +356,8 @@ class Residual(Computed):
         return lower, upper
 
     def _exempt_interval(self, i: int, low: Indices, high: Indices) -> tuple[Indices, Indices]:
-        """Returns the interval that contains only the residual of the i-th exempt value. It is
-        empty in rows in which that value lies in no interval from `low` to `high`. Shape: (n, 1)
-        each."""
+        """Returns an interval with only the residual of the i-th exempt value; an empty one in rows
+        where no given interval contains that value. Shape: (n, 1) each."""
         is_inside = np.asarray((low <= self.exempt[i]) & (self.exempt[i] <= high))
         is_asked = is_inside.any(axis=1, keepdims=True)
         residual = self.lowest + i
@@ -373,13 +381,8 @@ class Residual(Computed):
 
     @property
     def _usual_steps(self) -> tuple[tuple[int, int], ...]:
-        """Intervals that contain most differences between y and the rounded f.
-
-        They are the intervals `usual` of the residuals in general. If the sign of residuals may be
-        reversed (`by_side`), one interval that is symmetric around 0 contains them. If residuals
-        only occur at ties (`at_ties`), the differences are 0, -1 and 1. Differences are
-        counted in strides (`stride`).
-        """
+        """Intervals that contain most differences between y and the rounded f, in strides
+        (`stride`). They have both signs where the sign of residuals may be reversed."""
         if self.at_ties:
             return (0, 0), (-1, -1), (1, 1)
         if not self.by_side:
@@ -461,7 +464,6 @@ def with_ties(prediction: Prediction, table: TypedTable) -> Prediction:
 
 
 def _of_sizes(counts: Counter[int]) -> Counter[int]:
-    """Returns counts by absolute value, given counts by value."""
     found: Counter[int] = Counter()
     for e, n in counts.items():
         found[abs(e)] += n
@@ -469,10 +471,10 @@ def _of_sizes(counts: Counter[int]) -> Counter[int]:
 
 
 def _is_by_side(prediction: Prediction) -> bool:
-    """Returns whether residuals have their sign reversed where f lies below its rounded value.
+    """Returns whether the sign of residuals is reversed where f lies below its rounded value.
 
     This holds for approximate formulas with a tolerance of at most four multiples of the
-    resolution. If residuals are so small, it matters on which side of the rounded value f lies.
+    resolution, because it then matters on which side of the rounded value f lies.
     """
     unit = grid_unit(prediction.column)
     if prediction.form.relation != "≈" or unit is None:
@@ -481,15 +483,11 @@ def _is_by_side(prediction: Prediction) -> bool:
 
 
 def _neutral_parents(prediction: Prediction, table: TypedTable) -> dict[str, int]:
-    """Returns, by column name, the number that replaces missing cells in columns of a formula: 0 or
-    1, such as 0 for a missing summand.
+    """Returns, by column name, the number (0 or 1) that replaces missing cells in columns of a
+    formula, such as 0 for a missing summand.
 
     A column is left out unless the formula, computed with this number, equals the predicted column
-    y in most of the rows in which this is the only missing column of the formula.
-
-    Args:
-        prediction: Compiled formula, which predicts y.
-        table: Table with y and the columns of the formula.
+    in most of the rows in which this is the only missing column of the formula.
     """
     if prediction.form.is_inequality:
         return {}
@@ -513,8 +511,6 @@ def _neutral_parents(prediction: Prediction, table: TypedTable) -> dict[str, int
 def _without_blanks(
     prediction: Prediction, frame: pd.DataFrame, numbers: Mapping[str, int]
 ) -> pd.DataFrame:
-    """Returns the columns of a formula (`prediction`) after replacing their missing cells by the
-    given numbers, by column name."""
     parents = frame[list(prediction.rule.parents)]
     filled = {name: parents[name].fillna(x) for name, x in numbers.items()}
     return with_columns(parents, filled)
@@ -535,11 +531,8 @@ def type_limits(column: Column) -> tuple[int, int] | None:
 
 
 def _ordinary_indices(table: TypedTable, grid: Grid, exempt: tuple[int, ...]) -> Counter[int]:
-    """Returns the number of cells at each index, without the indices of exempt values.
-
-    The result is empty if no value is exempt: the schema of the column then tells its range and
-    steps.
-    """
+    """Returns the number of cells at each index that is not exempt. It is empty if no value is
+    exempt: the schema of the column then tells its range and steps."""
     found, name = Counter[int](), grid.column.name
     for chunk in row_chunks(table, [name]) if exempt else ():
         own = grid.indices(chunk[name].dropna())
@@ -548,13 +541,9 @@ def _ordinary_indices(table: TypedTable, grid: Grid, exempt: tuple[int, ...]) ->
 
 
 def _kept_steps(prediction: Prediction, others: Counter[int]) -> tuple[int, int]:
-    """Returns (stride, offset), such that the column of an inequality only has indices offset + k *
-    stride with whole numbers k; (1, 0) for formulas that are no inequalities.
-
-    Args:
-        others: Number of cells at each index of the column, without exempt values. It is empty if
-            no value is exempt (`_ordinary_indices`).
-    """
+    """Returns (stride, offset), such that all cells of an inequality's column have an index offset
+    + k * stride with a whole number k; (1, 0) for other formulas. `others` is the result of
+    `_ordinary_indices`."""
     split = Split.of(prediction.column) if prediction.form.is_inequality else None
     if split is None or not others:
         return (1, 0) if split is None else split.kept_by_all
@@ -577,15 +566,9 @@ def _usual(counts: Counter[int]) -> tuple[tuple[int, int], ...]:
 
 
 def _ends(counts: Counter[int], rare_rows: int) -> tuple[int, int]:
-    """Returns limits of counted numbers: in general the smallest and the largest number.
-
-    If fewer rows than `rare_rows` contain the smallest number, a round number below it takes its
-    place, so that these rows are not disclosed. The same holds for the largest number, with a round
-    number above it.
-
-    Args:
-        counts: Number of rows that contain each number.
-    """
+    """Returns the smallest and the largest of the counted numbers. If fewer than `rare_rows` rows
+    contain one of them, a round number beyond it takes its place, so that these rows are not
+    disclosed."""
     residuals = np.array(sorted(counts), dtype=np.int64)
     if len(residuals) == 1:
         return int(residuals[0]), int(residuals[0])

@@ -72,7 +72,8 @@ class Rewriting(ABC):
         """
 
     def can_solve(self, parent: str) -> bool:
-        """Returns whether `solutions` can solve for this parent."""
+        """Returns whether `solutions` can compute the values of this parent from those of the
+        original column and the other parents."""
         return False
 
     def solutions(
@@ -97,11 +98,10 @@ class Rewriting(ABC):
 
     @abstractmethod
     def log_unit(self, part: str) -> float:
-        """Returns a number to subtract from the log probability of a part. The differences of all
-        parts add up to the log density of the original column.
+        """Returns the log of the original column's resolution if `part` is the first part, else 0.
 
-        The number is the log of the column's resolution for the first part, and 0 for further
-        parts.
+        The log probabilities of all parts, minus these numbers, add up to the log density of the
+        original column.
         """
 
     @abstractmethod

@@ -114,13 +114,14 @@ class RowSample:
 
     @cached_property
     def numbers(self) -> dict[str, Numbers]:
-        """Columns of numbers and dates in both halves, as in `Half.numbers`."""
+        """Columns of numbers and dates (in seconds since 1970) of the n rows of both halves as
+        float64, by name. Rows of `training` come first. Shape: (n,) each."""
         one, other = self.training.numbers, self.validation.numbers
         return {name: np.concatenate([one[name], other[name]]) for name in one.keys() & other}
 
     @cached_property
     def of_levels(self) -> tuple[Column, ...]:
-        """Columns of 2 to 60 levels."""
+        """Columns with 2 to 60 levels (categories)."""
         n_levels = {name: codes.max(initial=-1) + 1 for name, codes in self.codes.items()}
         has_levels = (column for column in self.columns if column.kind.has_levels)
         return tuple(c for c in has_levels if 2 <= n_levels[c.name] <= MOST_LEVELS)
@@ -137,7 +138,6 @@ class RowSample:
 
     @cached_property
     def _varied(self) -> tuple[Column, ...]:
-        """Columns of numbers and dates that are not constant in either half."""
         return tuple(
             column
             for column in self.columns
@@ -147,8 +147,7 @@ class RowSample:
 
 
 def _is_varied(values: Numbers | None) -> bool:
-    """Returns whether at least 20 numbers are known, not all of them are equal, and none is
-    huge."""
+    """Returns whether at least 20 numbers are known, they are not all equal, and none is huge."""
     known = np.empty(0) if values is None else values[~np.isnan(values)]
     if len(known) < LEAST_ROWS:
         return False
@@ -163,8 +162,8 @@ class Candidate:
         rule: The rule.
         nats: Mean gain in log-likelihood per row over chance, in nats.
         share: Share of validation rows that satisfy the rule.
-        cost: How unnatural it is that the rule computes its column; 0 for most rules. See
-            `gcvae.rules.plan`.
+        cost: Number by which solutions of the same relation for different columns are compared;
+            lower is better, and 0 for most rules. See `gcvae.rules.plan`.
         others: The same relation solved for other columns, each with its cost.
         is_reversible: Whether a rule y == x or y >= x between two columns may also be used as a
             rule for x.

@@ -88,13 +88,8 @@ class RuleFinding:
     exceptions: tuple[int, ...] = ()
 
     def _with_rows(self, known: Mask, kept: Mask, first: int) -> RuleFinding:
-        """Returns a copy that also counts n consecutive rows of the table.
-
-        Args:
-            known: Mask of the rows to which the rule applies. Shape: (n,).
-            kept: Mask of the rows that satisfy the rule. Shape: (n,).
-            first: Index of the first of these rows in the table.
-        """
+        """Returns a copy that also counts consecutive rows of the table, the first of which has the
+        index `first`. The rule applies to the rows `known`, and the rows `kept` satisfy it."""
         rows, n_kept = self.rows + int(known.sum()), self.kept + int((known & kept).sum())
         broken = np.flatnonzero(known & ~kept)[: MOST_EXCEPTIONS - len(self.exceptions)]
         exceptions = (*self.exceptions, *(broken + first).tolist())
@@ -167,8 +162,8 @@ def _opposite(rule: Rule) -> str:
 
 def _of_entities(table: TypedTable, schema: TableSchema) -> list[RuleFinding]:
     """Returns the functional dependencies of other columns on a recurring key, such as a customer
-    number, that every row of the table satisfies. If there are several such keys, the one that
-    determines most columns is used."""
+    number, that every row satisfies. Of several such keys, the one that determines most columns is
+    used."""
     known = {rule.text for rule in schema.rules or ()}
     found: list[list[RuleFinding]] = [[]]
     for key in schema:
@@ -204,12 +199,8 @@ def _candidates(sample: RowSample, plan: Plan, implied: Sequence[Rule]) -> Itera
     """Yields candidate rules in the order of the searches. Some searches consider the plan, which
     contains the rules accepted so far.
 
-    The inequalities of the schema, and the inequalities that its hard conditions imply, come late:
-    after formulas and exact functional dependencies. A formula or dependency restricts a column
-    more than an inequality does, and may imply it.
-
-    Args:
-        implied: Rules that the hard conditions of the schema imply.
+    Given and implied inequalities come after formulas and exact functional dependencies, which
+    restrict a column more, and may imply the inequality.
     """
     given = [rule for rule in sample.schema.rules or () if rule.keep != "off"]
     inequalities = [rule for rule in (*given, *implied) if rule.is_inequality]
@@ -239,14 +230,14 @@ def _candidates(sample: RowSample, plan: Plan, implied: Sequence[Rule]) -> Itera
 
 
 def _is_of_labels(rule: Rule, schema: TableSchema) -> bool:
-    """Returns whether no determining column of a functional dependency has numbers or dates."""
     return not any(schema[name].has_numbers or schema[name].has_times for name in rule.parents)
 
 
 def measured(rules: Sequence[Rule], table: TypedTable, schema: TableSchema) -> list[RuleFinding]:
-    """Counts the rows of a parsed table that satisfy each rule.
+    """Counts the rows of a parsed table that satisfy each rule, including rules with keep "off".
 
-    For rules that cannot be evaluated, for instance those with keep "off", the counts are 0.
+    The counts are 0 for rules that cannot be evaluated, for example because the types of their
+    columns do not fit.
     """
     found = [RuleFinding(replace(rule, share=None)) for rule in rules]
     fitting = [i for i, rule in enumerate(rules) if _fits(rule, schema)]
@@ -277,12 +268,9 @@ def _fits(rule: Rule, schema: TableSchema) -> bool:
 
 
 def _function_keeps(rule: Rule, table: TypedTable) -> tuple[Mask, Mask]:
-    """Returns, for a functional dependency, (mask of the rows to which it applies, mask of the rows
-    that satisfy it).
-
-    The dependency applies to rows in which none of its columns is missing. A row satisfies it if
-    its dependent cell is the most frequent one among the rows with the same determining cells.
-    """
+    """Returns, for a functional dependency, (mask of the rows in which none of its columns is
+    missing, mask of the rows whose dependent cell is the most frequent one among the rows with the
+    same determining cells)."""
     joint = joint_codes([value_codes(table, name) for name in rule.parents])
     codes = value_codes(table, rule.column)
     known = (joint >= 0) & (codes >= 0)

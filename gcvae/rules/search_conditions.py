@@ -168,12 +168,8 @@ def _of_levels(
     column x has certain levels. `excluded` is the number of validation rows that would violate the
     rule if the columns were independent.
 
-    Args:
-        codes: Index in `levels` of the cells of x in the training rows, followed by the validation
-            rows; -1 for missing.
-        levels: Levels of x.
-        blank: Mask of the missing cells of y in the same rows.
-        n: Number of training rows.
+    `codes` are the indices in `levels` of the cells of x, -1 for missing. The first n rows are the
+    training rows, the others the validation rows.
     """
     is_seen, known = np.arange(len(codes)) < n, codes >= 0
     n_rows = np.bincount(codes[known], minlength=len(levels))
@@ -291,14 +287,8 @@ def find_flags(sample: RowSample, column: Column) -> Iterator[Candidate]:
 
 
 def _tests(sample: RowSample, y: str, is_own: Mask) -> Iterator[_Test]:
-    """Yields conditions on columns other than the flag y.
-
-    A condition on another column of levels says whether its level is one of those that occur in the
-    rows `is_own`.
-
-    Args:
-        is_own: Mask of the training rows in which y has a certain level.
-    """
+    """Yields conditions on columns other than the flag y. A condition on levels names those that
+    occur in `is_own`: the training rows in which y has a certain level."""
     frame = sample.frame
     for columns in (sample.numeric[:_MOST_COLUMNS], sample.dates[:_MOST_COLUMNS]):
         others = [column for column in columns if column.name != y]
@@ -342,16 +332,11 @@ def _tests(sample: RowSample, y: str, is_own: Mask) -> Iterator[_Test]:
 
 def _limit(test: _Test, is_own: Mask, needed: Mask, n: int) -> str | None:
     """Returns the text of a condition's limit: the number with the fewest digits that separates the
-    rows of one level of a flag from the rows that the condition has to exclude.
+    rows `is_own` of one level of a flag from the rows that the condition has to exclude, `needed`.
 
-    Returns "" if the limit is fixed, because the expression of the condition then contains it.
-    Returns None if no number separates the rows. If the condition compares two columns, the number
-    is a factor, as in x < 1.5 * z; None is also returned if this factor has more than two digits.
-
-    Args:
-        is_own: Mask of the rows of the level.
-        needed: Mask of the rows to exclude.
-        n: Number of training rows; these are the first rows of both masks.
+    It is "" if the expression of the condition already contains the limit, and None if no number
+    separates the rows, or only a factor between two columns with more than two digits. The first n
+    rows are the training rows.
     """
     if test.limit is not None:
         return ""

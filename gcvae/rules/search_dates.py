@@ -86,7 +86,6 @@ def find_date_parts(sample: RowSample) -> list[Candidate]:
 
 
 def _likely(values: Numbers) -> tuple[str, ...]:
-    """Returns the parts of a date that a numeric column may be, according to its range."""
     low, high = np.nanmin(values), np.nanmax(values)
     if not (values[~np.isnan(values)] % 1 == 0).all():
         return ()
@@ -96,14 +95,9 @@ def _likely(values: Numbers) -> tuple[str, ...]:
 def _matching(
     sample: RowSample, of: str, likely: Mapping[str, Sequence[str]], zone: str | None
 ) -> Iterator[tuple[Rule, float]]:
-    """Yields (rule, share) for each column that agrees with a part of the date `of` in enough
-    training rows. `share` is the share of training rows in which it agrees.
-
-    Args:
-        of: Name of a column of dates.
-        likely: Parts of a date to try, by name of the column that may agree.
-        zone: Time zone to which the parts refer; None for the zone of the column `of`.
-    """
+    """Yields (rule, share of training rows) for each column that agrees with a part of the date
+    `of` in enough training rows. `likely` are the parts to try, by name of the column that may
+    agree; a zone of None is that of the date."""
     half = sample.training
     column = sample.schema[of]
     predicted: dict[str, Numbers] = {}
@@ -147,7 +141,8 @@ def numbers_of(text: str, frame: pd.DataFrame, schema: TableSchema) -> Numbers:
 
 
 def evaluated(text: str, frame: pd.DataFrame, schema: TableSchema) -> tuple[Type, Any]:
-    """Returns (type of an expression, its value in each of n parsed rows)."""
+    """Returns (type of an expression, its value in each of n parsed rows): an `Amount` for numbers,
+    microseconds since 1970 for dates, else strings or truth values."""
     tree = parse_expression(text)
     term = compile_term(tree, schema, {})
     rows = Rows({name: column_values(frame[name], schema[name]) for name in names_in(tree)})
@@ -162,15 +157,8 @@ def share_equal(values: Numbers, predicted: Numbers) -> float:
 
 def _zone(sample: RowSample, date: Column, likely: Mapping[str, Sequence[str]]) -> str | None:
     """Returns the time zone to which numeric columns refer that are a part of a date, such as its
-    hour.
-
-    Of UTC and `ZONES`, it is the one in which most columns agree with a part of the date. Returns
-    None for UTC, and if the date is not written with an offset from UTC.
-
-    Args:
-        date: Column of dates.
-        likely: Parts of the date that a column may agree with, by name of the column.
-    """
+    hour: of UTC and `ZONES`, the one in which most columns agree with a part. It is None for UTC,
+    and if the date is not written with an offset from UTC."""
     if not has_offset(date.date_format):
         return None
     half = sample.training
@@ -193,8 +181,8 @@ def _zone(sample: RowSample, date: Column, likely: Mapping[str, Sequence[str]]) 
 
 
 def find_clocks(sample: RowSample) -> list[Candidate]:
-    """Finds columns of times of day, written as 517 for 05:17, that lie a number of minutes after
-    another such column; a third column contains the minutes."""
+    """Finds columns of times of day, written as 517 for 05:17, that lie a number of minutes after a
+    time of day in another column. A third column contains the number of minutes."""
     half = sample.training
     clocks = [c for c in sample.numeric if _is_clock(half.numbers[c.name])][:_MOST_COLUMNS]
     found = []
@@ -219,8 +207,8 @@ def find_clocks(sample: RowSample) -> list[Candidate]:
 
 def find_spans(sample: RowSample) -> list[Candidate]:
     """Finds numeric columns that are the time between two date columns, in a unit from seconds to
-    weeks, also with a constant number of days added; and dates a constant number of days after
-    another date."""
+    weeks, perhaps plus a constant number of days. Also finds dates that lie a constant number of
+    days after another date."""
     numbers = sample.training.numbers
     dates = sample.dates[:_MOST_COLUMNS]
     n_tried = max(len(dates) ** 2 * max(len(sample.numeric), 1) * len(_UNITS), 1)
@@ -340,15 +328,14 @@ def find_starts(sample: RowSample) -> Iterator[Candidate]:
 
 
 def _are_within_a_year(gaps: Numbers) -> bool:
-    """Returns whether most of the gaps between two dates, in seconds, are at most a year, and not
-    all the same; a time zone may make a gap negative, by a day at most."""
+    """Returns whether most gaps between two dates, in seconds, are at most a year, and not all the
+    same. A time zone may make a gap negative, by a day at most."""
     known = gaps[~np.isnan(gaps)]
     inside = (known >= -_DAY) & (known < 367 * _DAY)
     return bool(len(known) and inside.mean() >= LEAST_SHARE and np.ptp(known) > 0)
 
 
 def _is_clock(values: Numbers) -> bool:
-    """Returns whether numbers can be times of day: minutes up to 59, hours up to 24."""
     known = values[~np.isnan(values)]
     if not len(known) or known.min() < 0 or known.max() > 2400 or known.max() < 100:
         return False

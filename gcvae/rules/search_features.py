@@ -102,14 +102,14 @@ def find_features(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
 
 
 def _best(candidates: Iterable[Candidate], plan: Plan) -> list[Candidate]:
-    """Returns the candidate with the largest gain among those that the plan allows, in a list; an
-    empty list if there is none."""
+    """Returns the allowed candidate with the largest gain in a list; an empty list if there is
+    none."""
     found = [candidate for candidate in candidates if plan.allows(candidate.rule)]
     return sorted(found, key=lambda c: (-round(c.nats, 3), _digits(c.rule)))[:1]
 
 
 def _digits(rule: Rule) -> int:
-    """Returns the number of characters of all entries in a rule's lookup tables. Of equally good
+    """Returns the number of characters of all entries in a rule's lookup tables; of equally good
     rules, the one with the fewest is preferred."""
     entries = [entry for table in rule.tables.values() for entry in table.values()]
     return sum(len(str(entry)) for entry in entries)
@@ -151,7 +151,6 @@ def _features(sample: RowSample) -> Iterator[_Feature]:
 
 
 def _keys(text: str, frame: pd.DataFrame, schema: TableSchema) -> Texts:
-    """Evaluates an expression to keys of a lookup table. Shape: (n,)."""
     kind, value = evaluated(text, frame, schema)
     return key_texts(value, kind)
 
@@ -159,8 +158,7 @@ def _keys(text: str, frame: pd.DataFrame, schema: TableSchema) -> Texts:
 def _lookups(
     sample: RowSample, column: Column, features: Sequence[_Feature], n_tried: int
 ) -> Iterator[Candidate]:
-    """Yields validated rules that look up a column's level by a feature: at most one rule for each
-    of the `features`. `n_tried` is the number of rules tried in the search."""
+    """Yields validated rules that look up a column's level by one of the features."""
     cells, n_levels = sample.training.frame[column.name], sample.codes[column.name].max() + 1
     for feature in features:
         if feature.name == column.name:
@@ -198,21 +196,16 @@ def _table(keys: Texts, cells: pd.Series[Any]) -> dict[str, Level] | None:
 
 
 def _key_order(key: str) -> tuple[float, str]:
-    """Returns the sort key of an entry of a lookup table: numbers come first."""
     return (float(key), "") if key.isdecimal() else (np.inf, key)
 
 
 def _plain(value: Any) -> Level:
-    """Returns a level as a JSON type."""
     return value.item() if isinstance(value, np.generic) else value  # type: ignore[no-any-return]
 
 
 def _lookup(column: Column, feature: str, table: Mapping[str, Level]) -> Rule:
-    """Returns the rule y == name[feature], which looks up y in a table.
-
-    If the table maps truth values to truth values, or each weekday to itself, the rule needs no
-    table: it is y == feature or y == (not feature).
-    """
+    """Returns the rule y == name[feature]. If the table maps truth values to truth values, or each
+    weekday to itself, the rule is y == feature or y == (not feature)."""
     if feature.startswith("weekday(") and all(value == key for key, value in table.items()):
         return equality(column, feature)
     if all(isinstance(value, bool) for value in table.values()) and {"true", "false"} >= {*table}:
@@ -257,14 +250,8 @@ def _thresholds(sample: RowSample, column: Column) -> Iterator[Candidate]:
 
 
 def _ordering_columns(sample: RowSample, codes: Codes, n_levels: int) -> Iterator[Column]:
-    """Yields the numeric columns that may separate the levels of a column.
-
-    When some training rows are sorted by such a number, rows of equal level are neighbours: the
-    level changes only n_levels - 1 times.
-
-    Args:
-        codes: Index of the level in each row of the sample; -1 for missing.
-    """
+    """Yields the numeric columns that may separate the levels of a column: in rows sorted by such a
+    number, the level changes only n_levels - 1 times."""
     rows = np.flatnonzero(codes[: len(sample.training)] >= 0)[:_SIEVE_ROWS]
     for column in sample.numeric:
         x = sample.training.numbers[column.name][rows]
@@ -292,12 +279,9 @@ def _are_clusters(x: Numbers, ends: Sequence[tuple[float, float]]) -> bool:
     """Returns whether numbers lie in separate clusters, such as the latitudes of cities: the number
     then follows from the level, not the level from the number.
 
-    A gap between two levels is compared with the interval from the tenth distinct number below it
-    to the tenth above it. It separates clusters if at most 1 of 10,000 random gaps would be as
-    large a part of this interval.
-
-    Args:
-        ends: For each gap between levels, (the number below it, the number above it).
+    Each gap in `ends`, between two levels, is compared with the interval from the tenth distinct
+    number below it to the tenth above it. It separates clusters if at most 1 of 10,000 random gaps
+    would be as large a part of this interval.
     """
     values = np.unique(x[~np.isnan(x)])
     for high, low in ends:
@@ -338,8 +322,6 @@ def _spans(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
 
 
 def _ages(sample: RowSample, column: Column, dates: Sequence[Column]) -> list[str]:
-    """Returns expressions such as years(born, "2025-06-30"), an age on a fixed day, that fit a
-    column."""
     texts = []
     for date in dates:
         day = _reference_day(sample.numbers[date.name], sample.numbers[column.name])
@@ -349,20 +331,16 @@ def _ages(sample: RowSample, column: Column, dates: Sequence[Column]) -> list[st
 
 
 def _is_count(values: Numbers) -> bool:
-    """Returns whether numbers are whole and not negative."""
     known = values[~np.isnan(values)]
     return bool(len(known) and known.min() >= 0 and (known == np.floor(known)).all())
 
 
 def _reference_day(born: Numbers, years: Numbers) -> str | None:
-    """Returns a day on which most rows have the given ages; None if there is none.
+    """Returns a day on which most rows have the given ages in completed years, with dates of birth
+    in seconds since 1970; None if there is none. Shape: (n,), (n,).
 
     An age restricts the day to the year from one birthday to the next. Among the days that fit most
     rows, the end of a month is preferred, else the last day.
-
-    Args:
-        born: Dates of birth, in seconds since 1970. Shape: (n,).
-        years: Ages in completed years. Shape: (n,).
     """
     known = ~(np.isnan(born) | np.isnan(years)) & (years < 200)
     if known.sum() < 2 * _LEAST_OF_VALUE or len(np.unique(years[known])) < 3:
@@ -458,7 +436,6 @@ def _are_few(form: str, y: Numbers, x: Numbers) -> bool:
 
 
 def _in_days(half: Half, column: Column) -> Numbers:
-    """Returns the numbers of a column in n rows of a half; dates in days. Shape: (n,)."""
     return half.numbers[column.name] / (_DAY if column.has_times else 1.0)
 
 
@@ -506,12 +483,8 @@ def _brackets(sample: RowSample, y: Column, x: Column) -> Iterator[tuple[str, Co
 
 
 def _group_sizes(ends: Numbers) -> list[int] | None:
-    """Divides n intervals into consecutive groups, each as large as possible, whose intervals have
-    a number in common. Returns the sizes of the groups; None if there are too many.
-
-    Args:
-        ends: First and last numbers of the intervals. Shape: (2, n).
-    """
+    """Divides intervals into consecutive groups, each as large as possible, whose intervals have a
+    number in common. Returns the sizes of the groups; None if there are too many. Shape: (2, n)."""
     sizes, low, high = [0], -np.inf, np.inf
     for first, last in ends.T.tolist():
         low, high = max(low, first), min(high, last)
@@ -531,9 +504,8 @@ def _with_levels(
     with the fewest digits that fits all rows of the level. The list is empty if the rule is not
     valid.
 
-    Args:
-        key: (Expression of the level, index of the level in each of n training rows). Shape: (n,).
-        form: "factor" for y == rate[level] * x, "summand" for y == x + extra[level].
+    `key` is (expression of the level, index of the level in each training row). The rule is y ==
+    rate[level] * x for the form "factor", y == x + extra[level] for "summand".
     """
     half = sample.training
     near = (0.5 + 1e-6) * (grid_unit(y) or 0.0) / (_DAY if y.has_times else 1.0)

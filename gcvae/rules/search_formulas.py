@@ -203,8 +203,8 @@ _INVERTED = {"{p} * {u}": "{u} / {p}", "{p} / {u}": "1 / ({p} * {u})", "{p}": "1
 
 
 def find_formulas(sample: RowSample, terms: FormulaTerms, plan: Plan) -> Iterator[Candidate]:
-    """Yields rules by which a numeric column is an exact short formula of others, one for each
-    relation, shortest first."""
+    """Yields rules by which a numeric column is an exact short formula of others, one for each set
+    of related columns, shortest first."""
     n_tried = max(len(terms.columns) * len(terms.pairs.each) * len(terms.leaves.each), 1)
     positions = {name: i for i, name in enumerate(sample.schema.names)}
 
@@ -231,15 +231,13 @@ def find_formulas(sample: RowSample, terms: FormulaTerms, plan: Plan) -> Iterato
 def _one_per_relation(
     sample: RowSample, candidates: Sequence[Candidate], plan: Plan
 ) -> Iterator[Candidate]:
-    """Yields one formula for each set of related columns. Its `others` are formulas that compute
-    other columns of the set.
+    """Yields one formula for each set of related columns; its `others` compute other columns of the
+    set.
 
-    Rounding loses information, so that rows that one formula computes may violate the others of the
-    same set. The formula is chosen whose computed rows satisfy the others most often.
-
-    Exact formulas of fewer columns come first. If such a formula holds equally often, formulas with
-    further columns are left out. Among formulas of equally many columns, those that the plan allows
-    come first.
+    Rounding loses information, so that rows that one formula computes may violate the others. The
+    formula is chosen whose computed rows satisfy the others most often. Exact formulas of fewer
+    columns come first, and formulas with further columns are left out if they do not hold more
+    often. Among formulas of equally many columns, those that the plan allows come first.
     """
     relations: dict[frozenset[str], list[Candidate]] = {}
     for candidate in candidates:
@@ -263,13 +261,10 @@ def _one_per_relation(
 
 
 def _preferred(sample: RowSample, sides: Sequence[Candidate]) -> Candidate | None:
-    """Returns the preferred one of several formulas for the same columns.
-
-    The best formulas are those whose computed rows satisfy the other formulas most often, or nearly
-    so. The best formula with the least cost is preferred, and the other best ones become its
-    `others`. Returns None if the preferred formula computes a column of levels, but its results are
-    rarely among the levels.
-    """
+    """Returns the preferred one of several formulas for the same columns: among those whose
+    computed rows satisfy the other formulas about as often as possible, the one with the least
+    cost. Its `others` are the rest of these. Returns None if it computes a column of levels, but
+    its results are rarely among the levels."""
     rules = [side.rule for side in sides]
     agreement = {rule.text: _agreement_of_others(sample, rule, rules) for rule in rules}
     most = max(kept for _, kept in agreement.values())
@@ -287,12 +282,12 @@ def _preferred(sample: RowSample, sides: Sequence[Candidate]) -> Candidate | Non
 
 
 def _cost(sample: RowSample, rule: Rule) -> float:
-    """Returns the cost of a formula: log2(largest spread of its inputs / spread of the computed
-    column), or 0 if that is negative.
+    """Returns log2(largest spread of a formula's inputs / spread of the computed column), or 0 if
+    that is negative. The spread is the standard deviation in multiples of the column's step
+    (`_n_steps`).
 
-    The spread of a column is its standard deviation in multiples of its step (`_n_steps`). In a
-    formula with only one input, a cost of up to 3 counts as 0: the two columns are then regarded as
-    equally fine.
+    With only one input, a cost of up to 3 counts as 0: the two columns are then regarded as equally
+    fine.
     """
     own, *others = (_n_steps(sample, name) for name in (rule.column, *rule.parents))
     n_doubled = math.log2(max(1.0, *(other / own for other in others)))
@@ -300,11 +295,8 @@ def _cost(sample: RowSample, rule: Rule) -> float:
 
 
 def _n_steps(sample: RowSample, name: str) -> float:
-    """Returns the standard deviation of a column in multiples of its step.
-
-    The step is the resolution times a power of ten, such as 1000: the largest one of which all
-    numbers of the column are multiples.
-    """
+    """Returns the standard deviation of a column in multiples of its step: the largest of 1, 10,
+    100, ... times the resolution of which all numbers of the column are multiples."""
     numbers, step = sample.training.numbers[name], grid_unit(sample.schema[name]) or 1.0
     numbers = numbers[~np.isnan(numbers)]
     while np.abs(numbers).max() >= 10 * step and np.allclose(
@@ -317,19 +309,11 @@ def _n_steps(sample: RowSample, name: str) -> float:
 def _agreement_of_others(
     sample: RowSample, rule: Rule, others: Sequence[Rule]
 ) -> tuple[float, float]:
-    """Tests a formula, and further formulas of the same columns, on new rows.
+    """Tests a formula, and other formulas of the same columns, on rows of the sample in which the
+    cells of each input are permuted, and the formula's column y is computed from them.
 
-    The new rows are rows of the sample in which the cells of each input are permuted, and the
-    column y of the formula is computed from them.
-
-    Args:
-        rule: Formula to test.
-        others: Formulas of the same columns; those that compute y are ignored.
-
-    Returns:
-        (share of the new rows in which y is one of its levels, share of the new rows that satisfy
-        a formula of `others`, averaged over these formulas). The first share is 1 if y has no
-        levels.
+    Returns (share of these rows in which y is one of its levels, or 1 if it has none; share of
+    these rows that satisfy a formula of `others` for another column, averaged over these formulas).
     """
     others = [other for other in others if other.column != rule.column]
     column = sample.schema[rule.column]
@@ -508,11 +492,8 @@ class FormulaTerms:
 
 
 def _leaves(sample: RowSample, columns: Sequence[Column]) -> _Terms:
-    """Returns terms of single columns: each column x itself, and further terms if it is a rate.
-
-    A rate is a column whose numbers all lie between 0 and 1, or between 0 and 100. The further
-    terms are 1 - x and 1 + x, or 1 - x / 100 and 1 + x / 100.
-    """
+    """Returns terms of single columns: each column x itself and, if all its numbers lie between 0
+    and 1 or between 0 and 100, the rates 1 - x and 1 + x, or 1 - x / 100 and 1 + x / 100."""
     terms, values = list[_Term](), [np.zeros((min(len(sample.training), _ROWS), 0))]
     for column in columns:
         whole, name = sample.training.numbers[column.name], quoted_name(column.name)
@@ -581,16 +562,9 @@ def find_exempting(sample: RowSample, terms: FormulaTerms, plan: Plan) -> Iterat
 def _confirmed(
     sample: RowSample, whole: _Sieve, proposals: Sequence[_Proposal], n_tried: int, least: float
 ) -> list[tuple[float, Candidate]]:
-    """Returns (complexity, formula) of the proposals that hold in enough rows.
-
-    A proposal has to hold in at least a share `least` of the rows of each half of the sample. It
-    also has to hold in nearly as many validation rows as the best proposal.
-
-    Args:
-        whole: Training rows of the computed column in which proposals are tested first.
-        n_tried: Number of formulas tried.
-        least: Minimum share of rows.
-    """
+    """Returns (complexity, formula) of the proposals that hold in at least a share `least` of the
+    rows of each half of the sample, and in nearly as many validation rows as the best proposal.
+    They are tested first in the rows `whole`."""
     found = []
     for text, size, _, values in proposals:
         if not whole.may_hold(values()) or whole.is_near(values()):
@@ -653,8 +627,7 @@ def _clipped(values: Callable[[], Numbers], low: float, high: float) -> Numbers:
 
 def _informative_rows(y: Numbers) -> npt.NDArray[np.intp]:
     """Returns indices of some rows in which a column is neither 0 nor its most frequent number, by
-    descending absolute value. If these rows are too few, rows with the most frequent number are
-    included."""
+    descending absolute value; if these are too few, also rows with the most frequent number."""
     known = np.flatnonzero(~np.isnan(y) & (y != 0))
     if not len(known):
         return known
@@ -758,11 +731,8 @@ class _Sieve:
 
     def _of_multiples(self, terms: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[_Proposal]:
         """Yields the terms that equal the column in most rows when they are multiplied by a
-        constant.
-
-        The constant is one of the usual factors (`_FACTORS`), or has at most _MOST_DIGITS_OF_FACTOR
-        digits. If the term is a rate alone, such as 1 - r, only the usual factors are tried.
-        """
+        constant: one of the usual factors (`_FACTORS`) or, unless the term is a rate such as 1 - r,
+        one with at most _MOST_DIGITS_OF_FACTOR digits."""
         is_fine = self.unit is None or np.ptp(self.y) >= _LEAST_STEPS * self.unit
         at = np.arange(len(terms.each))
         for step in (_SKIPPED, 1):
@@ -852,15 +822,10 @@ class _Sieve:
     def _required_pairs(
         self, leaves: _Terms, u: Numbers
     ) -> list[tuple[int, _Triple, Numbers, Numbers]]:
-        """Returns, for each leaf and each way to combine it with a pair (`_Triple`), the values
-        that the pair must have for the combination to equal y.
-
-        Args:
-            u: Values of the leaves in the rows of y. Shape: (n, leaves).
-
-        Returns:
-            (index of the leaf, way, values, tolerance) each. Shape: values and tolerance (n,).
-        """
+        """Returns (index of the leaf, way, values, tolerance) for each leaf and each way to combine
+        it with a pair (`_Triple`): the values that the pair must have in n rows for the combination
+        to equal y. `u` are the values of the leaves. Shape: values and tolerance (n,), u (n,
+        leaves)."""
         found = []
         with np.errstate(all="ignore"):
             for i, leaf in enumerate(leaves.each):
@@ -877,25 +842,14 @@ class _Sieve:
 
     @staticmethod
     def _may_agree(off: Numbers, near: Numbers) -> npt.NDArray[np.intp]:
-        """Returns the indices of the terms that may equal their targets, because they are near in
-        at least half of the rows in which both are known.
-
-        Args:
-            off: Distance of each term from its target in n rows; NaN where one of them is unknown.
-                Shape: (n, terms).
-            near: Largest distance at which they count as equal. Shape: (n, terms).
-        """
+        """Returns the indices of the terms whose distance `off` from their targets is at most
+        `near` in at least half of the rows in which it is known. Shape: (n, terms) each."""
         return np.flatnonzero((off <= near).sum(axis=0) >= 0.5 * (~np.isnan(off)).sum(axis=0))
 
     @staticmethod
     def _shares(hits: Mask, known: Mask) -> Numbers:
-        """Returns for each term the share of known rows in which it agrees with its target; 0 if
-        few rows are known. Shape: (terms,).
-
-        Args:
-            hits: Mask of the rows in which the term agrees. Shape: (n, terms).
-            known: Mask of the rows in which the term and its target are known. Shape: (n, terms).
-        """
+        """Returns for each term the share of known rows in which it agrees with its target
+        (`hits`); 0 if few rows are known. Shape: (n, terms) each -> (terms,)."""
         n_known = known.sum(axis=0)
         shares = hits.sum(axis=0) / np.maximum(n_known, 1)
         return np.where(n_known >= _LEAST_SIEVE, shares, 0.0)
@@ -911,7 +865,6 @@ def _plain_factors(factor: float) -> Iterator[float]:
 
 
 def _scaled(factor: float, text: str, size: float) -> tuple[str, float]:
-    """Returns (expression, complexity) of a factor times a term of complexity `size`."""
     if factor == 1.0:
         return text, size
     whole = f"({text})" if " + " in text or " - " in text else text

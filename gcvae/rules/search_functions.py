@@ -65,12 +65,8 @@ def find_functions(sample: RowSample) -> list[Candidate]:
     ]
 
     def is_inverse(candidate: Candidate) -> bool:
-        """Returns whether a determining column is numeric and has more distinct values than the
-        dependent column.
-
-        Such a dependency probably holds by chance: a price that follows from room and season may
-        determine the room.
-        """
+        """A dependency on a number with more distinct values than the dependent column probably
+        holds by chance: a price that follows from room and season may determine the room."""
         n_values, rule = {n: c.max() for n, c in sample.training.codes.items()}, candidate.rule
         return any(
             sample.schema[name].has_numbers and n_values[name] > n_values[rule.column]
@@ -102,7 +98,6 @@ def find_functions(sample: RowSample) -> list[Candidate]:
 
 
 def _has_few_values(sample: RowSample, column: Column) -> bool:
-    """Returns whether a column has levels, or few distinct numbers."""
     codes = sample.training.codes[column.name]
     if column.kind.has_levels:
         return bool((codes >= 0).any())
@@ -145,15 +140,14 @@ def _found(
 
 
 def _collision(codes: Codes) -> float:
-    """Returns the probability that two random cells of a column are equal."""
     counts = np.bincount(codes[codes >= 0])
     return float(((counts / max(counts.sum(), 1)) ** 2).sum())
 
 
 def joint_codes(columns: Sequence[Codes]) -> Codes:
-    """Numbers the combinations of codes in several columns: rows with the same codes get the same
-    index, and rows with a missing code (-1) get -1. Not all indices up to the largest occur. Shape:
-    (n,) each -> (n,)."""
+    """Numbers the combinations of values in several columns, whose values are given as integers, -1
+    for missing. Rows with equal values get the same number, and rows with a missing value get -1.
+    Not all numbers up to the largest occur. Shape: (n,) each -> (n,)."""
     first, *others = columns
     if not others:
         return first
@@ -165,9 +159,20 @@ def joint_codes(columns: Sequence[Codes]) -> Codes:
 
 
 def most_frequent_codes(joint: Codes, codes: Codes) -> Codes:
-    """Returns the most frequent code of a column for each of the C combinations of other columns'
-    cells (`joint_codes`). It is -1 for a combination in whose rows the column is always missing, or
-    that does not occur. Shape: joint (n,), codes (n,) -> (C,)."""
+    """Returns the most frequent value of a column for each of C combinations of values in other
+    columns. Values are given as integers, and -1 stands for missing.
+
+    The result is -1 for a combination in whose rows the column is always missing, or that does not
+    occur.
+
+    Args:
+        joint: Number of the combination in each row, from 0 to C - 1, as `joint_codes` returns it;
+            -1 if a value is missing. Shape: (n,).
+        codes: Value of the column in each row. Shape: (n,).
+
+    Returns:
+        Most frequent value by number of the combination. Shape: (C,).
+    """
     n_codes = int(codes.max(initial=0)) + 1
     known = (joint >= 0) & (codes >= 0)
     pairs, counts = counted(joint[known].astype(np.int64) * n_codes + codes[known])

@@ -177,11 +177,8 @@ def _validated(sample: RowSample, low: Column, high: Column, n_tried: int) -> li
 
 def _kept_by_all(rule: Rule, sample: RowSample, n_tried: int) -> list[Candidate]:
     """Returns an inequality in a list, if every row satisfies it and chance cannot explain this;
-    else an empty list.
-
-    Whether the gap of the two columns is easier to learn than the column itself is not tested here.
-    The gain is reduced, so that the inequality ranks behind those that passed that test.
-    """
+    else an empty list. It ranks behind inequalities whose gap y - x was found to be easier to learn
+    than y, because that is not tested here."""
     found = agreement_of(rule, sample.frame, sample.schema)
     if found.share < 1.0 or found.rows < 2 * LEAST_ROWS or not found.is_significant(n_tried):
         return []
@@ -189,8 +186,8 @@ def _kept_by_all(rule: Rule, sample: RowSample, n_tried: int) -> list[Candidate]
 
 
 def inequality(low: str, high: str, exempt: Iterable[float | str]) -> Rule:
-    """Returns the rule that column `high` is at least column `low`, or equals one of the values
-    `exempt`."""
+    """Returns the rule that column `high` is at least column `low`, or has one of the values
+    `exempt`, to which the inequality does not apply."""
     y = quoted_name(high)
     isolated = [f"{y} == {value!r}" for value in exempt]
     return Rule(" or ".join([f"{y} >= {quoted_name(low)}", *isolated]), source="found")
@@ -245,13 +242,9 @@ def _ruled_out(seen: tuple[Numbers, Numbers], unseen: tuple[Numbers, Numbers]) -
 
 
 def _log_masses(halves: Sequence[tuple[Numbers, Numbers]], step: float) -> Numbers:
-    """Returns the log probability per interval of width `step` at each of m unseen numbers. It is
-    estimated by histograms of the seen numbers, one for each group of rows in which another column
-    is similar. Shape: (m,).
-
-    Args:
-        halves: (cells of the other column, numbers) of the seen rows, and of the unseen rows.
-    """
+    """Returns the log probability per interval of width `step` at each of m unseen numbers, by
+    histograms of the seen numbers: one for each group of rows in which another column is similar.
+    Each half is (cells of the other column, numbers). Shape: (m,)."""
     seen, unseen = halves
     edges = np.unique(np.quantile(seen[0], np.arange(1, _N_GROUPS) / _N_GROUPS))
     groups = [np.searchsorted(edges, other, side="right") for other, _ in (seen, unseen)]

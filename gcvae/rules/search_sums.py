@@ -1,11 +1,12 @@
 """Finds numeric columns that are sums of others: y = Σ c x + constant + one of a few remainders.
 
-A term x is a column or a product of two columns, as in rate * hours + 1.5 * rate * overtime.
+A term x is a column or a product of two columns, as in rate * hours + 1.5 * rate * overtime. A
+remainder is a difference that many rows share, such as a fee of 5 in some rows.
 
-Terms are selected by orthogonal matching pursuit: each is the one most correlated with the
-residual. Their factors c minimise the sum of absolute residuals, which is robust to exceptions.
-They are then rounded to as few digits as the rows permit, because a rule holds exactly or not at
-all.
+Terms are selected by orthogonal matching pursuit: each is the one most correlated with what the
+terms before it leave unexplained. Their factors c minimise the sum of absolute errors, which is
+robust to exceptions. They are then rounded to as few digits as the rows permit, because a rule
+holds exactly or not at all.
 """
 
 from __future__ import annotations
@@ -73,12 +74,13 @@ _Terms = Mapping[str, _Term]
 
 
 def find_sums(sample: RowSample, plan: Plan, *, of_products: bool = False) -> Iterator[Candidate]:
-    """Yields rules by which a numeric column is a weighted sum of others, one for each relation,
-    with its solutions for other columns.
+    """Yields rules by which a numeric column is a weighted sum of others. Each relation between
+    columns is yielded once, with its solutions for other columns (`Candidate.others`).
 
     Args:
-        of_products: Whether terms may also be products of two columns. Then only sums are found
-            whose terms do not depend, in the plan, on the column that they explain.
+        of_products: Whether terms may also be products of two columns. Sums are then found only for
+            columns that no rule of the plan computes, and only of columns that, by the rules of the
+            plan, do not depend on the computed one.
     """
     columns = sample.numeric[: _MOST_FACTORS if of_products else _MOST_COLUMNS]
     if len(columns) < 2:
@@ -93,8 +95,8 @@ def find_sums(sample: RowSample, plan: Plan, *, of_products: bool = False) -> It
     seen = set[frozenset[str]]()
 
     def candidates(relation: Mapping[str, float]) -> list[Candidate]:
-        """Returns a list with the rule of a linear relation {term: factor}; an empty list if it
-        does not hold in the sample or was tried before."""
+        """Returns the rule of a linear relation {term: factor} in a list; an empty list if it does
+        not hold in the sample or was tried before."""
         key = frozenset(relation)
         rules = [] if key in seen else _rules(sample, terms, relation)
         if not rules:
@@ -142,7 +144,6 @@ def find_sums(sample: RowSample, plan: Plan, *, of_products: bool = False) -> It
 
 
 def _outside(terms: _Terms, names: Collection[str]) -> Mask:
-    """Returns a mask of the T terms without any of the named columns. Shape: (T,)."""
     return np.array([not any(c.name in names for c in term.columns) for term in terms.values()])
 
 
@@ -228,7 +229,6 @@ def _signed_sums(
 
 
 def _term(sample: RowSample, *columns: Column) -> _Term:
-    """Returns a column, or a product of columns, as a term."""
     numbers, units = sample.training.numbers, [grid_unit(column) for column in columns]
     values = reduce(np.multiply, [numbers[column.name] for column in columns])
     known = [unit for unit in units if unit is not None]
@@ -252,14 +252,9 @@ def _standardised(values: Numbers, tail: float) -> Numbers:
 
 
 def _selected(correlations: Numbers, y: int, is_usable: Mask, least: float) -> Iterator[list[int]]:
-    """Yields growing lists of indices of terms that fit a term y by least squares. The terms are
-    selected by orthogonal matching pursuit.
-
-    Args:
-        correlations: Correlations between all T terms. Shape: (T, T).
-        y: Index of the term to fit.
-        is_usable: Mask of the terms that may be selected. Shape: (T,).
-        least: Minimum R² of a list.
+    """Yields growing lists of indices of terms that fit the term with index y by least squares,
+    with an R² of at least `least`. They are selected by orthogonal matching pursuit. Shape:
+    correlations (T, T), is_usable (T,).
 
     Source: Pati, Rezaiifar and Krishnaprasad, Orthogonal Matching Pursuit (1993).
     """
@@ -277,8 +272,8 @@ def _selected(correlations: Numbers, y: int, is_usable: Mask, least: float) -> I
 
 
 def _factors(terms: _Terms, y: str, names: Sequence[str]) -> Numbers:
-    """Returns the factors of the terms that minimise the sum of absolute residuals. Shape: (number
-    of terms,).
+    """Returns the factors of the terms that minimise the sum of absolute errors. Shape: (number of
+    terms,).
 
     Source: Schlossmacher, An iterative technique for absolute deviations curve fitting (1973).
     """
@@ -299,14 +294,8 @@ def _factors(terms: _Terms, y: str, names: Sequence[str]) -> Numbers:
 
 
 def _exceeds_rounding(terms: _Terms, y: str, name: str, factor: float) -> bool:
-    """Returns whether a term can change a sum by at least half the resolution of the column y that
-    the sum equals. Rounding would hide smaller changes.
-
-    Args:
-        y: Name of the column.
-        name: Expression of the term.
-        factor: Factor of the term in the sum.
-    """
+    """Returns whether a term can change the sum by at least half the resolution of column y;
+    rounding would hide smaller changes."""
     values = terms[name].values
     spread = np.nanmax(values) - np.nanmin(values)
     unit = terms[y].unit or 1e-6 * np.nanstd(terms[y].values)
@@ -314,20 +303,16 @@ def _exceeds_rounding(terms: _Terms, y: str, name: str, factor: float) -> bool:
 
 
 def _rules(sample: RowSample, terms: _Terms, relation: Mapping[str, float]) -> list[Side]:
-    """Returns the rules into which a relation Σ c x = constant can be solved, each with its cost;
-    best first.
+    """Returns the rules into which a relation Σ c x = constant, given as {x: c}, can be solved,
+    each with its cost; best first.
 
-    A relation is solved for each of its columns. Solutions that hold in clearly fewer rows than the
-    best one are left out. The cost is log2(largest spread c·σ of a term / spread of the computed
-    column); it is larger if many results are ties, half way between two multiples of the
-    resolution.
+    Solutions that hold in clearly fewer rows than the best one are left out. The cost is
+    log2(largest spread c·σ of a term / spread of the computed column); it is larger if many results
+    are ties, half way between two multiples of the resolution.
 
     Solutions with few ties come first, then those with the fewest digits in their factors. Then the
     computed column with the largest spread is preferred, because totals vary more than their terms;
     then the last column in the table, because computed columns usually follow their inputs.
-
-    Args:
-        relation: The factors c by term x.
     """
     found = []
     positions = {
@@ -363,10 +348,13 @@ def _plain_sum(
 ) -> tuple[dict[str, float], _Fit] | None:
     """Rounds the factors of a sum that equals a column y to few digits.
 
-    Returns:
-        (rounded factors by term, their fit as `_fit_of` returns it). None if the rounded sum does
-        not equal y often enough or equals it as often without one of the terms, if its remainders
-        are not a few separate values, or if it is only a copy of one column.
+    Returns (rounded factors by term, their fit as `_fit_of` returns it), or None if the rounded sum
+
+    - equals y in too few rows,
+    - equals y in about as many rows without one of its terms,
+    - is only a copy of one column, or
+    - leaves remainders (frequent differences from y) that are noise instead of a few separate
+      values, or leaves any although y has levels.
     """
     plain = _plain(terms, y, factors)
     if plain is None:
@@ -401,11 +389,11 @@ def _is_rounded(terms: _Terms, y: str, factors: Mapping[str, float]) -> bool:
 
 
 def _are_apart(terms: _Terms, y: str, factors: Mapping[str, float]) -> bool:
-    """Returns whether the remainders of a sum are a few separate values instead of noise.
+    """Returns whether the frequent deviations of y from a sum (`_fit_of`) are a few separate values
+    instead of noise.
 
-    A remainder is a frequent deviation of y from the sum and its constant (`_fit_of`). Remainders
-    are separate if one of them occurs in nearly all rows, or if most multiples of the resolution
-    between the smallest and the largest one do not occur.
+    This holds if one deviation occurs in nearly all rows, or if most multiples of the resolution
+    between the smallest and the largest frequent deviation are not frequent.
     """
     _, remainders, _ = _fit_of(terms, y, factors)
     unit = terms[y].unit
@@ -418,14 +406,8 @@ def _are_apart(terms: _Terms, y: str, factors: Mapping[str, float]) -> bool:
 def _all_needed(
     terms: _Terms, y: str, factors: Mapping[str, float], share: float, n_remainders: int
 ) -> bool:
-    """Returns whether every term is needed: whichever term is left out, the sum holds in clearly
-    fewer rows.
-
-    Args:
-        share: Share of the rows in which the sum of all terms holds.
-        n_remainders: Number of remainders of this sum: deviations of y with which it still counts
-            as holding (`_fit_of`). Shorter sums may have as many.
-    """
+    """Returns whether the sum holds in clearly fewer rows than `share`, whichever term is left out.
+    Shorter sums may have as many remainders (`_fit_of`)."""
     gap = _LEAST_LOST if share < 1.0 else _LEAST_LOST_OF_ALL
     for name in factors:
         rest = {other: factor for other, factor in factors.items() if other != name}
@@ -440,9 +422,8 @@ def _plain(
     """Rounds the factors of a sum to as few digits as possible, so that it still holds in about as
     many rows as with more digits.
 
-    Returns:
-        (rounded factors by term, their fit as `_fit_of` returns it). None if the sum does not hold
-        often enough with any number of digits.
+    Returns (rounded factors by term, their fit as `_fit_of` returns it); None if the sum does not
+    hold often enough with any number of digits.
     """
     if _most_common(terms, y, factors)[2] < _LEAST_COMMON_BEFORE:
         return None
@@ -460,37 +441,28 @@ def _plain(
 
 
 def _to_digits(factor: float, digits: int) -> float:
-    """Rounds a factor to a number of significant digits."""
     return _whole(float(f"{factor:.{digits}g}"))
 
 
 def _to_part(factor: float, digits: int) -> float:
-    """Approximates a factor by 1 / n, where n is the factor's reciprocal, rounded to some
-    significant digits: 0.01667 becomes 1 / 60. Zero stays zero."""
+    """Approximates a factor by 1 / n with few digits of n: 0.01667 becomes 1 / 60."""
     return _whole(1.0 / float(f"{1.0 / factor:.{digits}g}")) if factor else 0.0
 
 
 def _to_whole_or_part(factor: float, digits: int) -> float:
-    """Rounds a factor to some significant digits. If the factor lies between -1 and 1, its
-    reciprocal is rounded instead, to a number n, and 1 / n is returned."""
     return _to_digits(factor, digits) if abs(factor) >= 1 else _to_part(factor, digits)
 
 
 def _whole(factor: float) -> float:
-    """Converts a whole number to an integer; other numbers are unchanged."""
     return int(factor) if factor == int(factor) and abs(factor) < 2**53 else factor
 
 
 def _most_common(
     terms: _Terms, y: str, factors: Mapping[str, float]
 ) -> tuple[Numbers, float, float]:
-    """Compares a column y with a sum of terms.
-
-    Returns:
-        (y minus the sum, in rows where both are known; unit of these differences; share of these
-        rows whose difference is the most frequent one, after rounding to multiples of the unit).
-        The unit is the resolution of y, or a tiny number if y has none. Shape: (m,) first.
-    """
+    """Returns (y minus a sum, in the rows where both are known; unit of these differences; share of
+    these rows with the most frequent difference). The unit is the resolution of y, or a tiny number
+    if y has none."""
     predicted = sum((factor * terms[name].values for name, factor in factors.items()), np.zeros(1))
     ([column], values, unit) = terms[y]
     off = values - (predicted if unit is None else rounded(predicted, column))
@@ -505,10 +477,9 @@ def _fit_of(
 ) -> _Fit:
     """Returns (constant, remainders, share of rows) of a sum with the given factors.
 
-    The constant is the most frequent difference between y and the sum. In other rows, the
-    difference deviates from the constant. The remainders are the most frequent deviations, at most
-    `most` of them, including 0; () if 0 is the only one. The share is that of the rows whose
-    deviation is one of the remainders.
+    The constant is the most frequent difference between y and the sum. The remainders are the most
+    frequent deviations of that difference from the constant, at most `most` of them, including 0;
+    () if 0 is the only one. The share is that of the rows whose deviation is one of the remainders.
     """
     off, step, share = _most_common(terms, y, factors)
     if share < _LEAST_COMMON:

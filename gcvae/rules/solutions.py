@@ -127,8 +127,8 @@ def solutions(
         return _of_clock(clock, parent.name, others, low)
 
     def g(indices: Indices) -> Numbers:
-        """Returns the value of f in each row, given a value of the column `parent` in each row; NaN
-        where f has no value. Values are multiples of the columns' resolutions."""
+        """Returns f for a value of `parent` in each row, both as multiples of the resolution; NaN
+        where f has no value."""
         cells = {name: others[name] for name in others.columns}
         cells[parent.name] = pd.Series(own.values(indices), index=others.index)
         found = prediction.predicted(pd.DataFrame(cells, index=others.index))
@@ -204,7 +204,6 @@ class _Line:
         return self._clipped(below), self._clipped(above)
 
     def _clipped(self, indices: Numbers) -> Indices:
-        """Rounds and clips indices to the range; the first index for NaN."""
         inside = np.clip(np.where(np.isnan(indices), self.first, indices), self.first, self.last)
         return inside.astype(np.int64)
 
@@ -215,15 +214,14 @@ def _of_monotone(
     """Returns in each row the first and last index with low <= g <= high, for a monotone function
     g. Shape: (n,) each.
 
-    Nearly all such functions are rounded straight lines, so that the solution lies next to the
-    point where the straight line `line` through the ends of g reaches `low` or `high`. Bisection
-    finds other solutions.
+    Nearly all such functions are rounded straight lines. The search thus begins where the straight
+    line through the ends of g reaches `low` or `high`; bisection finds other solutions.
     """
     first, last, falls = line.first, line.last, line.at_first > line.at_last
 
     def crossing(is_beyond: Callable[[Numbers], Mask], target: Numbers) -> Indices:
         """Returns in each row the smallest index for which `is_beyond(g)` holds; last + 1 if there
-        is none. The search begins where the line reaches `target`."""
+        is none."""
         below, above = first - 1, last + 1
 
         def look(middle: Indices) -> None:
@@ -252,16 +250,12 @@ def _of_monotone(
 def _of_clock(
     clock: tuple[str, str], parent: str, others: pd.DataFrame, target: Indices
 ) -> tuple[Indices, Indices]:
-    """Solves the formula clock(start, minutes) for the column `parent`, one of the two.
+    """Solves the formula clock(start, minutes) for the column `parent`, one of the two. The target
+    is the first column of `target`, and `others` contains the other column.
 
-    Args:
-        others: Cells of the other column. n rows.
-        target: Result of the formula; only the first column is used. Shape: (n, m).
-
-    Returns:
-        The solutions twice, as (first values, last values) of intervals of one value each. For
-        `start` there is one solution. For `minutes` there are three, a day apart, because a time of
-        day does not tell on which day it is. Shape: (n, 1) or (n, 3) each.
+    Returns the solutions twice, as first and last values. For `start` there is one solution; for
+    `minutes` there are three, a day apart, because a time of day does not tell on which day it is.
+    Shape: (n, 1) or (n, 3) each.
     """
     end = minutes_of(target[:, 0])
     begin, gone = clock

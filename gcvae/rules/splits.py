@@ -81,8 +81,7 @@ class Split(JsonFields, Rewriting):
 
     @classmethod
     def _of(cls, column: Column, grid: Grid, taken: tuple[str, ...]) -> Split:
-        """Returns the split of a column with steps or endings; raises ValueError if these
-        contradict."""
+        """Raises ValueError if steps and endings contradict each other."""
         names = [step for step in column.steps or () if step != MONTH]
         steps = [_multiple_of(step, grid) for step in names]
         endings = [ending for ending in column.endings or () if ending != MONTH_END]
@@ -259,7 +258,6 @@ class Split(JsonFields, Rewriting):
 
     @property
     def _n_parts(self) -> int:
-        """Number of parts."""
         return self.months + len(self.steps) + self.has_ending
 
     @cached_property
@@ -274,8 +272,7 @@ class Split(JsonFields, Rewriting):
         return -DAYS_TO_MONDAY * self._day if has_weeks else 0
 
     def _digits(self, indices: Indices) -> list[Indices]:
-        """Returns the parts of n grid indices (multiples of the resolution). Shape: (n,) -> (n,)
-        each."""
+        """Returns the parts of n grid indices. Shape: (n,) -> (n,) each."""
         digits, left = [], indices
         if self.months:
             days = left // self._day
@@ -289,8 +286,8 @@ class Split(JsonFields, Rewriting):
         return [*digits, left] if self.has_ending else digits
 
     def _joined(self, digits: list[Indices]) -> Indices:
-        """Returns the grid indices (multiples of the resolution) of n rows from their parts. The
-        part of the ending is not needed, because it is constant. Shape: (n,) each -> (n,)."""
+        """Returns grid indices from their parts; the part of the ending is not needed, because it
+        is constant. Shape: (n,) each -> (n,)."""
         own = digits[1:] if self.months else digits
         left = np.full(len(digits[0]), self.ending)
         for step, digit in zip(self.steps, own, strict=True):
@@ -311,7 +308,6 @@ class Split(JsonFields, Rewriting):
         return steps[0] // steps[1]
 
     def _label(self, i: int) -> str:
-        """Returns the description of part i >= 1."""
         if self.months and i == 1 and self.steps:
             return "days to the month's end" if self.from_end else "day of the month"
         if self.months and i == 1:
@@ -382,11 +378,8 @@ def _check_chain(steps: list[int], grid: Grid, months: bool) -> None:
 
 def _ending(rests: Iterable[int], steps: list[int]) -> int:
     """Returns the remainder that all cells leave when divided by the last step; the ending itself
-    if there are no steps.
-
-    Args:
-        rests: Remainder of each of the column's endings, which may refer to wider steps.
-        steps: Steps of the column, descending.
+    if there are no steps. `rests` are the remainders of the column's endings, which may refer to
+    wider steps.
 
     Raises:
         ValueError: The endings have different remainders modulo the last step.
@@ -400,16 +393,8 @@ def _ending(rests: Iterable[int], steps: list[int]) -> int:
 
 
 def _part_column(name: str, radix: int, missing: Missing) -> Column:
-    """Returns the schema of the column that replaces a split column's second, third or later part.
-
-    It has ordered levels if the part is a weekday, and whole numbers otherwise.
-
-    Args:
-        name: Name of the part.
-        radix: Number of values of the part, from 0 to radix - 1. A part of seven values counts as a
-            weekday.
-        missing: Whether cells may be missing.
-    """
+    """Returns the schema of a second or later part, whose values are 0 to radix - 1. A part of
+    seven values counts as a weekday, and has ordered levels."""
     if radix == 7:
         return Column(name, ColumnKind.ORDINAL, missing, levels=tuple(range(7)))
     return Column(name, ColumnKind.INTEGER, missing, minimum=0, maximum=radix - 1)
@@ -421,17 +406,15 @@ def months_of(days: Indices) -> Indices:
 
 
 def days_of_month(days: Indices, *, from_end: bool) -> Indices:
-    """Returns for days since 1970-01-01 the days since the first of the month, or until its last.
-    Shape: (n,)."""
+    """Returns, for days counted from 1970-01-01, the number of days since the first day of their
+    month, or until its last day if `from_end`. Shape: (n,)."""
     months = months_of(days)
     return _last_days(months) - days if from_end else days - _first_days(months)
 
 
 def _first_days(months: Indices) -> Indices:
-    """Converts months, counted from 1970-01, to their first days. Shape: (n,)."""
     return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
 
 
 def _last_days(months: Indices) -> Indices:
-    """Converts months, counted from 1970-01, to their last days. Shape: (n,)."""
     return _first_days(months + 1) - 1

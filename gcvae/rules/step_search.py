@@ -150,15 +150,10 @@ def _with_rest(
 ) -> Found:
     """Extends steps and endings that most dates have, so that all dates have them.
 
-    If some dates do not fit, a step of which all dates are multiples is appended: a second, for
-    example, if 9999-12-31 23:59:59 occurs beside midnights. Endings are then dropped, except the
-    one that says that days are counted from the end of a month.
-
-    Args:
-        steps, endings: Steps and endings of most dates.
-        indices: All dates as multiples of the column's resolution.
-        common: Number of which all differences between `indices` are multiples.
-        grid: Converter between the column's cells and these multiples.
+    If some of the dates `indices` do not fit, a step of which all are multiples is appended: a
+    second, for example, if 9999-12-31 23:59:59 occurs beside midnights. Endings are then dropped,
+    except the one that says that days are counted from the end of a month. All differences between
+    dates are multiples of `common`.
     """
     split = Split.of(replace(grid.column, steps=steps, endings=endings or None)) if steps else None
     if split is None or split.keeps(indices).all():
@@ -170,15 +165,14 @@ def _with_rest(
 
 
 def _steps_of_time(grid: Grid) -> list[int]:
-    """Returns the usual steps of time in multiples of the column's resolution, ascending."""
     assert grid.step is not None, "dates have a step"
     return [step // grid.step for step in _STEPS_OF_TIME if step % grid.step == 0]
 
 
 @dataclass(frozen=True)
 class Halves:
-    """The n cells of a column whose values are not frequent ones, in two random halves, as integer
-    multiples of the column's resolution.
+    """The n cells of a column whose values are not frequent, in two random halves, as integer
+    multiples of the column's resolution. A frequent value occurs in at least 0.5 % of the cells.
 
     Attributes:
         training: Half that proposes steps. Shape: (n / 2,).
@@ -285,7 +279,6 @@ def _number_steps(halves: Halves, common: int, grid: Grid) -> Found:
 
 
 def _usual_decimals(indices: Indices, decimals: int) -> int:
-    """Returns the smallest number of decimals that suffices for nearly all numbers. Shape: (n,)."""
     for usual in range(decimals):
         if (indices % 10 ** (decimals - usual) == 0).mean() >= USUAL_SHARE:
             return usual
@@ -293,7 +286,7 @@ def _usual_decimals(indices: Indices, decimals: int) -> int:
 
 
 def _plain_steps(halves: Halves, common: int, grid: Grid) -> list[int]:
-    """Returns the usual steps of rounding, such as 5 or 100, among the multiples of `common`,
+    """Returns the usual steps of rounding, such as 5 or 100, that are multiples of `common`;
     ascending."""
     widest = int(np.ptp(halves.training))
     steps, unit = set[int](), 1
@@ -305,14 +298,9 @@ def _plain_steps(halves: Halves, common: int, grid: Grid) -> list[int]:
 
 
 def _best_step(halves: Halves, steps: list[int], common: int, decimals: int = 0) -> int | None:
-    """Returns the smallest of the given steps whose gain is nearly the largest; None if no gain is
-    significant.
-
-    Args:
-        steps: Steps to try, ascending, as multiples of the column's resolution.
-        common: Number of which all cells are multiples, apart from a common remainder.
-        decimals: Number of decimals of the column; 0 for dates.
-    """
+    """Returns the smallest of the ascending `steps` whose gain is nearly the largest; None if no
+    gain is significant. All cells are multiples of `common`, apart from a common remainder. For
+    dates, `decimals` is 0."""
     alike = _log_decimals(halves, common, decimals)
     found = {}
     for step in steps:
@@ -334,11 +322,8 @@ def _log_decimals(halves: Halves, common: int, decimals: int) -> Numbers:
     model in which all multiples of the resolution are equally frequent. Shape: (n / 2,).
 
     Such a codec learns how many decimals cells have (`gcvae.codec.rounding`). The result is
-    log(share of cells with as many decimals · distance between numbers with so many decimals).
-
-    Args:
-        common: Number of which all cells are multiples.
-        decimals: Number of decimals of the column.
+    log(share of cells with as many decimals · distance between numbers with so many decimals). All
+    cells are multiples of `common`.
     """
     unit = 10**decimals // common if 10**decimals % common == 0 else 1
     most = len(str(unit)) - 1 if str(unit).strip("0") == "1" else 0
@@ -370,7 +355,6 @@ def _heavy_endings(remainders: Indices, step: int, grid: Grid) -> tuple[str, ...
 
 
 def _ending_text(rest: int, common: int, grid: Grid) -> str:
-    """Returns the text of the remainder that all cells share."""
     largest = math.ceil(common / grid.per_unit) - 1
     digits = len(str(largest)) if largest > 0 else 0
     return number_ending_text(rest, digits, grid.per_unit)
@@ -413,8 +397,8 @@ def _date_steps(
 
 
 def _whole_periods(indices: Indices, common: int, grid: Grid) -> Found | None:
-    """Returns the steps of dates that all fall on one time of one day of the week or month; else
-    None."""
+    """Returns (steps, endings) of dates with the same time of day that all fall on one weekday, on
+    one day of the month, or on the last day of a month; None for other dates."""
     assert grid.step is not None
     day = DURATIONS["day"] // grid.step
     if common % day:
@@ -438,12 +422,8 @@ def _whole_periods(indices: Indices, common: int, grid: Grid) -> Found | None:
 
 def _calendar(halves: Halves, day: int) -> tuple[Step | None, bool]:
     """Returns the step of dates that gains most, as (week or month, whether days of the month are
-    counted from its end); (None, False) if no gain suffices.
-
-    Args:
-        halves: Dates as multiples of the column's resolution.
-        day: Number of these multiples in a day.
-    """
+    counted from its end); (None, False) if no gain suffices. A day has `day` multiples of the
+    column's resolution."""
     days = halves.mapped(lambda indices: indices // day)
     nats: dict[tuple[Step, bool], float] = {}
     if _are_many((days.training + DAYS_TO_MONDAY) // 7):
@@ -464,14 +444,9 @@ def _calendar(halves: Halves, day: int) -> tuple[Step | None, bool]:
 
 
 def _has_hours(halves: Halves, day: int, last: int) -> bool:
-    """Returns whether some times of day are more frequent than others.
-
-    Args:
-        halves: Dates as multiples of the column's resolution.
-        day: Number of these multiples in a day.
-        last: Step of time of which all cells are multiples. If it is wider than an hour, times of
-            day are counted in this step, else in hours.
-    """
+    """Returns whether some times of day are more frequent than others. Times are counted in hours,
+    or in the step `last` of which all cells are multiples if that is wider. A day has `day`
+    multiples of the column's resolution."""
     if not _are_many(halves.training // day):
         return False
     hour = max(day // 24, last)
@@ -481,12 +456,8 @@ def _has_hours(halves: Halves, day: int, last: int) -> bool:
 
 
 def _gain(parts: Halves, alike: Numbers) -> float:
-    """Returns by how much a model that learns the shares of the parts is better than a model
-    without the step: the difference of their log-likelihoods of all validation cells, in nats.
-
-    Args:
-        parts: Part of each cell, such as its weekday, as a number below k.
-        alike: Share of each of the k parts if there is no step. Shape: (k,).
-    """
+    """Returns the gain in log-likelihood of all validation cells, in nats, of a model that learns
+    the shares of the parts, such as weekdays, over a model without the step. `alike` is the share
+    of each of the k parts if there is no step. Shape: (k,)."""
     nats = parts.log_shares(len(alike))[0] - np.log(alike[parts.validation])
     return float(nats.sum())
