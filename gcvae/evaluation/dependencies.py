@@ -48,8 +48,9 @@ class Dependency:
 
     Attributes:
         columns: Names of two columns, or of a column followed by its two best predictors.
-        real: Corrected mutual information in the real rows, in nats.
-        drawn: Corrected mutual information in the synthetic rows, in nats.
+        real: Mutual information in the real rows, minus its expected value for independent
+            columns, in nats.
+        drawn: The same of the synthetic rows.
         error: Three standard errors of `drawn - real`, in nats.
     """
 
@@ -94,10 +95,10 @@ def strongest_dependencies(
 ) -> list[Dependency]:
     """Returns the ten strongest pairs of columns, then each column with its two best predictors.
 
-    Both groups are sorted, the strongest first. A dependency is left out if it is below 0.05 nats.
-    It is also left out if its sampling error exceeds half of its strength: synthetic rows could
-    then lose half of the dependency undetected. At most 60 features are examined: columns, and the
-    hours and weekdays of dates.
+    Both groups are sorted by mutual information, the strongest first. A dependency is left out if
+    it has at most 0.05 nats, or at most twice its sampling error (`error`): synthetic rows could
+    then lose half of it undetected. At most 60 features are examined: columns, and the hours and
+    weekdays of dates.
 
     Args:
         real: Real rows, with cells of their columns' dtypes.
@@ -151,7 +152,6 @@ def _features(real: pd.DataFrame, drawn: pd.DataFrame, column: Column) -> Iterat
 
 
 def _dependency(target: _Feature, *others: _Feature) -> Dependency:
-    """Returns the dependency between the target and one or two other features."""
     columns = tuple(feature.name for feature in (target, *others))
     real, real_variance = _information(target.real, _joint([f.real for f in others]))
     drawn, variance = _information(target.drawn, _joint([f.drawn for f in others]))
@@ -166,9 +166,8 @@ def _joint(codes: list[Codes]) -> Codes:
 def _information(x: Codes, y: Codes) -> tuple[float, float]:
     """Returns (corrected mutual information in nats, variance of its estimate) of two columns.
 
-    The variance is a sum of two terms. The first is the variance of the mean of
-    log (p(x, y) / (p(x) p(y))) over the rows. It is near 0 for nearly independent columns. The
-    second is therefore added: the variance of the estimate for independent columns.
+    The variance of the mean of log (p(x, y) / (p(x) p(y))) over the rows is near 0 for nearly
+    independent columns. The variance of the estimate for independent columns is therefore added.
     """
     from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 

@@ -167,7 +167,6 @@ def classifier_two_sample_auc(
 def _subsampled(
     tables: tuple[pd.DataFrame, pd.DataFrame], n_folds: int, seed: int
 ) -> list[pd.DataFrame]:
-    """Returns equally many random rows of both tables."""
     n_rows = min(map(len, tables))
     if n_rows < n_folds:
         raise TableError(f"a table of {n_rows} rows cannot be cut into {n_folds} folds")
@@ -178,12 +177,8 @@ def _subsampled(
 def _auc(
     x: Numbers, are_levels: list[bool], n_folds: int, n_repeats: int, seed: int
 ) -> TwoSampleAuc:
-    """Returns the AUC of boosted trees that separate real from synthetic rows.
-
-    Args:
-        x: Encoded real rows, followed by as many encoded synthetic rows. Shape: (2 n, columns).
-        are_levels: Whether each column contains levels instead of numbers.
-    """
+    """Returns the AUC of boosted trees that separate the real rows, the first half of `x`, from the
+    synthetic rows, the second half. Shape: (2 n, columns)."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import RepeatedStratifiedKFold
@@ -204,11 +199,7 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def _largest_gap(real: Numbers, synthetic: Numbers) -> float:
-    """Returns the Kolmogorov-Smirnov distance of two samples, sup_x |P(X ≤ x) − Q(X ≤ x)|.
-
-    P(X ≤ x) and Q(X ≤ x) are the shares of numbers up to x in the real and in the synthetic sample.
-    NaN counts as larger than every number.
-    """
+    """Returns the Kolmogorov-Smirnov distance; NaN counts as larger than every number."""
     from scipy.stats import ks_2samp
 
     numbers = (np.where(np.isnan(x), np.inf, x) for x in (real, synthetic))
@@ -216,11 +207,8 @@ def _largest_gap(real: Numbers, synthetic: Numbers) -> float:
 
 
 def _equal_width_codes(numbers: Numbers) -> Codes:
-    """Returns the code of the bin of each number, from 1 to 10. Shape: (n,) -> (n,).
-
-    Bins exclude their upper edge, so that the maximum itself has the code 11. Missing numbers have
-    the code 12. If all numbers are equal, their code is 6.
-    """
+    """Returns the bin of each number, from 1 to 10. Bins exclude their upper edge, so the maximum
+    itself has the code 11. Missing numbers have 12. If all numbers are equal, their code is 6."""
     missing = np.isnan(numbers)
     present = numbers[~missing]
     largest = float(np.abs(present).max(initial=0.0))
@@ -248,8 +236,7 @@ def _binned(real: pd.DataFrame, synthetic: pd.DataFrame, column: Column) -> tupl
 
 
 def _joint_total_variation(a: tuple[Codes, ...], b: tuple[Codes, ...]) -> float:
-    """Returns the total variation distance between the joint distributions of columns a and b in
-    two tables; a and b each have codes of (real, synthetic)."""
+    """`a` and `b` are each the codes of a column in (real, synthetic)."""
     width = 1 + max(int(codes.max(initial=0)) for codes in b)
     real, synthetic = (x * width + y for x, y in zip(a, b, strict=True))
     return total_variation(real, synthetic)

@@ -53,11 +53,8 @@ def moved_columns(rows: pd.DataFrame, is_kept: Mask, schema: TableSchema) -> lis
 
 
 def _most_moved(rows: pd.DataFrame, is_kept: Mask, column: Column) -> tuple[str, float, float]:
-    """Returns (description of a group of cells, its share of all rows, its share of kept rows).
-
-    It is the group whose share differs most: cells of one level, cells up to a number, or missing
-    cells.
-    """
+    """Returns (description of a group of cells, its share of all rows, its share of kept rows) for
+    the group whose share differs most: cells of one level, up to a number, or missing."""
     cells = numbers_of(rows, column) if is_number(column) else rows[column.name].astype(object)
     codes, values = pd.factorize(pd.Series(cells), sort=is_number(column))
     both = [
@@ -71,10 +68,8 @@ def _most_moved(rows: pd.DataFrame, is_kept: Mask, column: Column) -> tuple[str,
 
 
 def _cells_text(value: Any, column: Column) -> str:
-    """Returns a text that describes cells of a column: "at most 12.5", or the name of a level.
-
-    `value` is a level or the largest number of the cells; dates are given as days since 1970-01-01.
-    """
+    """Returns a text such as "at most 12.5", or the name of a level. Dates are given as days since
+    1970-01-01."""
     if column.has_times:
         return f"at most {pd.Timestamp(np.datetime64(round(value * 86_400), 's'))}"
     return f"at most {value:.10g}" if is_number(column) else str(value)

@@ -62,7 +62,7 @@ target."""
 @dataclass(frozen=True)
 class Proposal:
     """Proposal distribution g(l) for importance sampling of latent vectors l = [z, f] under a
-    condition: z is the model's latent vector, f the factors of its copula.
+    condition: z is the model's latent vector, f are the latent factors of its Gaussian copula.
 
     Attributes:
         prior: Prior p(z); the prior of f is standard normal.
@@ -225,7 +225,6 @@ class ConditionedModel:
 
 
 def _pilot_estimate(particles: Particles) -> tuple[float, float]:
-    """Returns (log of the estimated probability, effective share)."""
     share = float(effective_size(particles.log_weight)) / len(particles.log_weight)
     return float(log_mean(particles.log_weight)), share
 

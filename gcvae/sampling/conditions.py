@@ -155,11 +155,8 @@ def read_condition(
 
 
 def _beyond(targets: Mapping[str, TargetIntervals], schema: TableSchema) -> Iterator[str]:
-    """Yields a text such as "total from 0 to 120" for each column with an impossible restriction.
-
-    A restriction is impossible if all values that it allows (`targets`, by column) lie beyond the
-    limits of the column. The text contains these limits.
-    """
+    """Yields a text with a column's limits, such as "total from 0 to 120", for each column whose
+    allowed values (`targets`) all lie beyond them."""
     for name, target in targets.items():
         grid, limits = grid_of(schema[name]), " ".join(_limits(schema[name]))
         is_within = (target.low <= grid.high) & (target.high >= grid.low)
@@ -173,16 +170,9 @@ def _broken_rules(
     known: pd.DataFrame,
     condition: Condition,
 ) -> Iterator[Problem]:
-    """Yields a problem for each rule that the condition violates.
-
-    Only functional dependencies and formulas that every row of the table satisfies are checked.
-
-    Args:
-        codec: Codec (encoder) of the model's table.
-        functions: Functional dependencies between codes that the decoder enforces.
-        known: One row with the columns for which the condition names a single value.
-        condition: The condition, as sets of possible cells.
-    """
+    """Yields a problem for each functional dependency and formula without exceptions that the
+    condition violates. `known` is one row with the columns for which the condition names a single
+    value."""
     for rule in codec.schema.rules or ():
         is_sure = rule.is_dependency and rule.share == 1.0 and rule.keep != "off"
         has_parents = set(rule.parents) <= set(known.columns)
@@ -199,7 +189,6 @@ def _broken_rules(
 
 
 def _broken(column: str, rule: str) -> Problem:
-    """Returns the problem of a condition that violates a rule."""
     message = f"the condition breaks a rule that every row of the table keeps: {rule}"
     return Problem(message, json_pointer("given", column), column=column)
 
@@ -211,18 +200,9 @@ def _breaks(
     known: pd.DataFrame,
     condition: Condition,
 ) -> bool:
-    """Returns whether the condition contradicts a functional dependency.
-
-    The condition gives the cells of the determining columns. It contradicts the dependency if the
-    table has rows with these cells, but in none of them the dependent column has a level that the
-    condition allows.
-
-    Args:
-        rule: The functional dependency.
-        functions: All dependencies between codes that the decoder enforces.
-        known: One row with the columns for which the condition names a single value.
-        condition: The condition, as sets of possible cells.
-    """
+    """Returns whether the condition contradicts a functional dependency: the table has rows with
+    the determining cells that the condition names (`known`), but in none of them the dependent
+    column has a level that the condition allows."""
     names = [column.name for column in codec.columns]
     for function in functions:
         if [names[j] for j in function.columns] != [*rule.parents, rule.column]:
@@ -241,9 +221,9 @@ def _breaks(
 def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
     """Converts a value, list or range of NumPy or pandas to its form in a JSON document.
 
-    A span of time is a `pandas.Period`, a text such as "2022-05", or a day in a column with times.
-    It becomes the range from its first to its last moment. If the span is itself an end of a range,
-    only one moment is used: the first if `end` is "min", the last if `end` is "max".
+    A span of time (a `pandas.Period`, a text such as "2022-05", or a day in a column with times)
+    becomes the range of its first and last moment. If it is itself an end of a range, it becomes
+    its first moment if `end` is "min", its last if `end` is "max".
     """
     if isinstance(wanted, Mapping):
         return {key: _as_document(item, column, key) for key, item in wanted.items()}
@@ -289,7 +269,6 @@ def _date_text(time: pd.Timestamp, column: Column) -> Any:
 
 
 def _unknown(given: Mapping[str, Any], schema: TableSchema) -> list[Problem]:
-    """Returns a problem for each unknown column."""
     known = {column.name for column in schema}
     unknown = [name for name in given if name not in known]
     places = [(name, {"pointer": json_pointer("given", name), "column": name}) for name in unknown]
@@ -319,10 +298,7 @@ def refuse_beyond_limits(typed: pd.DataFrame, codec: TableCodec) -> None:
 
 
 def _refusal(message: str, expected: str | None, suggestion: str | None = None) -> ConditionError:
-    """Returns the error for an invalid value in a condition.
-
-    It has no JSON pointer, because only the caller knows the place of the value (`_located`).
-    """
+    """The error has no JSON pointer, because only the caller knows the place of the value."""
     return ConditionError(Problem(message, expected=expected, suggestion=suggestion))
 
 
@@ -360,11 +336,8 @@ def _add(
 
 
 def _target(name: str, wanted: Any, codec: TableCodec) -> TargetIntervals:
-    """Returns the values that a condition allows for a column, as intervals for one row.
-
-    The column is one that the model replaces by its residual, or by several columns, such as a date
-    by its week and weekday.
-    """
+    """Returns the values that a condition allows, as intervals for one row, for a column that the
+    model replaces by its residual or by several columns, such as a date by week and weekday."""
     residual = codec.column_codec(name)
     items, missing = _listed(wanted, residual)
     column, grid = codec.schema[name], grid_of(codec.schema[name])
@@ -387,7 +360,6 @@ _NO_INDICES = np.zeros((1, 1), dtype=np.int64)
 
 
 def _no_level(items: list[Any]) -> str:
-    """Returns the error message for a condition that allows no level of the column."""
     ends = items[0]
     if not isinstance(ends, Mapping):
         return f"no level of the column is {', '.join(map(_shown, items))}"
@@ -399,8 +371,8 @@ def _no_level(items: list[Any]) -> str:
 
 
 def _check_constant(name: str, wanted: Any, schema: TableSchema) -> None:
-    """Checks that the condition on a column that the model does not learn names the column's only
-    value. Raises a ConditionError, also for identifiers and dropped columns."""
+    """Raises a ConditionError unless the condition names the only value of a column that the model
+    does not learn; also for identifiers and dropped columns."""
     column = schema[name]
     if column.drop:
         raise _refusal("the column is dropped: no row has it", None)
@@ -415,7 +387,6 @@ def _check_constant(name: str, wanted: Any, schema: TableSchema) -> None:
 
 
 def _listed(wanted: Any, codec: ColumnCodec) -> tuple[list[Any], bool]:
-    """Returns (the values that a condition lists, whether null is among them)."""
     items = wanted if isinstance(wanted, list) else [wanted]
     if not items:
         raise _refusal("the list is empty", "at least one value")
@@ -424,10 +395,7 @@ def _listed(wanted: Any, codec: ColumnCodec) -> tuple[list[Any], bool]:
 
 
 def _may_be_missing(codec: ColumnCodec) -> bool:
-    """Checks that the model can generate missing cells in a column, for a condition with null.
-
-    Returns True. Raises a ConditionError if no cell of the column was missing in training.
-    """
+    """Returns True; raises a ConditionError if no cell of the column was missing in training."""
     if not codec.has_missing:
         raise _refusal("no cell of the column was missing in training", "a value")
     return True
@@ -460,11 +428,8 @@ def _is_range(items: list[Any]) -> bool:
 def _intervals(
     items: list[Any], codec: RealCodec | QuantileCodec, missing: bool
 ) -> tuple[pd.Series[Any], pd.Series[Any], bool]:
-    """Returns the intervals of numbers or dates that a condition allows: (lower ends, upper ends,
-    whether missing cells are included).
-
-    `items` are the listed values, or one range; `missing` tells whether null is listed.
-    """
+    """Returns the intervals that a condition allows: (lower ends, upper ends, whether missing cells
+    are included). `items` are values, or one range; `missing` tells whether null is listed."""
     line = codec.line if isinstance(codec, QuantileCodec) else codec
     if not _is_range(items):
         typed = _typed(items, line.column)
@@ -499,7 +464,6 @@ def _written(typed: pd.Series[Any], column: Column) -> pd.Series[Any]:
 
 
 def _limits(column: Column) -> list[str]:
-    """Returns the column's limits as words, such as "from 0" and "to 120"."""
     low, high = column.minimum, column.maximum
     return [f"{word} {end}" for word, end in (("from", low), ("to", high)) if end is not None]
 
@@ -530,7 +494,6 @@ def _empty(wanted: Mapping[str, Any], column: Column) -> tuple[str, str]:
 
 
 def _end(value: Any, column: Column, key: str) -> Any:
-    """Returns the end of a range as a value of the column."""
     try:
         return END_READERS[column.kind](value, column)
     except ValueError as error:
@@ -538,11 +501,8 @@ def _end(value: Any, column: Column, key: str) -> Any:
 
 
 def _on_grid(end: Any, column: Column, toward: Callable[[Any], Any]) -> Any:
-    """Rounds one end of a range to the decimals of the column.
-
-    `toward` is `np.ceil` for the lower end and `np.floor` for the upper end, so that the
-    rounded end lies in the range. Dates are unchanged.
-    """
+    """Rounds one end of a range to the decimals of the column, with `np.ceil` or `np.floor`, so
+    that it stays in the range. Dates are unchanged."""
     if isinstance(end, np.datetime64):
         return end
     if column.kind.is_whole:
@@ -558,9 +518,7 @@ def _chosen_levels(
     items: list[Any], codec: LevelCodec | GroupedLevelCodec, missing: bool
 ) -> tuple[Mask, bool]:
     """Returns (mask of the levels that a condition allows, whether it allows missing cells).
-
-    `items` are the listed levels, or one range; `missing` tells whether null is listed.
-    """
+    `items` are levels, or one range; `missing` tells whether null is listed."""
     levels = list(codec.levels)
     if _is_range(items):
         chosen = _levels_between(items[0], codec)
@@ -612,7 +570,6 @@ def _log_shares(codec: LevelCodec | GroupedLevelCodec, chosen: Mask, missing: bo
 def _unknown_level(
     level: Any, codec: LevelCodec | GroupedLevelCodec
 ) -> tuple[str, str, str | None]:
-    """Returns (message, expected, suggestion) for an unknown level."""
     meant = nearest(level, map(str, codec.levels)) if isinstance(level, str) else None
     message = f"there is no level {_shown(level)}"
     if isinstance(codec, GroupedLevelCodec) and codec.withheld.any():

@@ -119,7 +119,8 @@ class ConstrainedModel:
     def draw(
         self, n: int, block_rows: int, generator: torch.Generator, source: Source | None = None
     ) -> EncodedTable:
-        """Draws the first n rows of a block. All rows of a block satisfy the hard rules.
+        """Draws the first n rows of a block, a run of rows with a random generator of its own; all
+        rows satisfy the hard rules.
 
         Rows are drawn in rounds until n are accepted. The size of a round is the number of draws
         that the complete block is still expected to need. It does not depend on n, so that any n
@@ -168,14 +169,18 @@ class ConstrainedModel:
         conditioned: Iterable[str] = (),
         known: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        """Decodes generated rows with identifiers, like `TableCodec.decode`.
+        """Decodes generated rows to cells of the columns' dtypes, with identifiers.
 
-        If the table has a recurring key, such as a customer number, generated rows are grouped into
+        If the table has a recurring key, such as a customer number, rows are grouped into
         customers: all rows of a group have the same number and name. This is only done where it
         violates no hard rule and no condition.
 
-        `conditioned` are the names of the columns with a condition. The other arguments are those
-        of `TableCodec.decode`.
+        Args:
+            rows: Encoded rows.
+            first_row: Number of the first row in the sample.
+            seed: Seed of identifiers and personal cells.
+            conditioned: Names of the columns with a condition.
+            known: Known cells of the rows, which replace decoded ones; None for none.
         """
         together = [rule.columns for rule in self.hard_rules.rules]
         grouping = self.codec.grouping(conditioned, together)
@@ -190,8 +195,9 @@ class ConstrainedModel:
     def draw_given(self, context: Tensor, generator: torch.Generator) -> EncodedTable:
         """Draws a row of a model p(row | context) for each of n contexts, such as parent rows.
 
-        A context of C columns is encoded as C codes, then C values. A row that violates a hard rule
-        is drawn again with the same context. Shape: context (n, 2 C) -> n rows.
+        A row that violates a hard rule is drawn again with the same context. The encoded context
+        has an integer code for each of C columns, then a number for each. Shape: context (n, 2 C)
+        -> n rows.
 
         Raises:
             HardRuleError: No row of _MOST_DRAWS draws with one context satisfies all hard rules.
@@ -227,7 +233,6 @@ class ConstrainedModel:
         return np.logical_and.reduce(satisfied, axis=1)  # type: ignore[no-any-return]
 
     def _keeps(self, rows: EncodedTable) -> Mask:
-        """Returns whether each row satisfies each hard rule. Shape: (n, number of rules)."""
         if not len(self.hard_rules):
             return np.ones((len(rows), 0), dtype=bool)
         return self.hard_rules.kept(self.codec.decode(rows))
@@ -275,7 +280,6 @@ def measure_acceptance(
 def _drawn(
     model: GenerativeModel, codec: TableCodec, n: int, generator: torch.Generator, draws: Draws
 ) -> EncodedTable:
-    """Draws n rows from the model, without rejection."""
     with torch.no_grad():
         z = model.latents(n, generator)
     return _drawn_at(codec, z, generator, draws)
@@ -284,7 +288,6 @@ def _drawn(
 def _drawn_at(
     codec: TableCodec, z: Tensor, generator: torch.Generator, draws: Draws
 ) -> EncodedTable:
-    """Draws a row at each latent vector z by the decoder's function `draws`; none is rejected."""
     with torch.no_grad():
         codes, values = draws(z, generator)
     rows = EncodedTable(codes, values, torch.ones_like(codes, dtype=torch.bool))
@@ -308,14 +311,7 @@ def _refusal(
     expected: str,
 ) -> HardRuleError:
     """Returns the error for too small an acceptance; it names the rule that is violated most often.
-
-    Args:
-        accepted: Number of drawn rows that satisfy all hard rules.
-        drawn: Number of drawn rows.
-        measured: Number of rows that satisfy each rule, which shows the most violated one.
-        hard_rules: The hard rules.
-        expected: What the user can change, as the last part of the error message.
-    """
+    `expected` tells what the user can change."""
     worst = int(np.argmin(measured.kept))
     share = measured.kept[worst] / measured.rows
     return HardRuleError(

@@ -81,7 +81,6 @@ def _possible(
 
 
 def _is_part(prediction: Prediction) -> bool:
-    """Returns whether a formula computes a column from one date, and the column is no date."""
     columns = prediction.parents.columns
     is_of_date = len(columns) == 1 and columns[0].has_times and not prediction.column.has_times
     return is_of_date and not prediction.form.is_inequality
@@ -93,11 +92,8 @@ def _ends(
     frame: pd.DataFrame,
     targets: Mapping[str, TargetIntervals],
 ) -> Numbers:
-    """Returns the first and the last possible moment of a date, in microseconds.
-
-    They follow from inequalities with other dates that are known or restricted, and are infinite if
-    there are none. Shape: (n, 2).
-    """
+    """Returns the first and the last moment, in microseconds, that inequalities with other known or
+    restricted dates leave to a date; infinite without such inequalities. Shape: (n, 2)."""
     ends = np.tile(np.array([-np.inf, np.inf]), (len(frame), 1))
     for rewriting in codec.reduction.rewritings:
         if not isinstance(rewriting, Residual) or not rewriting.is_inequality:
@@ -116,11 +112,8 @@ def _ends(
 
 
 def _blocks(codec: TableCodec, parent: str) -> Indices | None:
-    """Returns the first moment of each of B days or hours between the limits of a date column.
-
-    Moments are given as multiples of the column's resolution. None if there are too many days or
-    hours to test. Shape: (B,).
-    """
+    """Returns the first moment of each of B days or hours between the limits of a date column, as a
+    multiple of its resolution; None if there are too many to test. Shape: (B,)."""
     grid = Grid.of(codec.schema[parent])
     assert grid is not None, "its parts are a rule"
     assert grid.step is not None, "it is a date"
@@ -139,7 +132,8 @@ def _target(
     is_constrained: Mask,
     starts: Indices,
 ) -> TargetIntervals:
-    """Returns the possible values of a date column: the days or hours that agree with all parts.
+    """Returns the possible values of a date column: the days or hours that agree with the known
+    month, weekday or hour.
 
     The date stays unrestricted in a row if no day or hour agrees, or if they form too many
     intervals.
@@ -147,9 +141,9 @@ def _target(
     Args:
         rules: Formulas that compute the parts, such as the month, from the date.
         possible: Possible values of each part.
-        ends: First and last possible moment of the date (`_ends`). Shape: (n, 2).
-        is_constrained: Mask of the rows to compute; all others stay unrestricted. Shape: (n,).
-        starts: First moment of each of B days or hours (`_blocks`). Shape: (B,).
+        ends: First and last possible moment of the date. Shape: (n, 2).
+        is_constrained: Mask of the rows to compute. Shape: (n,).
+        starts: First moment of each of B days or hours. Shape: (B,).
     """
     schema, parent = codec.schema, rules[0].parents.names[0]
     grid = Grid.of(schema[parent])
@@ -183,10 +177,7 @@ def _target(
 
 
 def _places(rule: Prediction, cells: pd.Series[Any]) -> Numbers:
-    """Returns the cells of a part of a date as multiples of the part's resolution.
-
-    NaN for missing cells. Shape: (n,).
-    """
+    """Returns cells as multiples of the column's resolution; NaN for missing ones."""
     known = cells.notna().to_numpy()
     found = np.full(len(cells), np.nan)
     found[known] = grid_of(rule.column).indices(cells[known])

@@ -117,10 +117,8 @@ def filled(cells: pd.Series[Any], by: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _rounds(cells: Cells) -> Iterator[int]:
-    """Yields 0, 1, 2, ... until the last round of deductions has filled no further cell of `cells`.
-
-    There are at most _MOST_ROUNDS rounds.
-    """
+    """Yields round numbers until a round has filled no further cell of `cells`, or until
+    _MOST_ROUNDS."""
     n_unknown = -1
     for number in range(_MOST_ROUNDS):
         n_before, n_unknown = n_unknown, sum(int(series.isna().sum()) for series in cells.values())
@@ -130,11 +128,8 @@ def _rounds(cells: Cells) -> Iterator[int]:
 
 
 def _computed(formula: Residual, cells: Cells, barred: Mapping[str, Mask]) -> pd.Series[Any] | None:
-    """Computes the unknown cells y = f(x) in rows in which all x are known.
-
-    The other rows of the returned series are missing. None if no cell can be computed. `barred`
-    masks, by column, the unknown cells that must not be computed.
-    """
+    """Computes the unknown cells y = f(x) in rows in which all x are known; None if there are none.
+    `barred` masks, by column, the unknown cells that must not be computed."""
     parents = pd.DataFrame({name: cells[name] for name in formula.parents})
     is_computable = cells[formula.column].isna() & parents.notna().all(axis=1)
     is_computable &= ~barred.get(formula.column, np.zeros(len(parents), dtype=bool))
@@ -159,15 +154,9 @@ def _solved(
     *,
     beyond: bool,
 ) -> Iterator[tuple[str, pd.Series[Any]]]:
-    """Solves a formula y = f(x) in rows in which y is known and exactly one x is unknown.
-
-    Yields (name of an unknown x, series of its solutions); rows without a solution are missing in
-    the series.
-
-    Args:
-        barred: By column, a mask of the unknown cells that must not be computed.
-        beyond: Whether solutions may lie beyond the training table's range.
-    """
+    """Solves a formula y = f(x) in rows in which y is known and exactly one x is unknown. Yields
+    (name of this x, its solutions, missing in other rows). `beyond` tells whether solutions may lie
+    beyond the training table's range."""
     known = pd.DataFrame({name: cells[name].notna() for name in formula.parents})
     is_one = cells[formula.column].notna() & (known.sum(axis=1) == known.shape[1] - 1)
     if formula.exempt and is_one.any():
@@ -205,14 +194,10 @@ def _from_chains(
         net == gross - tax
         tax == round(0.2 * gross, 2)
 
-    The known cell may depend on only one unknown column that no formula computes, here `gross`.
-
-    Args:
-        barred: By column, a mask of the unknown cells that must not be deduced.
-        beyond: If True, deduced cells may lie beyond the range of the training table, and a cell
-            with several solutions stays unknown, because deduced cells then count as known. If
-            False, deduced cells are only proposed: they lie within the range, and the middle one of
-            several solutions is used.
+    The known cell may depend on only one unknown column that no formula computes, here `gross`. If
+    `beyond` is True, deduced cells count as known: they may lie beyond the training table's range,
+    and several solutions give none. If False, cells are only proposed: they lie within the range,
+    and the middle one of several solutions is used.
     """
     formulas = {
         r.column: r
@@ -332,11 +317,8 @@ class _Chain:
         return values.reindex(cells.index)
 
     def _can_step(self, name: str) -> bool:
-        """Returns whether column `name` can be traced back to the leaf, one formula at a time.
-
-        This requires that the column's formula can be solved for each of its columns that depends
-        on the leaf, and that these columns can be traced back too.
-        """
+        """Returns whether column `name` can be traced back to the leaf: each formula on the way can
+        be solved for the columns that depend on the leaf."""
         formula = self.formulas[name]
         return all(
             formula.can_solve(parent)
@@ -347,24 +329,13 @@ class _Chain:
         )
 
     def _ancestors(self, name: str) -> set[str]:
-        """Returns the names of a column and of all columns from which it follows."""
         parents = self.formulas[name].parents if name in self.formulas else ()
         return {name}.union(*(self._ancestors(parent) for parent in parents))
 
     def _result(self, name: str, at: Indices, grid: Grid, indices: Indices) -> Numbers:
-        """Returns the values that a computed column has if the leaf has given values.
-
-        NaN if a column of the formula has no value.
-
-        Args:
-            name: Name of the computed column.
-            at: Indices of m rows, which may repeat. Shape: (m,).
-            grid: Conversion of the leaf's cells to multiples of its resolution.
-            indices: Value of the leaf in each row, as a multiple of its resolution. Shape: (m,).
-
-        Returns:
-            Values as multiples of the computed column's resolution. Shape: (m,).
-        """
+        """Returns the values that a computed column has if the leaf has the values `indices` in the
+        m rows `at`, both as multiples of their column's resolution; NaN if a column of the formula
+        has no value. Shape: (m,)."""
         index = pd.RangeIndex(len(at))
         values = {self.leaf: pd.Series(grid.values(indices, limited=False), index)}
 
@@ -389,17 +360,12 @@ class _Chain:
 
 
 def _nearest(low: Indices, high: Indices, grid: Grid) -> tuple[Indices, Mask]:
-    """Chooses one solution of an equation for each of n rows.
+    """Chooses one solution of an equation for each of n rows. Returns (solutions, mask of the rows
+    that have one).
 
-    If exactly one solution lies within the column's limits, it is chosen. If none does, the
-    solution nearest to the limits is chosen. If several do, none is chosen.
-
-    Args:
-        low, high: First and last value of m intervals of solutions. Shape: (n, m) each.
-        grid: Limits of the column.
-
-    Returns:
-        (solutions, mask of the rows that have one). Shape: (n,), (n,).
+    A single solution within the column's limits is chosen; of several, none. If no solution lies
+    within the limits, the nearest one is chosen. Shape: (n, m) for m intervals of solutions ->
+    (n,).
     """
     within = np.maximum(low, grid.low), np.minimum(high, grid.high)
     sizes = np.where(within[0] <= within[1], within[1] - within[0] + 1, 0)
@@ -419,9 +385,9 @@ def _nearest(low: Indices, high: Indices, grid: Grid) -> tuple[Indices, Mask]:
 def _without_limits(grid: Grid, formula: Residual) -> Column:
     """Returns the column of `grid` with much wider limits, to search solutions of a formula there.
 
-    A column of levels or times of day is returned unchanged. A column of positive numbers stays
-    positive if the formula divides by it or raises it to a power: the formula is not monotone
-    across 0, and only monotone formulas can be solved.
+    A column of levels or times of day is unchanged. A column of positive numbers stays positive if
+    the formula divides by it or raises it to a power: only monotone formulas can be solved, and
+    such a formula is not monotone across 0.
     """
     column = grid.column
     if column.levels or (column.has_times and is_time_of_day(column.date_format)):
@@ -479,7 +445,6 @@ def _from_unique_combinations(codec: TableCodec, formula: Residual, cells: Cells
 
 
 def _values(column: Column) -> npt.NDArray[Any] | None:
-    """Returns all possible numbers of a column that has at most 200; None for other columns."""
     grid = grid_of(column)
     if isinstance(grid, LevelGrid) or not column.has_numbers:
         return None

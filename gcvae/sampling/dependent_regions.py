@@ -50,7 +50,8 @@ _LONGEST_CHAIN = 3
 
 @dataclass(frozen=True)
 class DependentRegion:
-    """Possible cells of a column of the model, such as a residual, in each row.
+    """Possible cells of a column of the model, such as a residual (the difference between a column
+    and the formula that computes it), in each row.
 
     The column represents a column of the table whose values are restricted. Its possible cells
     follow from the restriction and from the cells that were generated before.
@@ -58,8 +59,7 @@ class DependentRegion:
     Attributes:
         codec: Codec (encoder) of the table.
         name: Name of the table's column that is restricted.
-        model_column: Name of the model's column that represents it, such as its residual of a
-            formula.
+        model_column: Name of the model's column that represents it.
         target: Possible values of the restricted column.
         is_scored: Whether the probability of a cell is divided by the resolution of its column.
             Scores use this density per unit.
@@ -192,12 +192,12 @@ def rule_regions(
     are_scored: bool = False,
 ) -> DependentRegions:
     """Returns the sets of possible cells (regions) of model columns, given restricted columns of
-    the table. A column of the table can differ from the model's columns that represent it: the
-    model represents a computed column by its residual, for example.
+    the table.
 
-    If a rule computes a restricted column from unknown columns, the unknown columns are proposed
-    among the solutions of the rule. If another rule computes one of the unknown columns, the
-    columns of that rule are proposed in the same way.
+    The model's columns can differ from the table's: it represents a computed column by its
+    residual, the difference between the column and its formula. If a rule computes a restricted
+    column from unknown columns, the unknown columns are drawn preferably among the solutions of the
+    rule. If another rule computes one of them, the same holds for the columns of that rule.
 
     Args:
         frame: Cells of the columns' dtypes; missing cells are unknown. It has n rows, or a single
@@ -274,13 +274,9 @@ def _by_column(
     constraint: Iterable[_Proposal],
     joint: Mapping[int, JointRegion],
 ) -> DependentRegions:
-    """Collects the regions of each column, by its index in the codec, the most restrictive first.
-
-    Args:
-        own: Regions of restricted columns; they come second.
-        constraint: Proposals, which exclude no cell; they come last, in the order of their ranks.
-        joint: Regions of columns that are drawn jointly; they come first.
-    """
+    """Collects the regions of each model column, by index: first those of columns drawn jointly
+    (`joint`), then those of restricted columns (`own`), then proposals, which exclude no cell, in
+    the order of their ranks."""
     regions: dict[int, list[DependentRegion | JointRegion | ProposalRegion]] = {
         j: [region] for j, region in joint.items()
     }
@@ -302,7 +298,6 @@ that position is drawn; None without a restriction."""
 
 
 def _always(target: TargetIntervals) -> ConstraintAt:
-    """Returns a restriction that applies at every position of the decoder's order."""
     return lambda _: target
 
 
@@ -390,14 +385,11 @@ class _ParentProposals:
         j: int,
         is_open: Mask,
     ) -> _Proposal:
-        """Returns a proposal to draw an unknown column among the solutions of a restriction.
+        """Returns a region that draws model column j, which represents the unknown column `parent`
+        of the table, mostly among the values that satisfy the restriction `target`.
 
-        Args:
-            rank: Priority of the proposal among those for the same column; the smallest is first.
-            parent: Name of the unknown column of the table.
-            target: Restriction of the column.
-            j: Index of the model's column that represents it.
-            is_open: Mask of the rows in which the column is unknown. Shape: (n,).
+        Of several such regions for one column, the one with the smallest `rank` is used first.
+        `is_open` is the mask of the rows in which the column is unknown.
         """
         name, beyond = self.codec.columns[j].name, self.beyond
         region = ProposalRegion(
@@ -408,16 +400,11 @@ class _ParentProposals:
     def _parent_constraint(
         self, rewriting: Rewriting, parent: str, target_at: ConstraintAt, position: int
     ) -> ParentConstraint | None:
-        """Returns the restriction of an unknown column of a rule by the column that it computes.
+        """Returns the restriction of an unknown column of a rule, to be drawn at `position` of the
+        decoder's order, by the column that the rule computes.
 
         None if the computed column is not restricted, if the rule cannot be solved for the unknown
         column, or if too many other unknown columns of the rule are drawn later.
-
-        Args:
-            rewriting: The rule.
-            parent: Name of the unknown column.
-            target_at: Restriction of the computed column, by position in the decoder's order.
-            position: Position at which the unknown column is drawn.
         """
         target = target_at(position)
         later = tuple(
@@ -454,24 +441,21 @@ class _ParentProposals:
         return self.frame[names] if names else None
 
     def _parts(self, name: str) -> list[int]:
-        """Returns the indices in the codec of the columns that represent an original column."""
         index_of = self.codec.places
         return [index_of[part] for part in self.codec.reduction.parts_of(name) if part in index_of]
 
     def _drawn_at(self, name: str) -> int:
-        """Returns the position in the decoder's order at which a column of the table is complete.
-
-        Several columns of the codec may represent it; this is the position of the last of them, or
-        -1 if there are none.
-        """
+        """Returns the position in the decoder's order of the last model column that represents a
+        column of the table; -1 if there is none."""
         return max((self.order.index(j) for j in self._parts(name)), default=-1)
 
 
 def unrounded_columns(regions: Iterable[object]) -> set[str]:
-    """Returns the names of the columns whose generated numbers must not be rounded.
+    """Returns the names of the columns whose generated numbers must not be rounded, because a
+    formula computes a restricted column from them and rounding could move its result out of the
+    restriction. Inequalities do not count.
 
-    A restricted column is computed from each of them by a formula that is not an inequality, and
-    rounding could move its result out of the restriction.
+    `regions` are the sets of possible cells of the columns, None for unrestricted ones.
     """
     found: set[str] = set()
     for region in regions:
@@ -484,11 +468,8 @@ def unrounded_columns(regions: Iterable[object]) -> set[str]:
 
 
 def dependent_parts(region: object) -> list[DependentRegion]:
-    """Returns the objects of class `DependentRegion` in the region of a column.
-
-    A region of class `RegionsByRow` may contain several of them. A `DependentRegion` is returned
-    alone. For any other region, the list is empty.
-    """
+    """Returns the objects of class `DependentRegion` among the possible cells of a column: several
+    from a `RegionsByRow`, the argument alone if it is one, none for any other region."""
     parts = region.regions if isinstance(region, RegionsByRow) else (region,)
     return [part for part in parts if isinstance(part, DependentRegion)]
 

@@ -92,16 +92,8 @@ def read_names(text: str, pointer: str) -> list[str]:
 
 
 def _check_names(schema: TableSchema, names: Sequence[str] | None, member: str) -> None:
-    """Checks a list of column names that the caller gave for a parameter.
-
-    Args:
-        names: The list; nothing is checked if it is None.
-        member: Name of the parameter: `columns` or `keep_missing`.
-
-    Raises:
-        SettingError: The value is no list of strings, or `columns` is an empty list.
-        UnknownColumnError: The schema does not contain a named column.
-    """
+    """Raises an error if a list of column names for the parameter `member` is malformed or names an
+    unknown column, or if `columns` is empty."""
     if names is None:
         return
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
@@ -119,7 +111,6 @@ def _check_names(schema: TableSchema, names: Sequence[str] | None, member: str) 
 
 
 def _unfillable(named: Sequence[str], fillable: Sequence[str]) -> list[Problem]:
-    """Returns a problem for each column that cannot be filled."""
     message = "identifiers and dropped columns are not filled"
     return [
         Problem(message, f"/columns/{i}", column=name, expected="a column that the model draws")
@@ -129,9 +120,5 @@ def _unfillable(named: Sequence[str], fillable: Sequence[str]) -> list[Problem]:
 
 
 def _both(number: int, name: str) -> Problem:
-    """Returns the problem of a column that is to be both filled and kept.
-
-    `number` is the index of the column in the list `keep_missing`.
-    """
     message, expected = "its missing cells are to be filled and to be kept", "one of the two"
     return Problem(message, f"/keep_missing/{number}", column=name, expected=expected)

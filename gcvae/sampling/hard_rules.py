@@ -111,9 +111,10 @@ class HardRules:
             schema: Complete schema.
             combinations: Permitted combinations of each rule on combinations and each functional
                 dependency, by the JSON pointer of the rule.
-            reduction: Transformation of the table to the columns that the model learns, some of
-                which are residuals. Soft inequalities that a residual expresses are not checked.
-                None if no soft inequality has to be checked.
+            reduction: Transformation of the table to the columns that the model learns. Some of
+                them are residuals: differences between a column and its formula. Soft inequalities
+                that a residual expresses are not checked. None if no soft inequality has to be
+                checked.
         """
         hard = {
             pointer_of_rule(i): rule
@@ -140,7 +141,8 @@ class HardRules:
     def fit(
         cls, table: TypedTable, schema: TableSchema, reduction: Reduction | None = None
     ) -> Self:
-        """Compiles the rules of a schema, and collects the combinations that a table contains."""
+        """Compiles the rules of a schema, and collects from a table the combinations of cells that
+        rules on several columns permit."""
         unfitted = cls(schema, {}, reduction)
         combinations = {
             pointer: KnownCombinations.fit(table, modelled(rule.form, schema))
@@ -286,11 +288,8 @@ class HardRules:
         return {name: wrong for name, wrong in found.items() if wrong.any()}
 
     def _closed(self, frame: pd.DataFrame, found: dict[str, Mask]) -> dict[str, Mask]:
-        """Marks all cells that must be missing because other cells are missing.
-
-        `found` has, by column, a mask of the cells known to be missing. Cells that must be missing
-        too are added to these masks, until no further cell follows. Returns `found`.
-        """
+        """Adds to `found`, masks of the cells known to be missing, all cells that must be missing
+        because of these, until no further cell follows; returns it."""
         n_before = -1
         while n_before < (n_before := sum(int(mask.sum()) for mask in found.values())):
             for rule, term in self._deciding:
@@ -307,15 +306,8 @@ class HardRules:
         found: Mapping[str, Mask],
     ) -> Mask:
         """Returns a mask of the unknown cells of column `name` that must be missing values, because
-        any value would violate a rule. Shape: (n,).
-
-        Args:
-            term: The compiled rule.
-            names: Names of the rule's columns.
-            name: Name of the column.
-            frame: Rows; missing cells are unknown.
-            found: By column, a mask of the cells known to be missing.
-        """
+        any value would violate the compiled rule `term` on the columns `names`. `found` masks the
+        cells known to be missing. Shape: (n,)."""
         cells = frame.get(name)
         if cells is None or not cells.isna().any():
             return np.zeros(len(frame), dtype=bool)
@@ -330,12 +322,8 @@ class HardRules:
         frame: pd.DataFrame,
         found: Mapping[str, Mask],
     ) -> tuple[Truths, Truths]:
-        """Evaluates a compiled rule twice: with values in the unknown cells of column `name`, and
-        with missing values.
-
-        Returns (truth with values, truth with missing values). The arguments are those of
-        `_must_be_missing`. Shape: (n,) each.
-        """
+        """Returns the truth of a compiled rule with values in the unknown cells of column `name`,
+        and with missing values there. Shape: (n,) each."""
         certain = {
             other: np.where(found[other], TRUE, UNKNOWN) for other in names if other in found
         }
@@ -360,11 +348,11 @@ class HardRules:
         return cls(schema, combinations, reduction)
 
     def _by_pointer(self) -> Iterator[tuple[str, Rule]]:
-        """Returns an iterator over (pointer, rule)."""
         return zip(self.pointers, self.rules, strict=True)
 
     def _values(self, frame: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
-        """Converts the columns `names` of a frame to values that compiled rules can evaluate."""
+        """Returns the columns in the form that compiled rules evaluate; constants may be absent in
+        the frame."""
         values = {}
         for name in names:
             column = self._schema[name]
@@ -378,11 +366,9 @@ class HardRules:
 def _rejects(rule: Rule, reduction: Reduction | None) -> bool:
     """Returns whether rows that violate a rule are rejected.
 
-    They are in two cases:
-
-        a hard rule, except a functional dependency on one column, which the decoder enforces
-        a soft rule that every row of the table satisfies and that is a condition, or an inequality
-        of two columns that no residual expresses
+    hard rules    all, except a functional dependency on one column, which the decoder enforces
+    soft rules    if every row of the table satisfies the rule and it is a condition, or an
+                  inequality of two columns that no residual expresses
     """
     form = rule.form
     if rule.is_dependency:
@@ -398,22 +384,17 @@ def _rejects(rule: Rule, reduction: Reduction | None) -> bool:
 
 
 def _is_exact(rule: Rule) -> bool:
-    """Returns whether a rule has no exceptions: it is hard, or soft and no row violates it."""
     return rule.keep == "hard" or (rule.keep == "soft" and rule.share == 1.0)
 
 
 def _allows_values(form: Form) -> bool:
-    """Returns whether a rule concerns missing cells and every row without missing cells satisfies
-    it."""
+    """Returns whether a rule is on missing cells and satisfied by every row without any."""
     return isinstance(form, Missingness) and not form.is_inverse
 
 
 def _is_of_missing(rule: Rule) -> bool:
-    """Returns whether a rule may require that a cell is missing.
-
-    True for rules on missing cells, formulas with `is_missing`, and soft conditions. Hard
-    conditions are left out, because `HardRules` compiles them in any case.
-    """
+    """Returns whether a rule may require a missing cell. Hard conditions are left out, because
+    `HardRules` compiles them in any case."""
     form = rule.form
     if isinstance(form, Missingness) or (isinstance(form, Condition) and rule.keep == "soft"):
         return True

@@ -94,7 +94,6 @@ def impute_blocks(
 
 
 def _check_present(cells: pd.DataFrame, chosen: FilledColumns) -> None:
-    """Checks that the table contains the columns that the caller named."""
     absent = [name for name in chosen.named if name not in cells]
     if absent:
         raise TableError(*(Problem("the table lacks this column", column=name) for name in absent))
@@ -171,10 +170,8 @@ def _filled(
     column: Column,
     are_written: bool,
 ) -> pd.Series[Any]:
-    """Replaces missing cells (mask `blank`) by drawn ones; keeps the series' dtype if it can.
-
-    `are_written` tells whether the drawn cells already have the form of the caller's cells.
-    """
+    """Replaces missing cells by drawn ones; keeps the series' dtype if it can. `are_written` tells
+    whether drawn cells already have the form of the caller's cells."""
     blank = blank & completed.notna().to_numpy()  # cells that stay missing in the completion
     if not blank.any():
         return series
@@ -190,12 +187,8 @@ def _filled(
 
 
 def _holding(values: pd.Series[Any], dtype: Any) -> Any:
-    """Returns the dtype that a series needs to hold both its own cells and the drawn `values`.
-
-    It is the series' `dtype`, with one exception for dates and one for categories: a series of
-    dates gets the dtype of drawn dates, and a categorical dtype gets the drawn categories that it
-    lacks.
-    """
+    """Returns the dtype that holds the series' own cells and the drawn `values`: `dtype`, but for
+    dates the dtype of drawn dates, and for categories one with all drawn categories."""
     if pd.api.types.is_datetime64_any_dtype(dtype) and values.dtype.kind == "M":
         return values.dtype
     if not isinstance(dtype, pd.CategoricalDtype):

@@ -52,12 +52,9 @@ def stream_completed(
 def _other_truths(
     block: pd.DataFrame, types: Mapping[str, str], schema: TableSchema
 ) -> dict[str, Column]:
-    """Returns replacement schemas for columns of truth values that are not written as booleans.
-
-    If the imputed table contains a column of truth values as numbers or strings, its cells are
-    written as numbers or strings too. The schemas are by name of the column. `types` are the types
-    of the columns in the Parquet file that was read.
-    """
+    """Returns replacement schemas, by column, for columns of truth values that the imputed table
+    contains as numbers or strings. `types` are the column types of the Parquet file that was
+    read."""
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     found = {}
@@ -72,7 +69,6 @@ def _other_truths(
 
 
 def _csv(blocks: Iterable[pd.DataFrame], schema: TableSchema, shard: FileShard) -> Iterator[bytes]:
-    """Yields the CSV file block by block."""
     from pandas.api.types import infer_dtype
 
     from gcvae.cells.data_frames import with_columns

@@ -45,10 +45,10 @@ class JointRegion:
     Rows with different known cells have different tables of possible combinations.
 
     Attributes:
-        columns: For each table, the indices in the codec of its columns, in drawing order.
-        tables: Possible combinations of codes. Shape: (combinations, columns) each.
+        columns: For each table, the indices of its columns in the encoded table, in drawing order.
+        tables: Possible combinations of integer codes. Shape: (combinations, columns) each.
         which: Index of the table that applies to each of n rows; -1 for none. Shape: (n,).
-        number: Index of this column in the codec.
+        number: Index of this column in the encoded table.
         n_codes: Number of codes of this column.
     """
 
@@ -78,8 +78,8 @@ class JointRegion:
     def draw(
         self, column: ConditionalColumn, noise: Tensor, codes: Tensor, values: Tensor
     ) -> Drawn:
-        """Draws a cell for each of N particles (weighted draws of a row), among the codes of the
-        combinations that are still possible.
+        """Draws a cell for each of N particles (weighted draws of a row), among the integer codes
+        of the combinations that are still possible.
 
         `column` is the column's distribution given the earlier columns. Shape: uniform noise (N,);
         codes and values (N, D), of which the columns drawn so far are set.
@@ -137,7 +137,7 @@ def joint_regions(
     order: Sequence[int],
 ) -> dict[int, JointRegion]:
     """Returns the possible cells (regions) of unknown columns that are drawn jointly so that
-    formulas hold, by index in the codec, if their combinations can be enumerated.
+    formulas hold, by index in the encoded table, if their combinations can be enumerated.
 
     Args:
         frame: Cells of the columns' dtypes; missing ones are unknown. It has n rows, or a single
@@ -190,17 +190,11 @@ def _row_constraint(
     cells: Mapping[str, pd.Series[Any]],
     target: Mapping[str, TargetIntervals],
 ) -> _RowConstraint | None:
-    """Returns the restriction of the unknown columns of a row by its formulas.
+    """Returns the restriction of the unknown columns of a row by its formulas; None without one.
 
-    None if there is no restriction. Also None if only one column is unknown and it can be drawn
-    among the solutions of its formulas (`ProposalRegion`), which needs no joint draw.
-
-    Args:
-        exact: Formulas without exceptions, by the column that they compute.
-        row: Index of the row.
-        is_blank: By column, a mask of the unknown cells. Shape: (n,) each.
-        cells: Cells of the n rows, by column; unknown ones are missing.
-        target: Possible values of each known computed column.
+    Also None if only one column is unknown and it can be drawn among the solutions of its formulas
+    (`ProposalRegion`), which needs no joint draw. `exact` are the formulas without exceptions, and
+    `target` the possible values, by computed column.
     """
     known_targets = {}
     for name in exact:
@@ -213,11 +207,8 @@ def _row_constraint(
     unknown: list[str] = []
 
     def follow(name: str) -> bool:
-        """Adds a computed column's formula to `formulas`, and its unknown columns to `unknown`.
-
-        Unknown columns that are computed by other formulas are followed in the same way. Returns
-        False as soon as an unknown column has too many values to enumerate.
-        """
+        """Adds a computed column's formula to `formulas` and its unknown columns, followed in the
+        same way, to `unknown`. Returns False if one of these has too many values to enumerate."""
         formula = exact[name]
         for parent in formula.parents:
             if not is_blank[parent][row] or parent in formulas or parent in unknown:
@@ -281,10 +272,8 @@ def _support(codec: TableCodec, name: str) -> tuple[Codes, list[Any]] | None:
 def _combinations(
     codec: TableCodec, constraint: _RowConstraint, order: Sequence[int]
 ) -> tuple[list[str], Codes] | None:
-    """Returns (columns in drawing order, possible combinations of their codes).
-
-    None if no combination is possible, or if there are too many to enumerate.
-    """
+    """Returns (columns in drawing order, possible combinations of their codes); None if no
+    combination is possible, or if there are too many to enumerate."""
     names = sorted(constraint.unknown, key=lambda name: list(order).index(codec.places[name]))
     supports = [_support(codec, name) for name in names]
     found = [support for support in supports if support is not None]

@@ -239,9 +239,9 @@ class KnownRows:
         generator: torch.Generator,
         exact: Collection[str],
     ) -> EncodedTable:
-        """Converts completions to encoded rows: draws a level where several levels share a code,
-        and restores the known cells. `exact` are the columns whose numbers are not rounded. Shape:
-        n rows with O completions of D columns, (n, O, D) -> (n O, D)."""
+        """Converts completions to encoded rows: draws a level where several share a code, and
+        restores known cells. Numbers of the columns `exact` are not rounded. Shape: (n, O, D) -> (n
+        O, D)."""
         codes, values = drawn.codes, drawn.values
         n_outputs = codes.shape[1]
         table = EncodedTable(
@@ -257,14 +257,9 @@ class KnownRows:
     def _satisfied(
         self, table: EncodedTable, known: pd.DataFrame, open_cells: Mapping[str, Mask]
     ) -> Tensor:
-        """Returns a mask of the completed rows that satisfy the hard rules. Shape: (n,).
-
-        Args:
-            table: Completed rows, encoded.
-            known: Known numbers and dates, which replace decoded ones.
-            open_cells: By column, a mask of drawn cells that should be values. A row in which such
-                a cell is missing, although no rule requires this, is not accepted either.
-        """
+        """Returns a mask of the completed rows that satisfy the hard rules and in which no cell of
+        the masks `open_cells` is missing unless a rule requires it. `known` are known numbers and
+        dates, which replace decoded ones. Shape: (n,)."""
         hard_rules = self.constrained.hard_rules
         if not len(hard_rules) and not open_cells:
             return torch.ones(len(table), dtype=torch.bool)
@@ -278,11 +273,8 @@ class KnownRows:
 
     def _keep_dependencies(self, table: EncodedTable, known: Tensor) -> Tensor:
         """Returns a mask of the completed rows whose drawn cells satisfy the functional
-        dependencies that every row of the training table satisfies. Shape: (n,). `known` is a mask
-        of the known cells.
-
-        The decoder gives exceptions a small probability, which other known cells may increase.
-        """
+        dependencies without exceptions in training. The decoder gives exceptions a small
+        probability, which other known cells may increase. Shape: (n,)."""
         codec, kept = self.constrained.codec, np.ones(len(table), dtype=bool)
         exact = {
             (*rule.parents, rule.column)
@@ -355,7 +347,6 @@ class KnownRows:
             raise ConditionError(*problems)
 
     def _made_up(self) -> list[Problem]:
-        """Returns a problem for each identifier with known cells."""
         schema = self.constrained.codec.schema
         message = "identifiers are generated and cannot be known"
         return [
@@ -404,11 +395,8 @@ class KnownRows:
         return problems
 
     def _problem(self, wrong: Mask, message: str, **place: Any) -> Problem:
-        """Returns one problem for all rows of the mask `wrong`.
-
-        The problem is placed at the first of these rows, by its line number or, if there is no
-        file, by its index. The message lists the other rows. Shape: wrong (n,).
-        """
+        """Returns one problem for all rows of the mask `wrong`, placed at the first of them, by its
+        line or index; the message lists the others."""
         rows = np.flatnonzero(wrong).tolist()
         places = rows if self.lines is None else [self.lines[row] for row in rows]
         if len(places) > 1:
@@ -420,8 +408,7 @@ class KnownRows:
 
 
 def _numeric(codec: TableCodec) -> list[str]:
-    """Returns the modelled columns of numbers and dates, whose known cells may lie beyond the
-    training table's range."""
+    """Returns the columns whose known cells may lie beyond the training table's range."""
     return [c.name for c in codec.schema if c.is_modelled and Grid.of(c) is not None]
 
 
@@ -463,12 +450,8 @@ def _nearest(typed: pd.DataFrame, codec: TableCodec) -> pd.DataFrame:
 
 
 def _declared_missing(frame: pd.DataFrame, codec: TableCodec) -> Tensor:
-    """Returns a mask of the cells that are known to be missing, because a text such as "none" says
-    so. Empty cells are not marked: they are unknown.
-
-    Only columns with `missing.is_value` in the schema are marked. Shape: n rows -> (n, D), for D
-    columns of the codec.
-    """
+    """Returns a mask of the cells that a text such as "none" declares missing, in columns with
+    `missing.is_value`; empty cells are unknown. Shape: (n, D)."""
     found = torch.zeros(len(frame), len(codec.columns), dtype=torch.bool)
     for column in codec.schema:
         words = [text for text in column.missing.markers if text.strip()]

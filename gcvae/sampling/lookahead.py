@@ -32,11 +32,11 @@ share of exceptions."""
 
 @dataclass(frozen=True)
 class LookaheadRegion:
-    """Possible cells of a column on which a later conditioned column depends; codes that can lead
-    to a possible later cell are drawn with a larger weight h.
+    """Possible cells of a column on which a later conditioned column depends; integer codes that
+    can lead to a possible later cell are drawn with a larger weight h.
 
     Attributes:
-        own: Region (possible cells) of the column itself.
+        own: Possible cells (region) of the column itself.
         dependencies: Functional dependencies that connect the column with conditioned later
             columns; the weight h of a code is the product of its weights in all of them.
     """
@@ -69,16 +69,15 @@ class LookaheadRegion:
 
 @dataclass(frozen=True)
 class Dependency:
-    """A functional dependency, prepared to weight the codes of one of its columns by whether they
-    can lead to a possible cell of a later column.
+    """A functional dependency, prepared to weight the integer codes of one of its columns by
+    whether they can lead to a possible cell of a later column.
 
     Attributes:
         function: The functional dependency: r columns determine another.
-        pairs: The m combinations of codes that satisfy the dependency. If the dependency only
-            distinguishes missing from present cells of a column, 0 stands for a missing and 1 for a
-            present cell in place of the code. The weighted column has codes in any case: a
-            combination with a present cell is repeated for each code of such cells. Shape:
-            (m, r + 1).
+        pairs: The m combinations of codes that satisfy the dependency. For a column of which it
+            only distinguishes missing from present cells, 0 stands for missing, 1 for present. The
+            weighted column always has its codes: a combination with a present cell is repeated for
+            each code of such cells. Shape: (m, r + 1).
         at: Position of the weighted column in `pairs`.
         earlier: Positions in `pairs` of the columns that are generated before the weighted one.
         possible: Mask of the K possible codes of each later conditioned column, by position in
@@ -97,8 +96,8 @@ class Dependency:
         return replace(self, possible=taken)
 
     def log_h(self, codes: Tensor, n_codes: int) -> Tensor:
-        """Returns the log of the weight h of each of the column's K = `n_codes` codes: 0 for codes
-        that can lead to a possible later cell, much less for all others.
+        """Returns the log of the weight h of each of the column's K = `n_codes` integer codes: 0
+        for codes that can lead to a possible later cell, much less for all others.
 
         Shape: codes of N rows and D columns (N, D) -> (N, K).
         """

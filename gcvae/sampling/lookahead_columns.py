@@ -19,11 +19,11 @@ from gcvae.sampling.solved_regions import ProposalRegion
 def lookahead_regions(
     model: GenerativeModel, order: Sequence[int] | None, regions: Sequence[object]
 ) -> dict[int, LookaheadRegion | RegionsByRow]:
-    """Returns the regions of the columns that are drawn with lookahead, by column index.
+    """Returns the sets of possible cells (regions), by column index, of the columns that are drawn
+    with lookahead: in view of conditions on later columns.
 
-    These are the columns that share a functional dependency with a conditioned column and are
-    generated before it. In rows in which a rule restricts such a column, the column keeps its
-    region without lookahead.
+    These columns share a functional dependency with a conditioned column and are generated before
+    it. In rows in which a rule restricts such a column, it keeps its region without lookahead.
 
     Args:
         order: Order in which the decoder generates the columns; None gives no regions.
@@ -65,13 +65,9 @@ def _without_rules(region: object) -> Region | None:
 
 
 def _possible_codes(region: object) -> Tensor | None:
-    """Returns a mask of the K codes that are possible in a column.
-
-    In rows in which known cells alone determine the solutions of a rule, the possible codes are
-    these solutions. In all other rows, they are the codes that the column's condition allows.
-
-    Shape: (n, K), or (1, K) for all rows alike; None if any cell is possible.
-    """
+    """Returns a mask of the codes that the column's condition allows; where known cells alone
+    determine the solutions of a rule, of these solutions. Shape: (n, K), or (1, K) for all rows
+    alike; None if any cell is possible."""
     default_region = _without_rules(region)
     found = None if default_region is None else ~torch.isneginf(default_region.log_share)
     for solved in reversed(region.regions if isinstance(region, RegionsByRow) else ()):
@@ -83,19 +79,9 @@ def _possible_codes(region: object) -> Tensor | None:
 
 
 def _possible(function: LevelFunction, at: int, codes: Tensor) -> Tensor:
-    """Converts a mask of possible codes to the codes that a functional dependency uses.
-
-    A dependency that only distinguishes missing from present cells uses two codes instead of the
-    column's K: 0 for missing and 1 for present.
-
-    Args:
-        function: The functional dependency.
-        at: Position of the column among the columns of the dependency.
-        codes: Mask of the column's possible codes. Shape: (n, K).
-
-    Returns:
-        The mask for the dependency's codes. Shape: (n, K) or (n, 2).
-    """
+    """Converts a mask of a column's K possible codes to the codes that a functional dependency
+    uses: the same or, if it only distinguishes missing from present cells, 0 for missing and 1 for
+    present. Shape: (n, K) -> (n, K) or (n, 2)."""
     if function.class_counts is None or function.class_counts.shape[at] == codes.shape[-1]:
         return codes
     return torch.stack([codes[:, 0], codes[:, 1:].any(-1)], dim=-1)

@@ -32,7 +32,8 @@ class Particles:
     """N particles: latent vectors with importance weights, and the cells drawn from them so far.
 
     Attributes:
-        latent: Latent vectors of K dimensions, with F factors of the copula. Shape: (N, K + F).
+        latent: Latent vectors of K dimensions, followed by F latent factors of the Gaussian copula.
+            Shape: (N, K + F).
         codes, values: Integer codes and numbers of the cells of D columns. Shape: (N, D) each.
         log_weight: Log importance weights. Shape: (N,).
     """
@@ -95,7 +96,7 @@ def complete(
     model: GenerativeModel, regions: Regions, particles: Particles, generator: AnyGenerator
 ) -> tuple[Tensor, Tensor]:
     """Draws the columns that N particles (weighted draws of a row) lack. Returns (integer codes,
-    values of numbers) of all D columns. Shape: (N, D) each."""
+    numbers) of all D columns. Shape: (N, D) each."""
     walk = model.walk(particles.latent)
     codes, values = particles.codes.clone(), particles.values.clone()
     noise = uniform(tuple(codes.shape), generator, torch.float64)
@@ -110,7 +111,6 @@ def complete(
 
 
 def _order(walk: ColumnWalk, regions: Regions) -> Sequence[int]:
-    """Returns the decoder's order of columns; if it has none, columns with a region come first."""
     by_region = sorted(range(len(regions)), key=lambda j: regions[j] is None)
     return by_region if walk.order is None else walk.order
 

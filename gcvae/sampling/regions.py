@@ -85,7 +85,7 @@ def known_regions(
     open_blanks: Mapping[str, Mask] = MappingProxyType({}),
     impossible: Mapping[str, Mask] = MappingProxyType({}),
 ) -> list[AnyRegion | None]:
-    """Returns for each column the region of each row: the set of cells that are possible given the
+    """Returns for each column the set of cells (region) that are possible in each row, given the
     row's known cells; None for columns without a restriction.
 
     Args:
@@ -137,20 +137,9 @@ def _known_region(
     cells_may_be_missing: Mask,
     impossible: Tensor | None,
 ) -> Region | None:
-    """Returns the set of possible cells (region) of column j in each row; None if it excludes
-    nothing in any row.
-
-    In a row in which the cell is known, only this cell is possible. In a row in which it is
-    unknown, all cells are possible that the last two arguments do not exclude.
-
-    Args:
-        codec: Codec of the column.
-        series: Cells of the column.
-        rows: The same rows, encoded; cells that are not `observed` are unknown.
-        j: Index of the column in `rows`.
-        cells_may_be_missing: Mask of the rows in which an unknown cell may be a missing value.
-        impossible: Mask of excluded codes; None for none. Shape: (n, number of codes).
-    """
+    """Returns the set of possible cells (region) of column j in each row: the known cell or, where
+    it is unknown, all cells except the codes of the mask `impossible` and, where they are not
+    allowed, missing cells. None if this excludes nothing in any row."""
     known = rows.observed[:, j]
     bars_missing = ~known & torch.from_numpy(~cells_may_be_missing) & codec.has_missing
     if not bool(known.any()) and not bool(bars_missing.any()) and impossible is None:

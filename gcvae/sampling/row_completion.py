@@ -67,7 +67,7 @@ def complete_rows(
     n_outputs: int,
     generator: AnyGenerator,
 ) -> Completions:
-    """Draws `n_outputs` completions of each row; known cells keep their codes and values.
+    """Draws the unknown cells of rows, `n_outputs` times for each row; known cells are unchanged.
 
     Args:
         regions: For each column, the set of cells that are possible in each row.
@@ -134,7 +134,6 @@ def _generator_of(generator: AnyGenerator, rows: Tensor) -> AnyGenerator:
 
 
 def _regions_of_rows(regions: Regions, at: Tensor) -> Regions:
-    """Returns the regions for the rows with indices `at`."""
     return [None if region is None else region.take(at) for region in regions]
 
 
@@ -228,8 +227,7 @@ def _particles_of(
     n_particles: int,
     generator: AnyGenerator,
 ) -> Particles:
-    """Draws particles of each row, grouped by row; their latent vectors include the row's
-    context."""
+    """Draws particles of each row, grouped by row; latent vectors include the row's context."""
     latent, log_ratio = (part.flatten(0, 1) for part in proposal.draw(n_particles, generator))
     at = torch.arange(len(rows)).repeat_interleave(n_particles)
     if rows.context is not None:

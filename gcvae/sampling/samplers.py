@@ -340,8 +340,8 @@ class RowsSampler:
 def _read_distribution(
     distribution: Mapping[str, Any], given: Mapping[str, Any]
 ) -> tuple[str, dict[str, float]]:
-    """Reads the JSON document of a distribution. Returns (column, share of each level). Raises a
-    ConditionError if it is invalid."""
+    """Returns (column, share of each level) of a distribution; raises a ConditionError if it is
+    invalid."""
     expected = '{"column": {"level": share, ...}}, the shares adding up to 1'
     if len(distribution) != 1:
         message = f"it names {len(distribution)} columns"
@@ -371,6 +371,5 @@ def _read_distribution(
 
 
 def _moved(problem: Problem, name: str, level: str) -> Problem:
-    """Returns the problem of one level with the JSON pointer of this level in `distribution`."""
     place = json_pointer("distribution", name, level)
     return replace(problem, pointer=place, column=name)

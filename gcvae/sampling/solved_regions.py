@@ -92,12 +92,9 @@ class ParentConstraint:
         return np.logical_and(self.target.is_restricted, ~self._is_open_cyclic())
 
     def _is_open_cyclic(self) -> Mask:
-        """Returns a mask of the rows in which a rule on times of day does not restrict the column.
-
-        This is the case if another column of the rule is unknown and drawn later. Times of day
-        start again at midnight, so that every time can then solve the rule. Shape: (n,), or (1,)
-        for all rows alike.
-        """
+        """Returns a mask of the rows in which a rule on times of day restricts nothing: if another
+        column is unknown and drawn later, any time solves the rule, because times start again at
+        midnight. Shape: (n,), or (1,) for all rows alike."""
         rewriting = self.codec.reduction.rewritten[self.name]
         is_round = (
             isinstance(rewriting, Residual) and clock_of(rewriting.prediction.form) is not None
@@ -140,10 +137,8 @@ class ParentConstraint:
         target: TargetIntervals,
     ) -> tuple[Indices, Indices]:
         """Returns the interval of the column's solutions, where columns drawn later may have any
-        value between their limits. `others` are the cells of the rule's other columns.
-
-        The rule is monotone in each column, so the interval's ends are reached at these limits.
-        """
+        value between their limits. The rule is monotone in each column, so the ends are reached at
+        limits."""
         column, ends = self.codec.schema[self.parent], []
         unknown = [name for name in self.later if others[name].isna().any()]
         for corner in product(("low", "high"), repeat=len(unknown)):
@@ -164,10 +159,7 @@ class ParentConstraint:
 
 
 def _of_rows(mask: Mask, at: npt.NDArray[np.int64]) -> Mask:
-    """Returns the entries of a mask for the rows with the given indices.
-
-    A mask of length 1 applies to all rows and is returned unchanged.
-    """
+    """A mask of length 1 applies to all rows and is returned unchanged."""
     return mask if len(mask) == 1 else mask[at]
 
 
@@ -224,8 +216,8 @@ class ProposalRegion:
         return found if self.beyond is None else replace(found, beyond=rows_of(self.beyond, at))
 
     def fixed_codes(self) -> Tensor | None:
-        """Returns for n rows the mask of the K codes that solve the rule; None if the solutions
-        differ between particles (weighted draws) of a row. Shape: (n, K)."""
+        """Returns for n rows the mask of the column's K integer codes that solve the rule; None if
+        the solutions differ between particles (weighted draws) of a row. Shape: (n, K)."""
         target = self.constraint
         if isinstance(target, ParentConstraint) or self.parent in self.codec.reduction.rewritten:
             return None

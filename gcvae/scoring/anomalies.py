@@ -117,11 +117,8 @@ def completed_tails(
 
 
 def _tails(model: GenerativeModel, rows: EncodedTable, noise: RowNoise, kept: Tensor) -> Tensor:
-    """Returns the tail probability of each known cell of n rows, 1 for unknown ones.
-
-    `kept` is a factor for the probability of each cell's own code, less than 1 for training rows
-    (see `column_tails`). Shape: (n, D).
-    """
+    """Returns the tail probability of each known cell, 1 for unknown ones. `kept` is a factor for
+    the probability of each cell's own code (see `column_tails`). Shape: (n, D)."""
     latents = draw_latents(model, rows, _DRAWS, [noise])
     z, log_weight = latents.z[:_DRAWS].flatten(0, 1), latents.log_ratio[:_DRAWS].flatten()
     walk = model.walk(z)
@@ -153,9 +150,9 @@ def column_tails(
     """Returns for each of N cells the total probability of the outcomes of its column that are no
     likelier than the cell.
 
-    `kept` is a factor for the probability of the cell's own code, None for 1. For a cell of the
-    training table it is (c - 1) / c, if c cells of the table have the code: the cell is then judged
-    as if its row were not in the table. Shape: codes, values and kept (N,) -> (N,).
+    `kept` is a factor for the probability of the cell's own integer code, None for 1. For a cell of
+    the training table it is (c - 1) / c, if c cells of the table have the code: the cell is then
+    judged as if its row were not in the table. Shape: codes, values and kept (N,) -> (N,).
     """
     mass = column.log_beta.double().exp()
     own = mass.gather(-1, codes.long().clamp(min=0)[:, None])[:, 0]
@@ -169,10 +166,8 @@ def column_tails(
 
 
 def _two_sided(column: ColumnDistribution, values: Tensor) -> Tensor:
-    """Returns the two-sided tail probability of each of N numbers, 2 min(F, 1 - F).
-
-    F is the distribution function of the column's numbers that have a density. Shape: (N,).
-    """
+    """Returns 2 min(F, 1 - F) of each number, with F the distribution function of the column's
+    numbers that have a density. Shape: (N,)."""
     log_share = torch.full((1, column.log_beta.shape[-1]), -torch.inf, dtype=torch.float64)
     log_share[0, column.point_code] = 0.0
     ends = torch.full_like(values, -torch.inf)[:, None], values[:, None].double()
@@ -194,7 +189,7 @@ def row_tails(tails: Numbers, known: Numbers) -> Numbers:
 def odd_cells(codec: TableCodec, tails: Numbers) -> list[str | None]:
     """Returns the name of the column with each row's smallest tail probability; None if all are 1.
 
-    Shape: tails (n, D), n rows by D columns of the codec.
+    Shape: tails (n, D), for n rows and D encoded columns.
     """
     owners = [codec.reduction.owners.get(c.name, c.name) for c in codec.columns]
     if not owners:

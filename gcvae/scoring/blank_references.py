@@ -49,7 +49,6 @@ class BlankReferences:
 
     @cached_property
     def _rows(self) -> EncodedTable:
-        """Complete generated rows."""
         generator = generator_for(0, "rows for blanks")
         return self.constrained.draw(_WHOLE_ROWS, _WHOLE_ROWS, generator)
 
@@ -57,8 +56,8 @@ class BlankReferences:
         """Returns the ascending scores of R generated rows with given cells missing. Shape: (R,).
 
         Args:
-            is_blank: Mask of the missing cells: of the codec's D columns, then of the table's C
-                columns (see `blank_cells`). Shape: (D + C,).
+            is_blank: Mask of the missing cells: of D encoded columns, then of C columns of the
+                table. Shape: (D + C,).
         """
         key = is_blank.tobytes()
         if key not in self._kept:
@@ -104,8 +103,8 @@ class BlankRanks:
 
         Args:
             scores: Scores of the rows, in nats. Shape: (n,).
-            are_blank: Mask of the missing cells: of the codec's D columns, then of the table's C
-                columns (see `blank_cells`). Shape: (n, D + C).
+            are_blank: Mask of the missing cells: of D encoded columns, then of C columns of the
+                table. Shape: (n, D + C).
             first_row: Number of the first of these rows in the table. All rows must lie in one unit
                 of SHARD_UNIT_ROWS rows.
         """

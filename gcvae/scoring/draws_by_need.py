@@ -64,15 +64,9 @@ def bound_by_need(
 
 
 def _further(variance: Tensor, tolerance: float) -> Tensor:
-    """Returns how many draws must be added to a group of first draws, for each of n rows.
-
-    The number that the tolerance requires is rounded up to one of `_FURTHER`. A number below half
-    of the smallest positive number in `_FURTHER` becomes 0.
-
-    Args:
-        variance: Variance of each row's estimate from its other group of first draws. Shape: (n,).
-        tolerance: Target standard error of the score, nats.
-    """
+    """Returns for each row how many draws must be added to a group of first draws, one of
+    `_FURTHER`, given the variance of the estimate from the other group. The required number is
+    rounded up, but to 0 if it is below half of the smallest positive one. Shape: (n,)."""
     needed = _OF_HALF * variance / (2.0 * tolerance**2) - _OF_HALF
     needed = torch.where(needed < 0.5 * _FURTHER[1], 0.0, needed)
     numbers = torch.tensor(_FURTHER)

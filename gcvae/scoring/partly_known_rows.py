@@ -85,13 +85,13 @@ def _of_parts(codec: TableCodec, cells: pd.DataFrame) -> torch.Tensor | None:
 
 
 def blank_cells(codec: TableCodec, typed: pd.DataFrame, rows: EncodedTable) -> Mask:
-    """Returns a mask of the unknown cells: of the codec's D columns, then of the table's C columns.
+    """Returns a mask of the unknown cells: of D encoded columns, then of the table's C columns.
     Shape: (n, D + C).
 
-    The mask of the table's columns is used only in rows in which a computed column is known but a
-    column of its formula is unknown, because the codec's columns then do not show which cells are
-    unknown. It also marks unknown cells that follow from known ones. In a row without any known
-    cell, all cells are marked.
+    The second part is used only in rows in which a computed column is known but a column of its
+    formula is unknown, because the encoded columns then do not show which cells are unknown. It
+    also marks unknown cells that follow from known ones. In a row without any known cell, all cells
+    are marked.
 
     Args:
         typed: Rows with cells of the columns' dtypes.
@@ -118,8 +118,8 @@ def with_blank_cells(
     Args:
         constrained: Model that generated the rows.
         rows: Generated rows.
-        is_blank: Mask of the unknown cells: of the codec's D columns, then of the table's C columns
-            (see `blank_cells`). Shape: (D + C,).
+        is_blank: Mask of the unknown cells: of D encoded columns, then of the table's C columns.
+            Shape: (D + C,).
     """
     codec = constrained.codec
     coded, written = np.split(is_blank, [len(codec.columns)])

@@ -78,8 +78,8 @@ class PlainMarginal:
 
 
 def fit_marginal(codec: Any, codes: npt.NDArray[np.int64], values: Numbers) -> PlainMarginal:
-    """Fits the marginal of a column with n encoded cells; each code's count is increased by 0.5, so
-    that no share is 0. Shape: codes and values (n,)."""
+    """Fits the marginal distribution of a column to n encoded cells. The count of each integer code
+    is increased by 0.5, so that no share is 0. Shape: codes and values (n,)."""
     counts = np.bincount(codes[codes >= 0], minlength=codec.n_codes) + 0.5
     shares = counts / counts.sum()
     if not codec.is_real:
@@ -106,8 +106,8 @@ def fit_marginal(codec: Any, codes: npt.NDArray[np.int64], values: Numbers) -> P
 
 @dataclass(frozen=True)
 class PlainScores:
-    """Log-likelihood of n rows under two baseline models, in nats, with densities in the codec's
-    units.
+    """Log-likelihood of n rows under two baseline models, in nats; densities are per unit of the
+    encoded numbers, not of the table's.
 
     Attributes:
         independent: Log p under a model of independent columns. Shape: (n,).

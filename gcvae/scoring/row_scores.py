@@ -94,10 +94,8 @@ class RowScorer:
 
     @property
     def _hard_rules(self) -> str:
-        """Name of the hard rules' contribution to a score.
-
-        Parentheses are added around the name until no column of the table has the same name.
-        """
+        """Name of the hard rules' contribution, in as many parentheses as make it differ from all
+        columns."""
         name = HARD_RULES
         while name in self.schema:
             name = f"({name})"
@@ -154,8 +152,8 @@ class RowScorer:
             first_row += len(typed)
 
     def anomalies(self, rows: Rows, seed: int = 0) -> Numbers:
-        """Returns the `anomaly` of each of n rows, a p-value that depends only on the row's cells,
-        not on its position.
+        """Returns the `anomaly` of each of n rows: a p-value that is small if a cell is unlikely
+        given those before it. Equal rows have equal p-values.
 
         The anomalies of `blocks` use different random numbers for each row, and so differ a little
         between equal rows. Shape: (n,).
@@ -268,16 +266,8 @@ class RowScorer:
     def _new_levels(
         self, rows: EncodedTable, typed: pd.DataFrame, trained: pd.DataFrame | None
     ) -> Mask:
-        """Returns a mask of the cells with a new level. Shape: (n, D).
-
-        A level is new if the codec does not contain it or, given the training rows `trained`, if
-        none of these rows has it.
-
-        Args:
-            rows: Encoded rows.
-            typed: The same rows, with cells of the columns' dtypes.
-            trained: Training rows; None if the codec contains only levels of training rows.
-        """
+        """Returns a mask of the cells whose level the codec does not contain or, given the training
+        rows `trained`, that none of them has. Shape: (n, D)."""
         found = np.zeros(rows.codes.shape, dtype=bool)
         both = [self.codec.reduction.reduce(each) for each in (typed, trained) if each is not None]
         for j, column in enumerate(self.codec.columns):
@@ -298,12 +288,9 @@ class RowScorer:
         return replace(rows, observed=rows.observed & torch.tensor(is_known))
 
     def _encoded(self, typed: pd.DataFrame, options: ScoreOptions) -> EncodedTable:
-        """Encodes rows for scoring by the measure of the options.
-
-        Missing cells are encoded as missing if their probability of being missing counts
-        (`score_missingness`). Else they are unknown, and the rows also contain the sets of values
-        (regions) that unknown cells can have given a known cell that is computed from them.
-        """
+        """Encodes rows for scoring by the measure of the options. Without `score_missingness`,
+        missing cells are unknown, and the rows contain the values that unknown cells can have given
+        a known cell that is computed from them."""
         if options.score_missingness:
             part = self.codec.encode(typed)
         else:
@@ -333,13 +320,9 @@ class RowScorer:
         return list(dict.fromkeys(owners.get(name, name) for name in names))
 
     def _impossible(self, typed: pd.DataFrame, options: ScoreOptions) -> dict[str, Mask]:
-        """Returns masks of the impossible rows, by the name of what makes them impossible.
-
-        A row is impossible for two reasons. A column that equals another column in every training
-        row differs from it in this row; the mask then has the name of the column. Or the row
-        violates a hard rule; the mask then has the name of the hard rules' contribution. Shape:
-        (n,) each.
-        """
+        """Returns masks of the impossible rows, by the name of the term that becomes -inf: a column
+        that differs from one it equals in every training row, or `_hard_rules` for rows that
+        violate a hard rule. Shape: (n,) each."""
         found = self.codec.differing_copies(typed)
         if len(self.constrained.hard_rules):
             are_unknown = not options.score_missingness
@@ -388,16 +371,9 @@ class RowScorer:
     def _anomalies(
         self, rows: EncodedTable, tails: Tensor | None, lines: pd.DataFrame
     ) -> pd.DataFrame:
-        """Returns a frame with the p-value of each row and the column of its least likely cell.
-
-        An impossible row has the p-value 0. If a column makes it impossible, this column is named.
-        All are missing if the model is not autoregressive.
-
-        Args:
-            rows: Encoded rows.
-            tails: Tail probability of each cell; None if the model is not autoregressive.
-            lines: Frame with the score of each row and its contributions.
-        """
+        """Returns a frame with the p-value of each row and the column of its least likely cell; all
+        are missing if the model is not autoregressive. An impossible row has the p-value 0, and
+        names the column that makes it impossible, if one does."""
         if tails is None:
             return pd.DataFrame({ANOMALY: np.nan, ODD_CELL: [None] * len(rows)})
         found = tails.numpy()
@@ -418,17 +394,9 @@ class RowScorer:
         ranks: BlankRanks,
         first_row: int,
     ) -> Numbers:
-        """Returns the percentile of each row's score; NaN for rows that cannot be ranked.
-
-        Complete rows are ranked among held-out rows. Rows with missing cells are ranked among
-        generated rows with the same cells missing.
-
-        Args:
-            lines: Frame with the score of each row.
-            are_blank: Mask of the missing cells (see `blank_cells`).
-            ranks: Ranks of rows with missing cells, in one pass over the table.
-            first_row: Number of the first of these rows in the table.
-        """
+        """Returns the percentile of each row's score; NaN for rows that cannot be ranked. Complete
+        rows are ranked among held-out rows, others among generated rows with the same cells
+        missing. `first_row` is the number in the table of the first of these rows."""
         bound = lines["log_likelihood"].to_numpy()
         if not options.has_percentiles:
             return np.full(len(bound), np.nan)
@@ -442,12 +410,8 @@ class RowScorer:
         self, lines: pd.DataFrame, are_blank: Mask, ranks: BlankRanks, first_row: int
     ) -> pd.DataFrame:
         """Returns a frame that tells whether each row is rare among generated rows with the same
-        cells missing.
-
-        No row of the training table is used for the comparison. The result is missing for a row if
-        there are too many different sets of missing columns. The arguments are those of
-        `_percentiles`.
-        """
+        cells missing; missing if there are too many different sets of missing columns. No row of
+        the training table is used for the comparison."""
         bound = lines["log_likelihood"].to_numpy()
         percentiles = ranks.percentiles(bound, are_blank, first_row)
         is_whole = ~are_blank.any(axis=1)
@@ -462,8 +426,8 @@ class RowScorer:
 def score(
     model: GenerativeModel, rows: EncodedTable, options: ScoreOptions, noise: RowNoise
 ) -> BoundEstimate:
-    """Returns a lower bound on the log-likelihood of each encoded row, in nats, with densities in
-    the codec's units."""
+    """Returns a lower bound on the log-likelihood of each encoded row, in nats; densities are per
+    unit of the encoded numbers, not of the table's."""
     keep_freed_memory()
     with torch.no_grad():
         if options.draws is not None:
@@ -475,9 +439,9 @@ def score(
 def _rows_at_once(model: GenerativeModel, options: ScoreOptions) -> int:
     """Returns the number of rows to score between two reports of progress.
 
-    It divides SHARD_UNIT_ROWS, because the percentile of a row with missing cells may depend on the
-    other rows of its unit. If the model is not autoregressive, it is SCORE_BLOCK_ROWS, because the
-    last digits of the integrals of a copula depend on the other rows of a batch.
+    It divides SHARD_UNIT_ROWS, within which percentiles of rows with missing cells may depend on
+    each other. Without an autoregressive model, it is SCORE_BLOCK_ROWS, because the last digits of
+    a copula's integrals depend on the other rows of a batch.
     """
     at_once = SHARD_UNIT_ROWS if model.is_autoregressive else SCORE_BLOCK_ROWS
     draws = options.typical_draws
@@ -496,8 +460,8 @@ def _runs(first_row: int, n_rows: int, at_once: int) -> Iterator[range]:
 
 
 def reference_key(options: ScoreOptions) -> str:
-    """Returns the key of the held-out scores (`RowScorer.reference`) that are comparable with
-    scores of these options."""
+    """Returns the key of the held-out scores (`RowScorer.reference`) that treat missing cells as
+    scores of these options do."""
     return "missingness_scored" if options.score_missingness else "blanks_integrated"
 
 
@@ -510,15 +474,17 @@ def reference_scores(
     report: Report = report_to_nobody,
     code_counts: Sequence[Tensor] | None = None,
 ) -> dict[str, list[float]]:
-    """Returns sorted scores of held-out rows by kind of score, among which later scores are ranked.
+    """Returns sorted scores of held-out rows, among which later scores are ranked.
 
-    If the model is autoregressive, the key `anomaly` contains their sorted anomaly statistics.
+    The key `missingness_scored` has scores to which a missing cell contributes its probability of
+    being missing; under `blanks_integrated`, it is integrated out. If the model is autoregressive,
+    `anomaly` has the sorted anomaly statistics (`row_tails`).
 
     Args:
         rows: Held-out rows, encoded.
         acceptance: Measured share of generated rows that satisfy the hard rules.
         report: Receives the fraction that is done.
-        code_counts: Number of rows of the training table with each code, for each column.
+        code_counts: Number of rows of the training table with each integer code, for each column.
     """
     blanks = codec.without_missing_level(rows)
     with_blanks = (~blanks.observed.all(1)).nonzero()[:, 0]
@@ -551,11 +517,8 @@ def _bounds_in_units(
     options: ScoreOptions,
     report: Callable[[int], None],
 ) -> Tensor:
-    """Returns the bound on each row's log-likelihood in the table's units, without the
-    contribution of the hard rules.
-
-    `report` receives the number of finished rows. Shape: (n,).
-    """
+    """Returns the bound on each row's log-likelihood in the table's units, without the hard rules'
+    contribution. `report` receives the number of finished rows. Shape: (n,)."""
     bounds = [torch.zeros(0, dtype=torch.float64)]
     for index in torch.arange(len(rows)).split(_REFERENCE_BLOCK_ROWS):
         if len(index):

@@ -52,7 +52,6 @@ def measured(codec: TableCodec, table: EncodedTable, measure: str) -> EncodedTab
 
 
 def _intervals(column: RealCodec | QuantileCodec, values: Numbers, measure: str) -> Numbers:
-    """Returns the interval of each value. Shape: (n,) -> (n, 2)."""
     if measure == "pmf":
         assert isinstance(column, QuantileCodec), "bins were looked for"
         return column.bins(values)

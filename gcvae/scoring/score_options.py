@@ -54,7 +54,7 @@ def _is_whole(value: Any, least: int) -> bool:
 
 
 def _plain_seed(seed: Any) -> Any:
-    """Converts an integer to Python's int; other values are unchanged, and rejected when used."""
+    """Invalid seeds are unchanged, and rejected when used."""
     return int(seed) if _is_whole(seed, 0) else seed
 
 
@@ -111,7 +111,6 @@ class ScoreOptions:
                 object.__setattr__(self, name, plain(getattr(self, name)))
 
     def _problems_of_draws(self) -> list[Problem]:
-        """Returns the problems of the draws and the tolerance."""
         problems = []
         if self.draws is not None and not _is_whole(self.draws, 1):
             problem = f"draws is {self.draws!r}; it must be a whole number, at least 1"
@@ -168,7 +167,6 @@ class ScoreOptions:
         }
 
     def _meaning(self) -> str:
-        """Returns the definition of a score in one sentence."""
         blank = (
             "a missing cell counts with its probability of being missing"
             if self.score_missingness
@@ -192,7 +190,6 @@ class ScoreOptions:
         )
 
     def _notes(self, order: Sequence[str], has_reference: bool) -> list[str]:
-        """Returns notes on how the numbers were computed."""
         return [
             f"importance-weighted with {self._draws_in_words()}; about a tenth are from the prior; "
             "standard_error is that of the estimate over such draws, including its bias",

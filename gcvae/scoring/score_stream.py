@@ -200,7 +200,6 @@ def json_number(value: float | str | None) -> float | int | str | None:
 
 
 def _nested(line: dict[str, Any]) -> dict[str, Any]:
-    """Returns a row of scores with its contributions as a nested object."""
     parts = [name for name in line if name.startswith(CONTRIBUTION)]
     contributions = {name.removeprefix(CONTRIBUTION): line.pop(name) for name in parts}
     return {**line, "contributions": contributions} if parts else line

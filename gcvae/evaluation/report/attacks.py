@@ -89,8 +89,8 @@ class Targets:
         return len(self.tables[0])
 
     def are_isolated(self) -> Mask:
-        """Returns a mask of the isolated rows: the tenth of the attacked rows with the largest
-        distance to the nearest reference row. Shape: (2 n,)."""
+        """Returns a mask of the isolated rows: the 10 % of the attacked rows whose nearest
+        reference row is farthest away. Shape: (2 n,)."""
         far = nearest(self.attacked, self.reference)[0][:, 0]
         n_isolated = round(ISOLATED_SHARE * len(far))
         found = np.zeros(len(far), dtype=bool)
@@ -249,7 +249,6 @@ def _predicates(cells: Numbers, are_numbers: list[bool], seed: int) -> Iterator[
 
 
 def _rows_with(cells: Numbers, conditions: list[Condition]) -> npt.NDArray[np.int64]:
-    """Returns the indices of rows that satisfy all conditions; NaN equals NaN."""
     hold = np.ones(len(cells), dtype=bool)
     for j, value, side in conditions:
         x = cells[:, j]

@@ -95,11 +95,8 @@ _ON_MODEL = {
 
 
 def _leak(privacy: Part, of: str) -> Verdict:
-    """Returns the verdict on what the rows or the model reveal about training rows.
-
-    `of` is `rows` or `model`. Without attacks, there is only one verdict for both: the verdict of
-    the privacy part.
-    """
+    """Returns the verdict on leaks of training rows by the `rows` or the `model`; without attacks,
+    the verdict of the privacy part, the same for both."""
     verdict: Verdict = privacy.tables.get("leaks", {}).get(of, privacy.verdict)
     return verdict
 

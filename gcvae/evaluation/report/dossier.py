@@ -128,7 +128,6 @@ def _verdict_of(privacy: Mapping[str, Any], attacks: Sequence[Mapping[str, Any]]
 
 
 def _methods(privacy: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the description of each attack of the report, by its label."""
     return {
         attack["label"]: METHODS[attack["name"]]
         for attack in privacy.get("attacks", ())
@@ -137,7 +136,6 @@ def _methods(privacy: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _risks(privacy: Mapping[str, Any]) -> list[str]:
-    """Returns the residual risk as sentences."""
     said = [privacy["sentence"], privacy["advice"]]
     rates = [
         (one["false_positive_rate"], -one["rate"], -one["interval"][1])
@@ -222,19 +220,17 @@ def _column(column: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, A
 
 
 def _count(n: int) -> str:
-    """Returns a number of real rows as text; a number from 1 to LEAST_SHOWN - 1 is hidden."""
+    """Small numbers are hidden, so that they disclose no single row."""
     if 0 < n < LEAST_SHOWN:
         return f"fewer than {LEAST_SHOWN}"
     return f"{n:,}" if n else ""
 
 
 def _versions() -> list[tuple[str, str]]:
-    """Returns (name, version) pairs of the programs that make reports."""
     return [("python", platform.python_version()), *((name, version(name)) for name in _PROGRAMS)]
 
 
 def _training(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Returns (name, value) pairs of the training."""
     names = {
         "preset": "preset",
         "rows": "training rows",

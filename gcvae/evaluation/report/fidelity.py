@@ -69,10 +69,8 @@ class Compared(NamedTuple):
 
 
 def _compared_rows(rows: ReportRows) -> Compared:
-    """Returns equally many real, other real and synthetic rows, at most `MOST_ROWS` of each.
-
-    The first table contains unseen rows if the report has them, else half of the training rows.
-    """
+    """Returns equally many real, other real and synthetic rows, at most `MOST_ROWS` of each. The
+    first are unseen rows if the report has them, else half of the training rows."""
     if rows.unseen is not None:
         real, other = rows.unseen, rows.members
     else:
@@ -137,12 +135,8 @@ def fidelity_part(
 def _distances(
     tables: Compared, schema: TableSchema
 ) -> tuple[list[Figure], list[list[dict[str, Any]]]]:
-    """Compares the tables by three measures: `shape_error`, `two_way_tv` and `trend_error`.
-
-    Returns:
-        (figures, errors), with an entry for each measure in this order. A figure shows the mean
-        error. The errors are JSON objects, one for each column or pair (`_largest_first`).
-    """
+    """Compares the tables by `shape_error`, `two_way_tv` and `trend_error`. Returns (figures of the
+    mean errors, errors of each column or pair), with an entry for each measure."""
     figures, differences = [], []
     for name, label, measure, amber, red in (
         ("columns", "Difference of single columns, mean", shape_error, 0.02, 0.1),
@@ -198,7 +192,6 @@ def _kept_dependencies(found: Sequence[Dependency], n_rows: int) -> Figure:
 
 
 def _undecided(figures: Sequence[Figure]) -> list[Figure]:
-    """Returns the figures whose sample is too small to detect a relevant difference."""
     return [figure for figure in figures if figure.judged == "not_measured"]
 
 
@@ -240,11 +233,9 @@ def _classifier_figure(tables: Compared, schema: TableSchema, seed: int) -> Figu
 
 
 def _drift(c2st: Figure, rows: ReportRows, n_rows: int) -> str | None:
-    """Returns a sentence that tells that unseen rows are not from the same source as training rows.
-
-    None if boosted trees cannot distinguish unseen rows from training rows. The AUC of the trees
-    is `c2st.floor`; it was measured on `n_rows` rows of each kind.
-    """
+    """Returns a sentence that unseen rows are not from the same source as training rows; None if
+    boosted trees cannot distinguish them. `c2st.floor` is the AUC of the trees, on `n_rows` rows of
+    each."""
     if rows.unseen is None or c2st.floor is None:
         return None
     if c2st.floor < 0.53 + 4 * math.sqrt(1 / (6 * n_rows)):
@@ -256,7 +247,6 @@ def _drift(c2st: Figure, rows: ReportRows, n_rows: int) -> str | None:
 
 
 def _tau(tables: Compared, schema: TableSchema) -> list[Figure]:
-    """Returns the figure of the mean difference in Kendall's tau over pairs of number columns."""
     numbers = [column for column in measured_columns(schema) if is_number(column)]
     label = "Difference of rank correlations (Kendall's tau), mean over pairs of numeric columns"
     if len(numbers) < 2:
@@ -273,7 +263,6 @@ def _tau(tables: Compared, schema: TableSchema) -> list[Figure]:
 
 
 def _coverage(tables: Compared, schema: TableSchema) -> list[Figure]:
-    """Returns the figures of alpha-precision and beta-recall, with their floors."""
     names = "alpha_precision", "beta_recall"
     labels = (
         "Synthetic rows that lie where real rows do (alpha-precision, 1 is best)",
@@ -289,11 +278,8 @@ def _coverage(tables: Compared, schema: TableSchema) -> list[Figure]:
 
 
 def _rules(rows: ReportRows) -> list[Figure]:
-    """Returns one figure: the share of synthetic rows that satisfy the worst rule.
-
-    The worst rule is the one whose share in synthetic rows is farthest below its share in real
-    rows, apart from the sampling error.
-    """
+    """Returns the figure of the rule whose share in synthetic rows is farthest below its share in
+    real rows, apart from the sampling error."""
     label = "Synthetic rows that satisfy the table's rules"
     if not rows.rules_kept:
         return [Figure("rules", label, None, note="the table has no rules")]
@@ -318,7 +304,6 @@ def _noise(rule: KeptRule) -> float:
 
 
 def _rule_lines(rows: ReportRows) -> list[dict[str, Any]]:
-    """Returns a JSON object for each rule, with the shares of rows that satisfy it."""
     kept = sorted(rows.rules_kept, key=_shortfall, reverse=True)
     return [
         {
@@ -336,13 +321,8 @@ def _rule_lines(rows: ReportRows) -> list[dict[str, Any]]:
 def _sentences(
     verdict: Verdict, figures: Sequence[Figure], more: Mapping[str, list[dict[str, Any]]]
 ) -> tuple[str, str]:
-    """Returns (findings, advice) of the fidelity part, as sentences for readers.
-
-    Args:
-        verdict: Verdict of the part. Only figures with the same verdict are mentioned as findings.
-        figures: Figures of the part.
-        more: Tables of the part, by name.
-    """
+    """Returns (findings, advice) of the fidelity part, as sentences for readers. Only figures with
+    the part's verdict are mentioned as findings. `more` are the tables of the part."""
     if verdict == "green":
         return (
             "The synthetic rows look like real rows: they differ from them no more, or only a"

@@ -50,11 +50,8 @@ def pair_shares(
 
 
 def _shares(counts: list[Codes], size: tuple[int, ...]) -> dict[str, Any]:
-    """Converts counts of rows to shares of the table, in arrays of the given size.
-
-    `counts` has the number of real rows in each bin, then the number of synthetic rows. Shares of
-    fewer than `LEAST_SHOWN` real rows are None. Returns a JSON object with `real` and `drawn`.
-    """
+    """Converts counts of (real, synthetic) rows in each bin to shares of the table, in arrays of
+    the given size. Shares of fewer than `LEAST_SHOWN` real rows are None."""
     real, drawn = (of_table / of_table.sum() for of_table in counts)
     told = real.astype(object)
     told[counts[0] < LEAST_SHOWN] = None
@@ -91,13 +88,9 @@ def _binned_numbers(
 ) -> tuple[list[str], list[Codes]]:
     """Returns (labels of the bins, index of the bin of each number in both tables).
 
-    Bins have equal width between the 1 % and the 99 % quantile. The first one also contains all
-    lower numbers, the last one all higher ones. A frequent number far from all others, such as
-    -9999, has a bin of its own, and so have missing cells.
-
-    Args:
-        cells: Numbers of the real and of the synthetic table; NaN is missing.
-        most: Number of bins from which the width follows.
+    `most` - 2 bins of equal width divide the range from the 1 % to the 99 % quantile; the first one
+    also contains all lower numbers, the last one all higher ones. A frequent number far from all
+    others, such as -9999, has a bin of its own, and so have missing cells (NaN).
     """
     present = np.concatenate([x[~np.isnan(x)] for x in cells])
     labels: list[str] = []
@@ -140,6 +133,5 @@ def _day(days: float) -> str:
 
 
 def _without_empty(labels: list[str], codes: list[Codes]) -> tuple[list[str], list[Codes]]:
-    """Returns labels and bins without empty bins at the end."""
     used = max(int(part.max(initial=0)) for part in codes) + 1
     return labels[: max(used, 1)], codes

@@ -27,7 +27,8 @@ def area(members: Numbers, unseen: Numbers) -> float:
 
 
 def area_interval(members: Numbers, unseen: Numbers, level: float) -> Interval:
-    """Returns the confidence interval of an AUC, computed on the log-odds scale.
+    """Returns the confidence interval of an AUC at a confidence level, such as 0.95, computed on
+    the log-odds scale.
 
     The standard error is DeLong's, but at least 0.5 / (m n), so that it is never 0.
 

@@ -85,14 +85,8 @@ def _around(values: Numbers) -> tuple[float, float]:
 
 
 def _gain(name: str, label: str, model: Numbers, other: Numbers, red: bool = False) -> Figure:
-    """Returns the figure of the model's log-likelihood minus a simpler model's, in nats per row.
-
-    Args:
-        name, label: Key of the figure, and its description for readers.
-        model, other: Log-likelihood of each unseen row under the model and under the simpler model.
-            Shape: (n,) each.
-        red: Whether the verdict is red if the difference is not above 0; else it is amber.
-    """
+    """Returns the figure of the model's mean log-likelihood of unseen rows minus that of a simpler
+    model, `other`. If it is not above 0, the verdict is red if `red` is True, else amber."""
     gains = model - other
     return Figure(
         name,
@@ -108,7 +102,8 @@ def _gain(name: str, label: str, model: Numbers, other: Numbers, red: bool = Fal
 
 
 def _gap(members: Numbers, unseen: Numbers) -> Figure:
-    """Returns the figure of the gap of log-likelihoods, a sign of memorisation."""
+    """Returns the figure of the mean log-likelihood of training rows (members) minus that of unseen
+    rows: a large difference is a sign of memorisation."""
     error = math.hypot(
         float(members.std(ddof=1)) / math.sqrt(len(members)),
         float(unseen.std(ddof=1)) / math.sqrt(len(unseen)),

@@ -36,7 +36,7 @@ def database_page(report: Mapping[str, Any], pages: Mapping[str, str]) -> str:
 
 
 def rendered(template: str, **variables: Any) -> str:
-    """Returns a template of the report, given by its file name, filled with variables."""
+    """Returns a template of the report, named by its file, filled with variables."""
     return _templates().get_template(template).render(**variables)
 
 
@@ -77,9 +77,7 @@ def _templates() -> Environment:
 
 def _provenance(report: Mapping[str, Any], sorts: Mapping[str, str]) -> list[tuple[str, str]]:
     """Returns (name, value) pairs of row counts, settings and seed, to reproduce the report.
-
-    `sorts` are the names of the groups of rows for readers, by their names in the report.
-    """
+    `sorts` gives names for readers to the groups of rows."""
     rows = {sorts[name]: n for name, n in report["rows"].items()}
     tables = {f"rows of the {name} table": n for name, n in report["table_rows"].items()}
     settings = {name: n for name, n in report["settings"].items() if n is not None}
@@ -92,7 +90,6 @@ def _number(value: float | None) -> str:
 
 
 def _p_value(p: float | None) -> str:
-    """Returns a p-value with three decimals."""
     return "–" if p is None else "below 0.001" if p < 0.001 else f"{p:.3f}"
 
 
@@ -109,7 +106,6 @@ def _share(value: float | None) -> str:
 
 
 def _percent(share: float) -> str:
-    """Returns a share in percent without the percent sign; with one decimal if it is below 10."""
     return f"{100 * share:.0f}" if share >= 0.0995 or share == 0 else f"{100 * share:.1f}"
 
 
@@ -122,8 +118,5 @@ def _interval(ends: Sequence[float | None] | None, unit: str) -> str:
 
 
 def _abbreviated(text: str) -> str:
-    """Returns a label; if it is too long, with an ellipsis before its last four characters.
-
-    The end is kept, because labels with the same beginning often differ at the end.
-    """
+    """Keeps the end of a long label, because labels with the same beginning often differ there."""
     return text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 5] + "…" + text[-4:]

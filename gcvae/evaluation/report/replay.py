@@ -102,12 +102,10 @@ def _personal_cells(columns: Sequence[Column], real: pd.DataFrame) -> Iterator[l
 
 
 def _texts(cells: pd.Series) -> list[str]:
-    """Returns the distinct cells of a column as strings, without missing ones."""
     return cells.dropna().astype(str).unique().tolist()
 
 
 def _n_replayed(real: pd.DataFrame, drawn: pd.DataFrame) -> int:
-    """Returns the number of synthetic rows, without missing cells, that equal a real row."""
     known = set(real.dropna().itertuples(index=False, name=None))
     return sum(row in known for row in drawn.dropna().itertuples(index=False, name=None))
 

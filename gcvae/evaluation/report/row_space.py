@@ -109,12 +109,9 @@ def nearest(rows: Points, others: Points, k: int = 1) -> tuple[Points, npt.NDArr
 
 
 def _scale(numbers: Numbers) -> tuple[float, float]:
-    """Returns (median, spread) of the numbers that are not NaN.
-
-    The spread is the interquartile range, divided by 1.349, the interquartile range of the standard
-    normal distribution. If the interquartile range is 0, the spread is the standard deviation. If
-    the standard deviation is also 0, the spread is 1.
-    """
+    """Returns (median, spread) of the numbers that are not NaN. The spread is the interquartile
+    range divided by 1.349, its value for a standard normal distribution; if it is 0, the standard
+    deviation; if that is 0 too, 1."""
     present = numbers[~np.isnan(numbers)]
     if not len(present):
         return 0.0, 1.0

@@ -108,7 +108,6 @@ def utility_part(
 
 
 def _targets(schema: TableSchema, named: Sequence[str] | None) -> list[Column]:
-    """Returns the columns to predict: the named ones, or up to 12 evenly spaced ones."""
     columns = measured_columns(schema)
     if named is None:
         return [columns[i] for i in evenly_spaced(len(columns), MOST_TARGETS)]
@@ -138,16 +137,8 @@ def _scores_of(
 
 
 def _inputs(tables: Tables, others: TableSchema) -> tuple[dict[str, list[Numbers]], list[bool]]:
-    """Encodes synthetic, training and unseen rows as inputs of the learners.
-
-    Args:
-        tables: Synthetic rows, training rows and unseen rows.
-        others: Schema of the columns from which the target is predicted.
-
-    Returns:
-        (inputs, mask). `inputs` has the encoded matrices of the three tables, by name of the
-        learner. The mask tells which columns of the matrices for `trees` are categorical.
-    """
+    """Encodes the three tables as inputs of the learners. Returns (encoded matrices of the tables
+    by name of the learner, mask of the columns that are categorical for `trees`)."""
     features = fit_features(tables[1], tuple(others))
     space = fit_space(tables[1], others)
     inputs = {
