@@ -85,8 +85,8 @@ class Drawing(LinkedRows):
     def _write_tables(self) -> dict[str, pd.DataFrame]:
         """Returns all tables with keys and computed columns.
 
-        Totals depend on child rows, and other columns on totals, so that the computation is
-        repeated until no total changes.
+        Totals (sums over child rows) depend on child rows, and other columns on totals, so that the
+        computation is repeated until no total changes.
         """
         written: dict[str, pd.DataFrame] = {}
         for _ in range(len(self.parts) + 1):
@@ -143,8 +143,7 @@ class Drawing(LinkedRows):
         return with_key_dtypes(with_dtypes(frame, part.schema), part.key_dtypes)
 
     def _draw(self, name: str, part: DatabasePart, parents: int | None, scale: float) -> None:
-        """Generates the rows of a table given their parents. `_choose_references` adds the other
-        references later."""
+        """Generates the rows of a table given their parents. Other references are chosen later."""
         seed = derived_seed(str(self.seed), name)
         if part.catalogue is not None:
             self.frames[name] = part.catalogue.copy()
@@ -187,9 +186,8 @@ class Drawing(LinkedRows):
         self.rows[name][part.plan.parent or 0] = rows[once]
 
     def _draw_unique(self, name: str, part: DatabasePart, n: int, seed: int) -> pd.DataFrame:
-        """Generates `n` rows of a table without a parent. Rows that repeat a unique key are
-        replaced, and so are rows whose child rows would begin after the last possible time
-        (`_are_late`)."""
+        """Generates `n` rows of a table without a parent. Rows that repeat a unique key, or whose
+        child rows would begin too late (`_are_late`), are replaced."""
         assert part.model is not None, "it is no catalogue"
         found, links = part.model.draw(n, seed), self.links[name]
         for more in range(1, _MOST_ROUNDS):
@@ -203,9 +201,8 @@ class Drawing(LinkedRows):
         return found
 
     def _are_late(self, name: str, frame: pd.DataFrame) -> Mask:
-        """Returns a mask of the rows whose first child row would be too late: its time, which is
-        generated with the parent row, exceeds the largest time of the child table. Only child
-        tables with an order are checked. Shape: (n,)."""
+        """Returns a mask of the rows whose first child row, in a child table with an order, would
+        be later than the largest time of that table. Shape: (n,)."""
         found = np.zeros(len(frame), dtype=bool)
         for child in self.children(name):
             part = self.parts[child]
@@ -218,8 +215,8 @@ class Drawing(LinkedRows):
         return found
 
     def _choose_references(self, name: str, part: DatabasePart) -> None:
-        """Chooses the rows that a generated table references. References to its parent are skipped,
-        because the rows were generated given their parents."""
+        """Chooses the rows that a generated table references, except its parent rows, which are
+        known."""
         if part.catalogue is not None:
             return
         for i, (columns, codec) in part.borrowed.items():
@@ -261,12 +258,9 @@ class Drawing(LinkedRows):
             self.rows[name][i] = rows
 
     def _paired_references(self, name: str, number: int) -> list[Codes]:
-        """Finds the partner of reference `number`: another reference of the same primary or unique
-        key. The two together must not reference the same pair of rows twice.
-
-        Returns the row indices that the partner references, as a list of one array, or an empty
-        list if there is no partner (argument `paired` of `chosen_rows`).
-        """
+        """Returns the row indices that another reference of the same primary or unique key leads
+        to, as a list of one array; an empty list if there is none. The two references together must
+        not lead to the same pair of rows twice."""
         links = self.links[name]
         keys = [set(key.columns) for key in links.foreign_keys]
         others = [
@@ -281,14 +275,8 @@ class Drawing(LinkedRows):
     def _restored(
         self, name: str, found: pd.DataFrame, written: Mapping[str, pd.DataFrame]
     ) -> pd.DataFrame:
-        """Computes the columns that rules determine from cells outside the table's model, such as
-        cells of the parent row. Returns the rows with these columns.
-
-        Args:
-            name: Name of the table.
-            found: Rows of the table, with residuals instead of the columns to compute.
-            written: Finished tables by name, including the parent table.
-        """
+        """Returns the rows `found` after computing, from their residuals, the columns that rules
+        determine from cells outside the table's model, such as cells of the parent row."""
         part, key = self.parts[name], self.key(name)
         if not len(part.reduction):
             return found
@@ -300,8 +288,8 @@ class Drawing(LinkedRows):
         return part.reduction.restore(found)[kept]
 
     def _write_keys(self, name: str, written: dict[str, pd.DataFrame]) -> pd.DataFrame:
-        """Returns the generated table after adding keys, references, computed columns, and columns
-        copied from referenced rows. The table is also added to `written`."""
+        """Returns the generated table after adding keys, references, copied and computed columns.
+        The table is also added to `written`."""
         if name in written:
             return written[name]
         part, frame = self.parts[name], self.frames[name]
@@ -335,8 +323,8 @@ class Drawing(LinkedRows):
         return found
 
     def _write_references(self, name: str, written: Mapping[str, pd.DataFrame]) -> None:
-        """Sets the foreign keys of a table to the keys of the referenced rows. It is called when
-        all tables have keys, because tables may refer to each other in a circle."""
+        """Sets the foreign keys of a table when all tables have keys, because tables may refer to
+        each other in a circle."""
         for i, key in enumerate(self.links[name].foreign_keys):
             for column, other in zip(key.columns, key.references, strict=True):
                 cells = taken_cells(written[key.table][other], self.rows[name][i])
@@ -366,7 +354,6 @@ class RepeatedRowsWarning(UserWarning):
 
 
 def _warn_of_left_out_rows(name: str, n_rows: int) -> None:
-    """Warns of the number of rows that were left out, if any."""
     if n_rows:
         message = (
             f"table {name!r}: {n_rows} rows are left out, which would repeat values that are unique"

@@ -160,11 +160,9 @@ def written_schema(schema: TableSchema) -> TableSchema:
 
 
 def with_columns_of_rules(reduction: Reduction) -> Reduction:
-    """Returns a copy of a reduction whose schema contains only the columns that its rules use.
-
-    A reduction replaces a column y that a rule determines by its residual y - f(x), so that the
-    model learns the residual (`gcvae.rules.reduction`).
-    """
+    """Returns a copy of a reduction whose schema contains only the columns that its rules use. A
+    reduction lets the model learn the residual y - f(x) instead of a column y that a rule
+    determines."""
     named = {name for r in reduction.rewritings for name in (r.column, *r.parents)}
     columns = tuple(column for column in reduction.schema if column.name in named)
     return replace(reduction, schema=replace(reduction.schema, columns=columns))
@@ -216,11 +214,10 @@ def _outer_reduction(
 
     Args:
         joined: Rows of the table with the columns of their parent rows.
-        schema: Schema of `joined`.
         stated: Rules that the user specified. If such a rule is not part of the reduction, none of
             its columns is replaced.
-        outside: Names of the columns of `joined` that no rule may replace: columns of the parent
-            row, the time column, copied columns and totals.
+        outside: Columns that no rule may replace: columns of the parent row, the time column,
+            copied columns and totals.
     """
     if not outside:
         return Reduction(schema)
@@ -306,11 +303,9 @@ class DatabaseFit(LinkedRows):
             self._build_frame(name)
 
     def _held_out(self) -> dict[str, Mask | None]:
-        """Returns, for each table, a mask of its held-out rows, or None if there are none.
-
-        Whole households are held out: a row of a table without a parent, or whose parent is a
-        catalogue, with all rows that refer to it, directly or indirectly.
-        """
+        """Returns, for each table, a mask of its held-out rows, or None if there are none. Whole
+        households are held out: a row of a table without a parent, or whose parent is a catalogue,
+        with all rows below it."""
         found: dict[str, Mask | None] = {}
         share = configure(self.preset, self.settings).held_out_share
         for name in self.plans:
@@ -344,15 +339,14 @@ class DatabaseFit(LinkedRows):
         }
 
     def _totals(self, name: str) -> tuple[Total, ...]:
-        """Returns the columns of a table that are sums over rows of its child tables."""
         if self.plans[name].is_catalogue:
             return ()
         children = {c: (self._without_keys(c), self.parents(c)) for c in self.children(name)}
         return find_totals(self._without_keys(name), children)
 
     def _reduction(self, name: str) -> Reduction:
-        """Returns the reduction by rules that determine columns of a table from its parent row, its
-        time column, its copied columns or its totals (see `_outer_reduction`)."""
+        """Returns the reduction by rules that determine columns of a table from its parent row,
+        time column, copied columns or totals (`_outer_reduction`)."""
         plan, schema = self.plans[name], self.schemas[name]
         if plan.is_catalogue or not len(self.typed[name]):
             return Reduction(schema)
@@ -372,13 +366,9 @@ class DatabaseFit(LinkedRows):
         return _outer_reduction(self.joined(name, outside), joined, stated, given)
 
     def _key_parts(self, name: str) -> dict[str, tuple[KeyPart, ...]]:
-        """Finds parts of keys that other columns determine, such as the year in an order number.
-        Returns the parts of each key by its column. Foreign keys are not searched, because they
-        are copied from the referenced rows.
-
-        The model learns the keys without these parts. The parts are inserted into generated keys
-        when the other columns are known.
-        """
+        """Returns, by key column, parts of the keys that other columns determine, such as the year
+        in an order number; the model learns the keys without them. Foreign keys are copied from the
+        referenced rows, and not searched."""
         schema, typed = self.schemas[name], self.typed[name]
         if self.plans[name].is_catalogue:
             return {}
@@ -393,7 +383,7 @@ class DatabaseFit(LinkedRows):
         return {column: parts for column, parts in found.items() if parts}
 
     def _reduced(self, name: str) -> tuple[TableSchema, pd.DataFrame]:
-        """Returns (schema, frame) of a table in which residuals replace the columns that the rules
+        """Returns (schema, frame) of a table, with residuals instead of the columns that the rules
         of `_reduction` determine."""
         reduction, outside = self.reductions[name], set(self._parent_columns(name))
         if not len(reduction):
@@ -415,8 +405,8 @@ class DatabaseFit(LinkedRows):
         return [c for c in self.reduced[name][1].columns if c not in left_out]
 
     def _build_frame(self, name: str) -> None:
-        """Builds the frame that a table's model learns, and adds to its parent's frame the number
-        of children and their random effect."""
+        """Builds the frame that a table's model learns, and adds the number of children and their
+        random effect to the frame of its parent."""
         plan, key, typed = self.plans[name], self.key(name), self.typed[name]
         frame = self.reduced[name][1][self._modelled(name)].copy()
         for column, parts in self.key_parts[name].items():
@@ -458,9 +448,9 @@ class DatabaseFit(LinkedRows):
         return column not in schema or schema[column].is_modelled
 
     def _choose_borrowed(self, key: ForeignKey) -> tuple[tuple[str, ...], ContextCodec]:
-        """Chooses columns of a referenced table by which a generated row finds the row to
-        reference: the model generates, with each row, the values that the referenced row should
-        have in these columns. Returns (names of the columns, their codec)."""
+        """Returns (names, codec) of the columns of a referenced table by which a generated row
+        finds the row to reference: the model generates, with each row, the values that the
+        referenced row should have in these columns."""
         others = self.typed[key.table]
         links, plan = self.links[key.table], self.plans[key.table]
         not_own = {*links.referring, *plan.copied}
@@ -476,8 +466,8 @@ class DatabaseFit(LinkedRows):
         return tuple(chosen), ContextCodec.fit(others[chosen], rare_groups=rare)
 
     def _context_columns(self, name: str) -> list[str]:
-        """Returns the columns of a table on which the models of its child tables, and of their
-        child tables, depend."""
+        """Returns the columns of a table on which the models of its child tables and their child
+        tables depend."""
         counts = {columns[0] for columns in self.child_column_names[name].values()}
         return [
             c
@@ -486,8 +476,8 @@ class DatabaseFit(LinkedRows):
         ]
 
     def _document(self, name: str) -> dict[str, Any]:
-        """Returns the JSON schema document with which a table's model is fitted: columns and
-        rules."""
+        """Returns the JSON schema document with which a table's model is fitted. Rules that the
+        reduction enforces are off."""
         schema, parts = self.reduced[name][0], self.reductions[name].owners
         counts = {columns[0] for columns in self.child_column_names[name].values()}
         counts |= self.degree_columns.get(name, set())
@@ -516,7 +506,6 @@ class DatabaseFit(LinkedRows):
         return {name: self._fit_part(name) for name in self.plans}
 
     def _fit_part(self, name: str) -> DatabasePart:
-        """Fits one table. The messages of input errors contain the table's name."""
         with of_table(name):
             part = self._fit_table(name)
         if callable(self.progress):
@@ -585,21 +574,18 @@ class DatabaseFit(LinkedRows):
         )
 
     def _progress_of(self, name: str) -> Callable[[Progress], None] | bool | None:
-        """Returns the argument `progress` of `Synthesizer.fit` for one table."""
         option = self.progress
         if option is None or isinstance(option, bool):
             return option
         return lambda progress: option(name, progress.fraction)
 
     def _key_dtypes(self, name: str) -> dict[str, str]:
-        """Returns the dtypes of a table's key columns as the user passed them."""
         given, typed = self.dtypes.get(name, {}), self.typed[name]
         return {c: given.get(c, str(typed[c].dtype)) for c in key_columns(name, self.links)}
 
     def _disjoint(self, name: str) -> dict[int, tuple[int, ...]]:
-        """Finds pairs of foreign keys that lead to the same table, but never to the same row, such
-        as home team and away team of a match. Returns, for the index of each foreign key, the
-        indices of its partners."""
+        """Returns, for each foreign key, the foreign keys that lead to the same table, but never to
+        the same row, such as home team and away team of a match."""
         keys, rows = self.links[name].foreign_keys, self.rows[name]
         return {
             i: tuple(
@@ -613,17 +599,15 @@ class DatabaseFit(LinkedRows):
         }
 
     def _without_keys(self, name: str) -> pd.DataFrame:
-        """Returns the typed table without its key columns."""
         return self.typed[name].drop(columns=key_columns(name, self.links))
 
     def _context_for(self, name: str, key: ForeignKey) -> pd.DataFrame:
-        """Returns the context of each parent row, on which its children depend: the random effect
-        on the children, the columns of the row, and those of its ancestors."""
+        """Returns, for each parent row, the columns on which its children depend: the random effect
+        on the children, columns of the row, and columns of its ancestors."""
         effect = self.frames[key.table][self._effect_names(name, key)]
         frames = {t: self.frames[t][self._context_columns(t)] for t in self.plans}
         context = pd.concat([effect, self.lineage(key.table, frames)], axis=1)
         return context.iloc[:, :_MOST_CONTEXT]  # the columns of distant ancestors come last
 
     def _effect_names(self, name: str, key: ForeignKey) -> list[str]:
-        """Returns the names of the columns that contain the random effect on a table's rows."""
         return effect_columns(name, self.child_column_names[key.table][name])

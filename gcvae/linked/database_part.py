@@ -45,8 +45,8 @@ class DatabasePart:
         catalogue: Rows of a catalogue with their additional columns; None for other tables.
         totals: Columns that are sums over rows of child tables.
         column_names: Names of the table's columns, in order.
-        reduction: Replacement of the columns that rules determine from the parent row, the time
-            column, copied columns or totals: the model learns residuals instead.
+        reduction: Rules that determine columns from the parent row, the time column, copied columns
+            or totals. Instead of such a column y, the model learns its residual y - f(x).
         parent_columns: Columns of the parent row that rules may use: {name in the rules: name in
             the parent table}.
         key_dtypes: Names of the dtypes of the key columns.

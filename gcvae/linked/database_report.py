@@ -183,15 +183,14 @@ def table_view(
 
 
 def _without_keys(name: str, links: DatabaseSchema, tables: Tables) -> pd.DataFrame:
-    """Returns a table without its key columns."""
     frame = tables[name].reset_index(drop=True)
     return frame.drop(columns=key_columns(name, links), errors="ignore")
 
 
 def _aggregates(child: str, frame: pd.DataFrame, parents: Codes, n: int) -> pd.DataFrame:
-    """Summarises the rows of a child table for each of n parents. Returns a frame with the number
-    of children and, for each child column, the mean of numbers or else the number of distinct
-    values. `parents` contains the parent index of each of m children. Shape: (m,) -> n rows."""
+    """Summarises a child table for each of n parents: number of children and, for each child
+    column, the mean of numbers or else the number of distinct values. `parents` contains the parent
+    index of each child."""
     found: dict[str, Any] = {f"{child} count": np.bincount(parents, minlength=n)}
     for column in map(str, frame.columns):
         cells = frame[column].reset_index(drop=True)
@@ -210,8 +209,8 @@ def _compare_keys(
     rows: list[dict[str, dict[int, Codes]]],
     seed: int,
 ) -> tuple[KeyFigures, ...]:
-    """Compares all foreign keys of the real and the synthetic tables. `rows[0]` contains the row
-    indices that the real tables reference, and `rows[1]` those of the synthetic tables."""
+    """Compares all foreign keys of the real and synthetic tables; `rows` contains first the row
+    indices that the real tables reference, then those of the synthetic tables."""
     found = []
     rng = np.random.default_rng(seed)
     for name, table in links.tables.items():
@@ -234,5 +233,4 @@ def _compare_keys(
 
 
 def _ks_distance(first: Codes, second: Codes) -> float:
-    """Returns the Kolmogorov-Smirnov distance between two samples of numbers of children."""
     return float(ks_2samp(first, second, method="asymp").statistic)

@@ -229,9 +229,8 @@ class DatabaseSchema:
 def _no_column(
     column: str, table: str, names: Sequence[str], steps: Sequence[str | int]
 ) -> Problem:
-    """Returns the problem that table `table` has no column `column`. Its message suggests the most
-    similar of `names`. `steps` are the members and indices that lead to the column's name in the
-    schema document."""
+    """Returns the problem that a table has no such column, with the most similar of `names` as a
+    suggestion. `steps` lead to the column's name in the schema document."""
     message = f"table {table!r} has no column {column!r}"
     return unknown_name(message, column, names, pointer=json_pointer(*steps), column=column)
 
@@ -293,8 +292,8 @@ def _read_table(name: str, document: object, problems: list[Problem]) -> LinkedT
 
 
 def _read_key(document: object, steps: Sequence[str | int], problems: list[Problem]) -> ForeignKey:
-    """Reads one foreign key of a JSON document, and adds its errors to `problems`. `steps` are the
-    members and indices that lead to it in the schema document."""
+    """Reads one foreign key, and adds its errors to `problems`. `steps` are the members and indices
+    that lead to it in the schema document."""
     expected = '{"columns": ["user_id"], "table": "users"}'
     if not isinstance(document, Mapping) or not {"columns", "table"} <= document.keys():
         message = f"the foreign key is {document!r}"
@@ -317,7 +316,7 @@ def _read_key(document: object, steps: Sequence[str | int], problems: list[Probl
 
 def _names(value: object, steps: Sequence[str | int], problems: list[Problem]) -> tuple[str, ...]:
     """Reads column names from a list of strings or a single string. Any other value adds an error
-    to `problems`. `steps` are the members and indices that lead to it in the schema document."""
+    to `problems`."""
     if isinstance(value, str):
         return (value,)
     if isinstance(value, Sequence) and all(isinstance(name, str) for name in value):

@@ -109,12 +109,14 @@ class DatabaseSynthesizer:
         Args:
             tables: Data frames or paths of files, by table name.
             schema: Known tables, keys and columns (`DatabaseSchema`); everything else is inferred.
-            preset, settings, seed, device: As in `Synthesizer.fit`, for the model of every table.
+            preset, settings, seed, device: Name of a set of training settings, settings that differ
+                from it, random seed, and device of the training of every table's model (see
+                `Synthesizer.fit`).
             invalid_references: What to do if a foreign key leads to no row: `refuse` raises an
                 error, `drop` leaves out the row, `null` makes its key missing.
             progress: Function that receives a table's name and the fraction of its fit that is
-                done; or whether to show a progress bar for each table. None: as in
-                `Synthesizer.fit`.
+                done; or whether to show a progress bar for each table. None shows them in terminals
+                and notebooks only.
             checkpoints: Store for finished models and the checkpoint of the one in training; an
                 interrupted fit continues from it and gives the same model.
 
@@ -157,11 +159,11 @@ class DatabaseSynthesizer:
     def _with_household_tails(
         self, frames: Mapping[str, pd.DataFrame], held_out: Mapping[str, Mask | None], seed: int
     ) -> DatabaseSynthesizer:
-        """Returns the model after adding the anomaly statistics of held-out households, with which
-        the p-values of other households are computed.
+        """Returns the model with anomaly statistics of the held-out households, with which others
+        are compared for p-values.
 
         `frames` are the training tables. `held_out` contains, by table, a mask of the held-out
-        rows; None if there are none, so that the statistics of all households are used.
+        rows; if it is None, the statistics of all households are used.
         """
         parts = dict(self._parts)
         if self._has_anomalies:
@@ -192,7 +194,8 @@ class DatabaseSynthesizer:
 
     @property
     def training_record(self) -> dict[str, Any]:
-        """JSON description of the fit (see `database_record`)."""
+        """JSON description of the fit: numbers of rows and columns, parents and plans of the tables
+        (see `database_record`)."""
         return database_record(self.schema, self._parts, self.splits, self.plans)
 
     @property
@@ -350,9 +353,9 @@ class DatabaseSynthesizer:
         """Returns the database with missing cells filled; known cells stay unchanged.
 
         Parents are completed before their children. A row is completed given its known cells, its
-        completed parent row, and the numbers and random effects of its children. A column that a
-        rule, a copy or a functional dependency determines gets the determined value. Keys and
-        personal columns stay missing.
+        completed parent row, the number of its children, and their random effect (a vector that
+        summarises what they have in common). A column that a rule, a copy or a functional
+        dependency determines gets the determined value. Keys and personal columns stay missing.
 
         Args:
             tables: All tables of the fitted database, with rows and columns in any order.
@@ -415,13 +418,12 @@ class DatabaseSynthesizer:
 
     @property
     def _has_anomalies(self) -> bool:
-        """Whether the models of all tables can compute anomalies."""
         models = [part.model for part in self._parts.values() if part.model is not None]
         return all(model.rows.scorer.has_anomalies for model in models)
 
     def _anomalies(self, households: Households, name: str, seed: int) -> pd.DataFrame:
-        """Returns the frame of `anomalies` for the households of root table `name`; all its cells
-        are missing if the models cannot compute anomalies."""
+        """Returns the frame of `anomalies` for root table `name`; all its cells are missing if the
+        models cannot compute anomalies."""
         index, columns = households.index[name], (ANOMALY, "odd_table", "odd_row", ODD_CELL)
         if not self._has_anomalies:
             return pd.DataFrame(None, index, columns)
@@ -465,18 +467,12 @@ class DatabaseSynthesizer:
         return database_report(self.schema, plans, *sides, seed, progress)
 
     def _typed_tables(self, tables: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
-        """Converts the cells of all tables to the columns' dtypes, and separates the tables of
-        entities."""
         frames, _ = divided_tables(self._frames(tables), self.splits)
         return {name: part.typed(name, frames[name]) for name, part in self._parts.items()}
 
     def _frames(self, tables: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
-        """Reads the tables of a database; catalogues that were not passed are taken from the model.
-
-        Raises:
-            TableError: A table is unknown or missing, or a column is missing.
-            UnknownColumnError: A table has a column that the model does not know.
-        """
+        """Reads the tables of a database, and checks their names and columns. Catalogues that were
+        not passed are taken from the model."""
         frames, columns = _frames(tables), written_columns(self._parts, self.splits)
         copied = {
             name: part.catalogue[list(part.column_names)]
@@ -488,7 +484,6 @@ class DatabaseSynthesizer:
         return copied | frames
 
     def _households(self, tables: Mapping[str, Any]) -> Households:
-        """Reads the tables of a database and combines their rows to households."""
         return Households(self.schema, self._parts, self.splits, self._frames(tables))
 
     def save(self, path: str | Path) -> None:
@@ -549,11 +544,7 @@ class DatabaseSynthesizer:
 
 
 def _frames(tables: Any) -> dict[str, pd.DataFrame]:
-    """Reads tables into data frames by name; the cells of a file are text.
-
-    Raises:
-        TableError: The argument is not a mapping of tables by name, or a table cannot be read.
-    """
+    """Reads tables into data frames by name; the cells of a file are text."""
     if not isinstance(tables, Mapping):
         message = f"the tables are {type(tables).__name__}"
         raise TableError(Problem(message, expected='data frames by name: {"users": frame}'))

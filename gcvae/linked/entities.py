@@ -126,8 +126,8 @@ def split_entities(
     """Divides each table in which a repeated key, such as a customer number, determines other
     columns. Returns ((tables, column schemas, database schema) after the division, splits).
 
-    Such a table becomes a table of entities (one row for each key) and a table of their rows. The
-    member `entity` of a table in `links` specifies or forbids the division.
+    Such a table becomes a table of entities, with one row for each key, and a table of their rows.
+    The member `entity` of a table in `links` names the key, or forbids the division.
     """
     parts: Parts = dict(typed), dict(schemas), links
     splits = []
@@ -146,7 +146,8 @@ def _apply_split(
     schemas: dict[str, TableSchema],
     links: DatabaseSchema,
 ) -> Parts:
-    """Returns the tables, column schemas and database schema after one split."""
+    """Divides one table into rows and entities. Returns the tables, column schemas and database
+    schema, in which the two new tables replace it."""
     frame, schema, table = typed[split.table], schemas[split.table], links[split.table]
     rows, parents, _ = split.divided(frame)
     of_parent, rest = list(parents.columns), list(rows.columns)
@@ -198,7 +199,6 @@ def with_identifiers(schema: TableSchema, names: set[str]) -> TableSchema:
 
 
 def _column_of_kind(name: str, kind: str) -> Column:
-    """Returns the schema of a column that specifies only its name and kind."""
     document = {"version": 1, "columns": [{"name": name, "kind": kind}]}
     return TableSchema.from_json(document).columns[0]
 
@@ -244,8 +244,7 @@ def _find_entity_split(
 
 
 def _determines(keys: pd.Series[Any], cells: pd.Series[Any]) -> bool:
-    """Returns whether `keys` determine `cells`: rows with the same key have the same cell, and the
-    cells are not equal in all rows."""
+    """Returns whether rows with the same key have the same cell; False if all cells are equal."""
     if cells.nunique(dropna=False) < 2:
         return False
     codes = pd.factorize(cells)[0]
@@ -258,9 +257,11 @@ def _find_series_split(
     typed: Mapping[str, pd.DataFrame],
     links: DatabaseSchema,
 ) -> Split | None:
-    """Returns a split of a table into series; None if it has none. A series is one row of the
-    parent table and one value of another column, such as a department of a store, with at most one
-    row per date."""
+    """Returns a split of a table into series and their rows; None if the table has no series.
+
+    A series consists of the rows that refer to one parent row and have one value in another column,
+    at most one row for each date: for example, the weekly sales of one department of one store.
+    """
     table, frame = links[name], typed[name]
     if not table.foreign_keys or table.entity is False or table.keep:
         return None

@@ -109,14 +109,12 @@ class Tails:
 
 
 def _log_mean_exp(of_draws: Numbers) -> Numbers:
-    """Returns the log of the mean likelihood over S draws, given the log-likelihoods of n
-    households. Shape: (S, n) -> (n,)."""
     return np.asarray(logsumexp(of_draws, axis=0) - np.log(len(of_draws)))
 
 
 def _standard_error(of_draws: Numbers) -> Numbers:
     """Returns the standard error of `_log_mean_exp` by the delta method, in nats; NaN for a single
-    draw or a household of likelihood zero. Shape: (S, n) -> (n,)."""
+    draw or a household of likelihood zero."""
     n = len(of_draws)
     most = of_draws.max(axis=0, initial=-np.inf)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -126,12 +124,12 @@ def _standard_error(of_draws: Numbers) -> Numbers:
 
 
 class Households(LinkedRows):
-    """Scores, extends and imputes households: rows of a root table (a table without a parent, or
-    with a catalogue as parent), each with all rows below it.
+    """Scores, extends and imputes households: rows of a root table, each with all rows below it. A
+    root table has no parent, or its parent is a catalogue, a table that is copied unchanged.
 
     Attributes:
         parts: Fitted tables by name.
-        models: Models of the tables that are not catalogues (copied unchanged).
+        models: Models of the tables that are not catalogues.
         frames: Rows of each table with the columns that its model adds, such as numbers of
             children.
         trained: By table, indices of the training rows. It is set only to compute the anomalies of
@@ -246,8 +244,8 @@ class Households(LinkedRows):
         return self._tails(name, at, [above], self._siblings(name, at), seed)
 
     def extend(self, name: str, n: int, seed: int) -> pd.DataFrame:
-        """Generates `n` rows after the last row of each parent in the ordered table `name`. Returns
-        them with the columns and dtypes of the real table."""
+        """Generates `n` rows after the last row of each parent in table `name`, whose rows are
+        ordered. Returns them with the columns and dtypes of the real table."""
         part, model, key = self.parts[name], self.models[name], self.key(name)
         assert key is not None, "an ordered table has a parent"
         counts = np.bincount(self.parents(name), minlength=len(self.typed[key.table]))
@@ -273,8 +271,9 @@ class Households(LinkedRows):
     def impute(self, seed: int) -> dict[str, pd.DataFrame]:
         """Returns all tables, parsed, after filling missing cells with draws from the models.
 
-        A row is completed given its known cells, its completed parent row, and the numbers and
-        random effects of its children. Keys stay missing.
+        A row is completed given its known cells, its completed parent row, the number of its
+        children, and their random effect: a vector that summarises what they have in common. Keys
+        stay missing.
         """
         for name in self.models:
             at = np.arange(len(self.frames[name]))
@@ -304,8 +303,8 @@ class Households(LinkedRows):
             return with_columns(typed, {c.name: values[c.name] for c in learned})
 
     def _build_frame(self, name: str) -> None:
-        """Builds the frame of a table: its rows with additional columns. Adds to its parent's frame
-        the number of children and their random effect."""
+        """Builds the frame of a table, its rows with additional columns, and adds the number of
+        children and their random effect to the frame of its parent."""
         part, frame = self.parts[name], self.typed[name]
         if part.catalogue is not None:
             self.frames[name] = part.catalogue
@@ -349,12 +348,10 @@ class Households(LinkedRows):
             )
 
     def _borrowed(self, name: str, number: int, columns: tuple[str, ...]) -> pd.DataFrame:
-        """Returns, for each row, some columns of the row that foreign key `number` references. A
-        missing reference gives missing cells.
+        """Returns, for each row, `columns` of the row that foreign key `number` references.
 
-        If the training table had missing references, the model learned which references are
-        present, and a boolean column with this information is added. Without such a column, the
-        missing cells count as unknown.
+        If the model learned which references are missing, a boolean column tells which are present.
+        Without it, the cells of a missing reference count as unknown.
         """
         found = self.borrowed_cells(name, number, columns)
         presence = self._presence_column(name, number)
@@ -367,8 +364,6 @@ class Households(LinkedRows):
             self.broken[name][column] = breaks, log_prob
 
     def _presence_column(self, name: str, number: int) -> str:
-        """Returns the name of the boolean column that tells in which rows foreign key `number` is
-        not missing."""
         return f"{', '.join(self.links[name].foreign_keys[number].columns)} there"
 
     def _known_missing(self, name: str, frame: pd.DataFrame) -> dict[str, Mask]:
@@ -385,7 +380,8 @@ class Households(LinkedRows):
         return found
 
     def _unknown_rows(self, name: str, frame: pd.DataFrame) -> Mask:
-        """Returns a mask of the rows with an unknown cell that the table's model learns."""
+        """Returns a mask of the rows with an unknown cell that the model learns: one that is
+        missing, but not because a child row or a referenced row does not exist."""
         found = np.zeros(len(frame), dtype=bool)
         for column in self.models[name].rows.schema:
             if column.is_modelled and column.name in frame and not column.missing.is_value:
@@ -394,16 +390,15 @@ class Households(LinkedRows):
         return found
 
     def _equal_rows(self, name: str, rows: pd.DataFrame, parents: Codes) -> Codes:
-        """Returns a number for each of n rows, by which equal rows of one parent are counted: two
-        rows have the same number if they are equal and have the same parent, else different ones.
-        Shape: (n,)."""
+        """Numbers n rows: two have the same number exactly if they are equal and have the same
+        parent. Shape: (n,)."""
         own = rows[[c for c in self.models[name].columns if c in rows]]
         groups = own.groupby([*map(str, own.columns), parents], dropna=False)
         return np.asarray(groups.ngroup(), dtype=np.int64)
 
     def _posterior(self, name: str) -> tuple[Numbers, Numbers]:
-        """Returns the posterior q(u | children) of the random effect u for each row of the parent
-        table: (means, Cholesky factors of the covariances)."""
+        """Returns (means, Cholesky factors of the covariances) of the random effect given the
+        children, for each row of the parent table."""
         key, effect = self.key(name), self.models[name].effect
         assert key is not None, "it has a parent"
         assert effect is not None, "its parents have an effect"
@@ -414,8 +409,8 @@ class Households(LinkedRows):
     # Scoring
 
     def _context_above(self, name: str, at: Codes) -> pd.DataFrame | None:
-        """Returns the context of the rows `at`, the data on which they depend: random effects and
-        columns of their parents and other ancestors. None for a table without a parent."""
+        """Returns the columns on which the rows `at` depend: random effects, and columns of their
+        parents and other ancestors. None for a table without a parent."""
         key = self.key(name)
         if key is None:
             return None
@@ -435,8 +430,8 @@ class Households(LinkedRows):
         return typed, {*absent, *(total.column for total in part.totals)}
 
     def _siblings(self, name: str, at: Codes) -> Codes:
-        """Returns the parent index of each of the rows `at`; rows with equal indices are siblings.
-        In a table without a parent, no rows are siblings, and the row indices are returned."""
+        """Returns the parent index of each row in `at`. In a table without a parent, no rows are
+        siblings, and each row gets its own index."""
         return at if self.key(name) is None else self.parents(name)[at]
 
     def _completed(
@@ -449,16 +444,15 @@ class Households(LinkedRows):
         siblings: Codes,
         seed: int,
     ) -> tuple[pd.DataFrame, SequenceContext | None]:
-        """Draws the unknown cells of rows given their known cells and their context. Returns
-        (completed rows, their ranks, times and previous rows in their sequences or None without an
-        order).
+        """Draws the unknown cells of rows given their known cells and their context.
 
-        The rows of a sequence are completed in order, each given the completed row before it.
+        Returns a pair: the completed rows, and their `SequenceContext` (ranks, times and previous
+        rows), which is None if the rows are unordered. In a sequence, each row is completed given
+        the completed row before it.
 
         Args:
-            rows: Rows of the table with their additional columns. Shape: n rows.
-            typed: The same rows with the columns and dtypes of the table's model.
-            at: Index of each row in the table. Shape: (n,).
+            typed: The rows with the columns and dtypes of the table's model.
+            at: Index of each of the n rows in the table. Shape: (n,).
             context: Columns of the parents and other ancestors, on which the rows depend; None for
                 a table without a parent. Shape: n rows.
             siblings: Number of each row's parent: equal numbers mean the same parent. Shape: (n,).
@@ -509,13 +503,14 @@ class Households(LinkedRows):
         seed: int,
     ) -> tuple[Numbers, pd.DataFrame]:
         """Computes the log-likelihood of each of n rows together with all rows below it, given the
-        cells of its ancestors (`context`), once for each of S draws. A draw contains values of the
-        random effects and of unknown cells. S is 1 if nothing has to be drawn.
+        cells of its ancestors (`context`), once for each of S draws of random effects and unknown
+        cells. S is 1 if nothing has to be drawn.
 
-        Returns (log-likelihoods by draw and row; the rows of all draws, with unknown cells filled).
+        Returns (log-likelihoods, of shape (S, n); the rows of all draws, with unknown cells
+        filled).
 
         `at` contains the indices of the rows. Rows have the same number in `siblings` if they have
-        the same parent. Shape: at (n,), siblings (n,) -> (S, n), S n rows.
+        the same parent.
         """
         children = self.children(name)
         posteriors = {child: self._posterior(child) for child in children}
@@ -564,9 +559,9 @@ class Households(LinkedRows):
         sequence_context: SequenceContext | None,
         seed: int,
     ) -> Numbers:
-        """Returns log p of the known cells of n rows, given the cells of their ancestors and, in a
-        sequence, of the previous row. Columns `unscored`, and rows below, do not count. Shape:
-        (n,)."""
+        """Returns log p of the known cells of n rows, without rows below and without the columns
+        `unscored`, given the cells of their ancestors and, in a sequence, of the previous row.
+        Shape: (n,)."""
         options = ScoreOptions(seed=seed, tolerance=_OF_A_ROW)
         found = np.zeros(len(at))
         for breaks, log_prob in self.broken[name].values():
@@ -581,8 +576,8 @@ class Households(LinkedRows):
     def _context_of(
         self, name: str, context: pd.DataFrame, sequence_context: SequenceContext | None
     ) -> Any:
-        """Returns the encoded data on which rows depend, as the table's model expects it: cells of
-        their ancestors and, in a sequence, their ranks, times and previous rows."""
+        """Encodes, for the table's model, the data on which rows depend: cells of their ancestors
+        and, in a sequence, their ranks, times and previous rows."""
         codec = self.models[name].rows.context
         assert codec is not None, "its model is conditional"
         conditions = context[list(self.parts[name].context)]
@@ -597,8 +592,8 @@ class Households(LinkedRows):
         context: pd.DataFrame,
         options: ScoreOptions,
     ) -> Numbers:
-        """Returns, for n rows of sequences, log p of the time since the previous row; 0 for the
-        first row of a sequence. Shape: (n,)."""
+        """Returns log p of the time since the previous row; 0 for the first row of a sequence.
+        Shape: (n,)."""
         sequence = self.models[name].sequence
         assert sequence is not None, "it has an order"
         gaps, non_first = sequence.gaps, sequence_context.non_first
@@ -649,10 +644,10 @@ class Households(LinkedRows):
         """Returns the smallest tail probability among the cells of each row `at` and of all rows
         below it.
 
-        A context contains the cells of the ancestors on which the rows depend. If some of these
-        cells are unknown, they are drawn several times: `contexts` contains one context for each
-        draw, and a cell's tail probability is the mean over the contexts. Rows have the same number
-        in `siblings` if they have the same parent.
+        A context contains the cells of the ancestors on which the rows depend. If some of them are
+        unknown, they are drawn several times: `contexts` contains one context for each draw, and
+        tail probabilities are means over the draws. Rows have the same number in `siblings` if they
+        have the same parent.
         """
         part, rows = self.parts[name], self.frames[name].iloc[at].reset_index(drop=True)
         n, number = len(at), derived_seed(str(seed), name)
@@ -710,12 +705,11 @@ class Households(LinkedRows):
         seed: int,
         found: Tails,
     ) -> None:
-        """Merges the tail probabilities of the gaps between the rows `at` of sequences into
-        `found`, the smallest tail probabilities of these rows. A gap counts as a cell of the time
-        column.
+        """Merges the tail probabilities of the gaps before the rows `at` of sequences into `found`,
+        the smallest tail probabilities of these rows. A gap counts as a cell of the time column.
 
-        Unknown cells on which gaps depend are drawn several times. `conditions` contains the result
-        of `_gap_inputs` for each draw, and a tail probability is the mean over the draws.
+        `conditions` contains the result of `_gap_inputs` for each draw of unknown cells; a tail
+        probability is the mean over the draws.
         """
         sequence = self.models[name].sequence
         if sequence is None or isinstance(sequence.gaps, float) or not conditions:
@@ -749,7 +743,5 @@ class Households(LinkedRows):
     def _child_context(
         self, child: str, rows: pd.DataFrame, context: pd.DataFrame, parents: Codes
     ) -> pd.DataFrame:
-        """Returns the context of a child table's rows: the random effect, then the columns of the
-        parent and its ancestors."""
         whole = pd.concat([rows[effect_columns(child, rows.columns)], context], axis=1)
         return whole.iloc[parents].reset_index(drop=True)

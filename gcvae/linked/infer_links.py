@@ -79,8 +79,8 @@ def infer_database(
 
 
 def _key_of_references(frame: pd.DataFrame, table: LinkedTable) -> tuple[str, ...]:
-    """Returns the columns of all foreign keys if these are the key of a link table: there are at
-    least two foreign keys, and together they identify a row. Else returns an empty tuple."""
+    """Returns the columns of all foreign keys if there are at least two and together they identify
+    a row, as in a link table; else an empty tuple."""
     columns = list(dict.fromkeys(table.referring))
     if len(table.foreign_keys) < 2 or not len(frame) or frame[columns].isna().any(axis=None):
         return ()
@@ -88,9 +88,9 @@ def _key_of_references(frame: pd.DataFrame, table: LinkedTable) -> tuple[str, ..
 
 
 def _numbered_key(frame: pd.DataFrame, table: LinkedTable) -> tuple[str, ...]:
-    """Returns a primary key of two columns, such as order number and line number: a foreign key
-    and a column that numbers, consecutively, the rows with the same foreign key. The tuple is empty
-    if there are no such columns, or if the user specified other unique columns."""
+    """Returns a primary key of two columns, such as order number and line number: a foreign key,
+    and a column that numbers the rows with the same foreign key consecutively. Empty if there are
+    none, or if the user specified other unique columns."""
     if table.unique:
         return ()
     for [key] in (key.columns for key in table.foreign_keys if len(key.columns) == 1):
@@ -116,9 +116,7 @@ other values are then invalid references, which a fit refuses by default."""
 
 def _with_unlisted_tables(document: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> Any:
     """Returns member `tables` of a schema document, with an empty entry for each table that it does
-    not name. A member that is not a JSON object is returned unchanged; the error is reported when
-    the schema is read.
-    """
+    not name. A member that is no JSON object is unchanged; its error is reported later."""
     listed = document.get("tables", {})
     if not isinstance(listed, Mapping):
         return listed
@@ -133,7 +131,6 @@ def _words(name: str) -> list[str]:
 
 
 def _singular(word: str) -> str:
-    """Returns the singular of an English word."""
     for ending, stem in (("ies", "y"), ("sses", "ss"), ("s", "")):
         if word.endswith(ending) and len(word) > len(ending) + 1:
             return word.removesuffix(ending) + stem
@@ -141,7 +138,7 @@ def _singular(word: str) -> str:
 
 
 def _singular_name(name: str) -> str:
-    """Returns a table's name as one singular word."""
+    """Returns a table's name as one singular word: `order_lines` -> orderline."""
     words = _words(name)
     return "".join([*words[:-1], _singular(words[-1])]) if words else ""
 
@@ -155,7 +152,6 @@ def ends_in_key_word(column: str) -> bool:
 
 
 def _is_like_a_key(column: str, table: str) -> bool:
-    """Returns whether a column is named like a key or like its table."""
     return ends_in_key_word(column) or "".join(_words(column)) == _singular_name(table)
 
 
@@ -186,15 +182,13 @@ def _primary_key(name: str, tables: Mapping[str, pd.DataFrame]) -> tuple[str, ..
 
 
 def _is_code(cells: pd.Series[Any]) -> bool:
-    """Returns whether the cells of a column are like keys: no cell is missing, no cell is repeated,
-    and no cell contains a space."""
     return _is_unique(cells) and not cells.astype(str).str.contains(r"\s").any()
 
 
 def _is_used(cells: pd.Series[Any], other: pd.DataFrame) -> bool:
-    """Returns whether another table refers to `cells`, a unique column: `other` has a column of the
-    same name with repeated values, all of which are in `cells`. False for consecutive numbers from
-    0 or 1, because many tables contain them, and for fractions."""
+    """Returns whether table `other` refers to the unique column `cells`: it has a column of the
+    same name with repeated values, all of which are in `cells`. False for fractions and for
+    consecutive numbers from 0 or 1, because many tables contain them."""
     if cells.name not in other or not _is_unique(cells):
         return False
     numbers = pd.to_numeric(cells.astype(str), errors="coerce")

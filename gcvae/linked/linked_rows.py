@@ -129,8 +129,8 @@ class LinkedRows:
         return pd.DataFrame(found, index=self.typed[name].index)
 
     def child_columns(self, name: str, effect: Numbers, clock: Clock | None) -> pd.DataFrame:
-        """Returns the columns that summarise a child table in its parent's rows: number of
-        children, random effect, and in a sequence the time of the first child.
+        """Returns the columns that child table `name` adds to the rows of its parent table: number
+        of children, random effect, and in a sequence the time of the first child.
 
         Args:
             effect: Random effect of each of m parents: a vector of q dimensions that its children

@@ -62,8 +62,8 @@ def plan_database(
     schemas: Mapping[str, TableSchema],
     schema: DatabaseSchema,
 ) -> tuple[dict[str, TablePlan], dict[str, dict[int, Codes]]]:
-    """Chooses for each table its parent table, the column that orders its rows, and the columns
-    that it copies from referenced rows.
+    """Chooses for each table its parent table (each row is generated given its parent row), the
+    column that orders its rows, and the columns that it copies from referenced rows.
 
     Returns (plans by table, parents before their children; for each table and foreign key, the row
     index that each row references).
@@ -74,8 +74,8 @@ def plan_database(
         schema: Keys of the tables.
 
     Raises:
-        SchemaError: The `order` of a table is a key, or is not a complete column of dates or
-            numbers.
+        SchemaError: The column that the user specified to order the rows of a table is a key, or is
+            not a complete column of dates or numbers.
     """
     rows = all_referenced_rows(tables, schema)
     catalogues = _catalogues(tables, schemas, schema)
@@ -116,8 +116,8 @@ def plan_database(
 
 
 def with_plans(links: DatabaseSchema, plans: Mapping[str, TablePlan]) -> DatabaseSchema:
-    """Returns the database schema after adding, from the plans, the columns that order rows and
-    which tables are copied unchanged."""
+    """Returns the database schema after adding what the plans decided: which columns order rows,
+    and which tables are copied unchanged."""
     tables = {
         name: replace(
             table,
@@ -139,9 +139,10 @@ def _catalogues(
     schemas: Mapping[str, TableSchema],
     schema: DatabaseSchema,
 ) -> set[str]:
-    """Returns the names of the tables to copy unchanged: those specified and those inferred.
+    """Returns the names of the tables to copy unchanged: those that the user specified, and those
+    inferred.
 
-    An inferred catalogue refers to no tables except catalogues. In addition, either another table
+    An inferred table refers only to tables that are copied, too. In addition, either another table
     refers to it and its rows have labels (`_has_label`), or it has no columns except two or more
     foreign keys.
     """
@@ -170,9 +171,9 @@ def _catalogues(
 
 
 def _has_label(frame: pd.DataFrame, schema: TableSchema, key: tuple[str, ...]) -> bool:
-    """Returns whether the table has a column of labels, such as names of genres: short texts that
-    contain words and seldom repeat. False if a column is personal or contains dates. `key` contains
-    the columns of the primary key, which do not count as labels."""
+    """Returns whether a column outside the primary key `key` contains labels, such as names of
+    genres: short texts with words that seldom repeat. False if any column is personal or contains
+    dates."""
     if any(column.personal or column.has_times for column in schema):
         return False
     for column in schema:
@@ -193,14 +194,13 @@ def column_is_text(cells: pd.Series[Any]) -> bool:
 
 
 def _is_link(name: str, frame: pd.DataFrame, schema: DatabaseSchema) -> bool:
-    """Returns whether a table consists of two or more foreign keys and no other columns."""
     keys = schema[name].foreign_keys
     return len(keys) >= 2 and set(frame.columns) == {c for key in keys for c in key.columns}
 
 
 def _break_circles(parents: dict[str, int | None], schema: DatabaseSchema) -> None:
-    """Breaks circles of parent tables: sets the parent of a table to None, in place, if a table
-    occurs twice on the way from it to its ancestors."""
+    """Sets the parent of a table to None, in place, if its chain of ancestors meets a table
+    twice."""
     for name in parents:
         seen, at = {name}, name
         while (number := parents[at]) is not None:
@@ -212,7 +212,6 @@ def _break_circles(parents: dict[str, int | None], schema: DatabaseSchema) -> No
 
 
 def _parents_first(parents: Mapping[str, int | None], schema: DatabaseSchema) -> list[str]:
-    """Returns the names of the tables, parents before their children."""
     found: list[str] = []
 
     def visit(name: str) -> None:
@@ -259,18 +258,16 @@ def _copied_columns(
 
 
 def _is_ordered(dtype: Any) -> bool:
-    """Returns whether a dtype holds dates or numbers."""
     return pd.api.types.is_datetime64_any_dtype(dtype) or is_number(dtype)
 
 
 def _share_repeated(cells: pd.Series[Any], parents: Codes) -> float:
-    """Returns the share of rows whose cell equals that of an earlier row with the same parent."""
     return float(pd.DataFrame({"p": parents, "t": cells.to_numpy()}).duplicated().mean())
 
 
 def _check_order(name: str, frame: pd.DataFrame, schema: DatabaseSchema) -> None:
-    """Raises a SchemaError if the user specified an order that is a key, has missing values, or
-    contains neither dates nor numbers."""
+    """Raises a SchemaError if the user's order column is a key, has missing values, or contains
+    neither dates nor numbers."""
     order = schema[name].order
     if order is None or not len(frame):
         return

@@ -42,8 +42,8 @@ class Feature:
 
     Attributes:
         column: Name of the column.
-        knots: Sorted numbers that define the normal scores of a numeric column; empty for a column
-            of levels.
+        knots: Sorted numbers of a numeric column, among which ranks are looked up to compute normal
+            scores (normal quantiles of ranks); empty for a column of levels.
         levels: Frequent levels, each with an indicator; empty for a numeric column.
         shares: Share of the rows that contain each of `levels`.
     """
@@ -149,7 +149,7 @@ class RandomEffect:
         Cholesky factor of the posterior covariance). For a parent without children, the posterior
         is the prior.
 
-        `parents` contains the parent index of each of n children; u has q dimensions. Shape:
+        `parents` contains the parent index of each of n child rows; u has q dimensions. Shape:
         parents (n,) -> (n_parents, q), (n_parents, q, q).
         """
         q = self.n_directions
@@ -181,7 +181,8 @@ class RandomEffect:
         children. Shape: (m, q).
 
         Args:
-            parents: Parent index of each of n children. Shape: (n,).
+            children: n child rows, with the columns that `features` encode.
+            parents: Parent index of each child row. Shape: (n,).
             noise: Standard normal numbers, which are transformed into the draws. Shape: (m, q).
             of: Parent of each draw. Shape: (m,). None: one draw for each of n_parents parents.
         """
@@ -212,16 +213,13 @@ class RandomEffect:
 
 
 def _stacked(features: Sequence[Feature], children: pd.DataFrame) -> Numbers:
-    """Returns the features phi of each child. Shape: (n, d)."""
     parts = [feature.values(children[feature.column]) for feature in features]
     return np.concatenate(parts, axis=1) if parts else np.zeros((len(children), 0))
 
 
 def _components(phi: Numbers, parents: Codes, n_parents: int) -> tuple[Numbers, Numbers]:
-    """Returns (covariance W of the features within parents, covariance B between parents).
-
-    Shape: phi (n, d), parents (n,) -> (d, d), (d, d).
-    """
+    """Returns (covariance W of the features within parents, covariance B between parents). Shape:
+    (d, d) each."""
     counts = np.bincount(parents, minlength=n_parents)
     means = np.stack([np.bincount(parents, c, n_parents) for c in phi.T], axis=1) / counts[:, None]
     residual = phi - means[parents]
@@ -231,8 +229,9 @@ def _components(phi: Numbers, parents: Codes, n_parents: int) -> tuple[Numbers, 
 
 
 def share_between(children: pd.DataFrame, parents: Codes) -> float:
-    """Returns the share of the variance of n child rows that lies between parents, averaged over
-    features. `parents` contains the parent index of each child. Shape: (n,)."""
+    """Returns how alike the children of one parent are: the share of the variance of n child rows
+    that lies between parents, averaged over features. `parents` contains the parent index of each
+    child. Shape: (n,)."""
     features = [Feature.fit(children[name]) for name in children.columns]
     phi = _stacked(features, children)
     places = np.unique(parents, return_inverse=True)[1]

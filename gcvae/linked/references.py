@@ -85,8 +85,8 @@ def referenced_rows(
 def all_referenced_rows(
     tables: Mapping[str, pd.DataFrame], schema: DatabaseSchema
 ) -> dict[str, dict[int, Codes]]:
-    """Returns, for each foreign key of each table, the row index that each row references; -1 if
-    none."""
+    """Returns, for each foreign key of each table, the row index that each row references; -1 if it
+    references no row."""
     return {
         name: {
             i: referenced_rows(tables[name], key, tables[key.table])[0]
@@ -171,7 +171,7 @@ def checked_references(
 def _repeated_key(
     name: str, frame: pd.DataFrame, key: Sequence[str], pointer: str
 ) -> Problem | None:
-    """Returns the problem of a key with repeated or missing values; None if there are none."""
+    """Returns a problem if values of a key are repeated or missing; else None."""
     if not key or not len(frame):
         return None
     cells = frame[list(key)].apply(lambda column: comparable(column, column)[0])
@@ -189,8 +189,7 @@ def _repeated_key(
 def _invalid_references(
     name: str, frame: pd.DataFrame, key: ForeignKey, lost: Codes, pointer: str
 ) -> Problem:
-    """Returns the problem that foreign keys do not exist in the referenced table; `lost` are the
-    indices of their rows."""
+    """Returns the problem that the keys in the rows `lost` do not exist in the referenced table."""
     shown = frame.iloc[lost][list(key.columns)].drop_duplicates().head(_SHOWN).astype(str)
     values = "; ".join(shown.agg(", ".join, axis=1))
     message = (
@@ -237,8 +236,9 @@ def chosen_rows(
     Shape: (n,).
 
     Args:
-        target: Features that the referenced row should have (`features_of`). Shape: (n, 2 C).
-        features: Features of the rows to choose from. Shape: (m, 2 C).
+        target: The values that the referenced row should have in C columns, encoded by
+            `features_of`. Shape: (n, 2 C).
+        features: The same columns of the rows to choose from. Shape: (m, 2 C).
         capacity: Number of references that each of the m rows should receive. Shape: (m,).
         paired: If another reference belongs to the same unique key, a list of one array: the row
             indices that it references. Pairs of the two references then do not repeat if that is
@@ -276,11 +276,8 @@ def chosen_rows(
 
 
 def _distance(target: Numbers, candidates: Numbers) -> Numbers:
-    """Returns, for each target and candidate, the number of different levels plus the sum of
-    absolute differences of normal scores.
-
-    Shape: target (n, 2 C), candidates (m, 2 C) -> (n, m).
-    """
+    """Returns the number of different levels plus the sum of absolute differences of normal scores.
+    Shape: target (n, 2 C), candidates (m, 2 C) -> (n, m)."""
     c = target.shape[1] // 2
     differ = (target[:, None, :c] != candidates[None, :, :c]).sum(-1, dtype=np.float64)
     apart = np.abs(target[:, None, c:] - candidates[None, :, c:]).sum(-1)

@@ -54,7 +54,8 @@ class Clock:
         return cls(DAY if not (ticks % DAY).any() else _SECOND, True)
 
     def count(self, times: pd.Series[Any]) -> Numbers:
-        """Converts times to units since 1970. A column of numbers stays unchanged. Shape: (n,)."""
+        """Converts times to numbers of units since 1970. A column of numbers stays unchanged.
+        Shape: (n,)."""
         if not self.unit:
             return times.to_numpy(dtype=np.float64)
         ticks = times.astype(TIMES).astype("int64").to_numpy()
@@ -121,8 +122,8 @@ class Clock:
         return found
 
     def last(self, column: Column) -> float:
-        """Returns the largest time that may be generated, in units of time, given the schema of the
-        time column; infinity if the column has no limit."""
+        """Returns the largest time that may be generated, in units since 1970, according to the
+        schema of the time column; infinity if the column has no limit."""
         grid = Grid.of(column)
         if grid is None or column.maximum is None:
             return np.inf

@@ -58,7 +58,8 @@ class Fitting:
         Args:
             frame: Training and held-out rows.
             document: JSON schema document of the columns; None infers it.
-            context: Context of the rows; None for a table without a parent.
+            context: Data on which each row depends, such as its parent row; None for a table
+                without a parent.
             held_out: Mask of the rows that decide when training stops; None lets the fit choose
                 them.
         """
@@ -199,8 +200,8 @@ class TableModel:
     ) -> tuple[pd.DataFrame, Codes]:
         """Generates sequences with ascending times that end no later than the table's last time.
 
-        Sequences that violate this are generated again, at most five times. Rows that are still
-        after the last time are then removed.
+        Sequences that violate this are generated again, at most five times; then rows after the
+        last time are removed.
         """
         clock, last = sequence.clock, sequence.clock.last(schema[sequence.column])
         rows, parents = self._draw_sequences(sequence, context, counts, first, seed, 0)
@@ -301,12 +302,9 @@ class TableModel:
         """Generates the next row of each of m parents. Returns (rows, their times).
 
         Args:
-            base: Columns of the parents and other ancestors, on which the rows depend. Shape: m
-                rows.
+            base: Columns of the parents and other ancestors. Shape: m rows.
             ranks: Numbers of rows of the same parent before and after the next row. Shape: m rows.
-            before: Time of the previous row of each parent; if `previous` is None, the time of the
-                next row. Shape: (m,).
-            previous: Previous row of each parent; None if the next rows are the first ones.
+            before: Time of the previous row; if `previous` is None, of the next row. Shape: (m,).
             first_row: Number of the first generated row, from which synthetic keys are derived.
         """
         gap: Numbers = np.full(len(base), np.nan)
@@ -330,11 +328,9 @@ class TableModel:
         places: Sequence[Codes],
         seed: int,
     ) -> tuple[pd.DataFrame, Codes]:
-        """Returns (rows of all steps, parent index of each row), sorted by parent.
-
-        A sequence is generated row by row. `steps[k]` contains the k-th rows of all sequences with
-        such a row, and `places[k]` the indices of their parents.
-        """
+        """Returns (rows of all steps, parent index of each row), sorted by parent. `steps[k]`
+        contains the k-th rows of all sequences with such a row, and `places[k]` the indices of
+        their parents."""
         if not steps:
             empty = self.rows.sample_given(context.iloc[:0], seed)
             empty[sequence.column] = pd.Series(dtype=sequence.dtype)
@@ -352,9 +348,8 @@ class TableModel:
         seed: int,
         first_row: int,
     ) -> Numbers:
-        """Generates the times of n rows from the times `before` of their previous rows, in units of
-        the clock. `context` contains the columns on which gaps depend. The draws depend on `seed`
-        and on `first_row`, the number of the first row. Shape: (n,)."""
+        """Generates the times of n rows, given the times `before` of their previous rows and the
+        columns `context` on which gaps depend, in units of the clock. Shape: (n,)."""
         if isinstance(sequence.gaps, float):
             return before + sequence.gaps
         own = derived_seed(str(seed), GAP)  # the model of the rows uses `seed` itself
@@ -363,16 +358,12 @@ class TableModel:
 
 
 def _rank_features(position: Codes, n_after: Codes) -> pd.DataFrame:
-    """Returns two columns on which rows of a sequence depend: the numbers of rows of the same
-    parent before and after each row."""
     return pd.DataFrame({"rank": position, "rows left": n_after})
 
 
 def _previous_features(
     previous: pd.DataFrame | None, columns: Sequence[str], n: int
 ) -> pd.DataFrame:
-    """Returns columns on which rows of a sequence depend: `columns` of the previous row of each of
-    n rows. The values are missing if `previous` is None."""
     if previous is None:
         return pd.DataFrame({f"before {name}": [None] * n for name in columns})
     return previous[list(columns)].add_prefix("before ")
@@ -444,8 +435,8 @@ class SequenceContext:
         return SequenceContext(self.order, self.gap[at], *frames)
 
     def with_previous_filled(self, at: Codes, rows: pd.DataFrame) -> SequenceContext:
-        """Returns a copy in which missing cells of previous rows are filled. `rows[i]` is the
-        completed previous row of the row with index `at[i]`."""
+        """Returns a copy in which missing cells of previous rows are filled. The i-th of `rows` is
+        the completed previous row of the row with index `at[i]`."""
         previous = self.previous.copy()
         for column in previous.columns:
             cells = rows[column.removeprefix("before ")].set_axis(at)
@@ -459,7 +450,8 @@ class SequenceContext:
         return pd.concat([base, self.ranks, self.time_features, gap, self.previous], axis=1)
 
     def gap_columns(self, clock: Clock, *, of_days: bool) -> pd.DataFrame:
-        """Returns the columns that a model of gaps learns (`Clock.gap_columns`)."""
+        """Returns the columns that a model of gaps (times since the previous row) learns: the gaps;
+        or, if `of_days` is true, their numbers of days and the times of day at which they end."""
         times = self.previous_time_features.iloc[:, 0]
         before = times.to_numpy(dtype=np.float64)
         return clock.gap_columns(self.gap, before, of_days=of_days)
@@ -503,11 +495,12 @@ def fit_children(
     Args:
         frame: Columns of the table and its additional columns, with cells of their dtypes.
         document: JSON schema document of the table.
-        context: Context of each parent, also of parents without rows. Shape: m rows.
+        context: Data of each parent on which its rows depend, also of parents without rows. Shape:
+            m rows.
         parents: Parent index of each row. Shape: (n,).
         effect: Random effect, the vector that the rows of one parent share. For training, each row
             gets its own draw from its posterior.
-        effect_names: Names of the context columns that contain the random effect.
+        effect_names: Names of the columns of `context` that contain the random effect.
         order: Column that orders the rows of a parent; None if they are unordered.
         held_out: Mask of the rows that decide when training stops; None lets the fit choose rows.
             Shape: (n,).
@@ -550,8 +543,8 @@ def _fit_gaps(
     clock: Clock,
     held_out: Mask | None,
 ) -> Synthesizer | float:
-    """Returns a fitted model of the gaps between consecutive rows of sequences. If all gaps are
-    equal, no model is fitted, and the gap is returned, in units of the clock."""
+    """Returns a fitted model of the gaps between consecutive rows of sequences; if all gaps are
+    equal, the gap, in units of the clock."""
     non_first = sequence_context.non_first
     found = sequence_context.gap[non_first]
     if not len(found) or (found == found[0]).all():

@@ -47,7 +47,7 @@ class Total:
         return f"{self.column} == sum({product})"
 
     def of_children(self, children: pd.DataFrame, parents: Codes, n: int) -> pd.Series[Any]:
-        """Computes the sum for each of n parents.
+        """Returns the sum for each of n parents.
 
         Args:
             children: Rows of the child table. Shape: m rows.
@@ -59,7 +59,6 @@ class Total:
 
 
 def _product(children: pd.DataFrame, factors: tuple[str, ...]) -> Numbers:
-    """Returns the product of the factors for each child row. Shape: (m,)."""
     found = np.ones(len(children))
     for name in factors:
         found = found * children[name].to_numpy(dtype=np.float64, na_value=np.nan)
@@ -94,9 +93,9 @@ def find_totals(
 def _fitting(
     target: Numbers, column: str, child: str, rows: pd.DataFrame, parents: Codes, has_rows: Any
 ) -> Iterator[Total]:
-    """Yields the sums over child rows that equal column `column`, whose numbers are `target`: first
-    the number of child rows, then sums of one column, then sums of products of two columns. Nearly
-    all parents with child rows (mask `has_rows`) must have equal numbers."""
+    """Yields the sums over child rows that equal `target`, the numbers of column `column`, for
+    nearly all parents with child rows (mask `has_rows`): first the number of child rows, then sums
+    of one column, then sums of products of two columns."""
     numbers = _numbers(rows)[:_MOST_COLUMNS]
     for factors in ((), *((n,) for n in numbers), *combinations(numbers, 2)):
         sums = np.bincount(parents, _product(rows, factors), len(target))

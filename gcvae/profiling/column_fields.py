@@ -113,7 +113,8 @@ def _complete_real(work: Completion) -> Column:
 
 
 def _with_steps(work: Completion, column: Column, values: npt.NDArray[Any]) -> Column:
-    """Returns the column with its steps (spacings of its values) and endings (common remainders).
+    """Returns the column with its `steps`, the spacings of its values such as 1 and 0.05, and
+    `endings`, remainders that its cells have in common such as .99.
 
     If the user's steps and endings do not fit all cells, the column's resolution becomes a further
     step. If `work` has problems, the column is returned unchanged.
@@ -138,9 +139,9 @@ def _with_steps(work: Completion, column: Column, values: npt.NDArray[Any]) -> C
 
 
 def _with_grid(column: Column, grid: Grid) -> Column:
-    """Returns the column after adding its resolution, which `grid` contains, as a last step, so
-    that the steps fit every cell. Endings of dates are removed, because they are remainders of the
-    former last step; only "month end" does not depend on it."""
+    """Returns the column with its resolution, the spacing of `grid`, as the finest of its steps, so
+    that every cell is a multiple of a step. `endings` of dates, the remainders after subtraction of
+    multiples of the step that was finest before, are removed, except "month end"."""
     endings = [text for text in column.endings or () if text == "month end" or grid.step is None]
     steps = list(column.steps or ())
     if steps == ["1 month"] and grid.step is not None:
@@ -151,8 +152,8 @@ def _with_grid(column: Column, grid: Grid) -> Column:
 
 
 def _spelling_fields(work: Completion) -> dict[str, Any]:
-    """Returns the properties that describe how numbers are written, by name, such as `decimals`: as
-    the user specified, else as in the cells."""
+    """Returns the properties that describe how numbers are written, such as `decimals`: as the user
+    specified, else as in the cells."""
     cells, draft = work.cells, work.draft
     is_whole = work.column.kind.is_whole
     spelling = Spelling(0)
@@ -175,11 +176,9 @@ def _spelling_fields(work: Completion) -> dict[str, Any]:
 
 
 def _limit(work: Completion, values: npt.NDArray[Any], key: str) -> Bound | None:
-    """Returns the limit `key` of a column, "minimum" or "maximum", as the user specified it; else
-    the smallest or largest of `values`, and None if there are no values.
-
-    The user may write the limit as a number, or as a string in the format of the cells.
-    """
+    """Returns the limit `key`, "minimum" or "maximum", which the user may write as a number or in
+    the format of the cells; if not specified, the smallest or largest of `values`, or None without
+    values."""
     found = (values.min() if key == "minimum" else values.max()).item() if len(values) else None
     if work.column.kind.is_whole and found is not None:
         found = int(found)
@@ -325,7 +324,6 @@ def _number_fields(spelling: Spelling | None, work: Completion) -> dict[str, Any
 
 
 def _levels_as_cells(given: tuple[Level, ...], numeric: bool, cells: Cells) -> list[Level]:
-    """Converts the user's levels to the type of the cells: numbers (`numeric`) or strings."""
     if numeric and not are_numeric(given):
         texts = pa.array([str(level) for level in given], pa.string())
         if cells.number_format is not None:
@@ -369,8 +367,8 @@ def _boolean_levels(work: Completion) -> tuple[Level, ...] | None:
 
 
 def _spelled_booleans(given: tuple[Level, ...], cells: Cells) -> tuple[Level, ...]:
-    """Returns the user's two levels of a boolean column, the one that means false first; True and
-    False are replaced by the words in the cells, such as no and yes."""
+    """Returns the user's two levels of a boolean column, the one that means false first; if they
+    are False and True, the words in the cells, such as no and yes."""
     false_first = _false_first(given)
     if cells.source == "boolean" or not all(isinstance(level, bool) for level in given):
         return false_first
@@ -379,23 +377,21 @@ def _spelled_booleans(given: tuple[Level, ...], cells: Cells) -> tuple[Level, ..
 
 
 def _false_first(given: tuple[Level, ...]) -> tuple[Level, ...]:
-    """Sorts two levels such as yes and no, true and false, or 1 and 0, so that the one that means
-    false is first. Levels with another meaning keep their order."""
+    """Sorts two levels such as yes and no, or 1 and 0, so that the one that means false is first.
+    Levels with another meaning keep their order."""
     texts = [str(level) for level in given]
     pair = ("0", "1") if set(texts) == {"0", "1"} else boolean_pair(pa.array(texts, pa.string()))
     return given if pair is None else tuple(given[texts.index(text)] for text in pair)
 
 
 def _complete_identifier(work: Completion) -> Column:
-    """Returns the schema of an identifier column, with its property `decimals`: as the user
-    specified it; else 0 if all cells are whole numbers, and None if not."""
     cells = work.cells
     whole = len(cells.texts) > 0 and _are_whole_numbers(cells)
     return replace(work.column, decimals=work.draft.get("decimals", 0 if whole else None))
 
 
 def _are_whole_numbers(cells: Cells) -> bool:
-    """Returns whether all cells are whole numbers, written without spaces and plus signs."""
+    """Returns whether all cells are whole numbers without spaces and plus signs."""
     if pc.any(pc.starts_with(cells.texts, "+")).as_py():
         return False
     if cells.numerals is cells.texts:
@@ -426,9 +422,8 @@ def _complete_constant(work: Completion) -> Column:
 
 
 def _with_one_spelling(work: Completion) -> Completion:
-    """Returns `work` with only the most frequent cell if all cells are the same number, written in
-    different ways, such as 0 and -0, because a constant column has one value. Otherwise returns
-    `work` unchanged."""
+    """Keeps only the most frequent cell if all cells are the same number, written in different ways
+    such as 0 and -0, because a constant column has one value."""
     cells = work.cells
     if len(cells.texts) < 2 or cells.numbers is None:
         return work

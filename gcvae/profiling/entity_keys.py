@@ -81,10 +81,9 @@ def recurring_keys(source: SourceColumns, settled: Collection[str]) -> dict[str,
 
 
 def _may_be_keys(cells: Cells) -> bool:
-    """Returns whether a column may contain keys: it has at least 20 distinct strings or whole
-    numbers, and these are neither dates nor personal data. Numbers of one person or account, such
-    as IBANs, may nevertheless be keys; phone numbers may not, because several people may share
-    them."""
+    """Returns whether a column has at least 20 distinct strings or whole numbers that are neither
+    dates nor personal data. Numbers of one person or account, such as IBANs, are allowed; phone
+    numbers are not, because several people may share them."""
     if len(cells.texts) < FEWEST_KEYS or cells.source not in ("text", "integer", "float"):
         return False
     values = cells.numbers if cells.all_numbers else None
@@ -99,8 +98,8 @@ def _may_be_keys(cells: Cells) -> bool:
 
 
 def _determined(keys: Codes, others: Iterator[Cells]) -> Iterator[Cells]:
-    """Yields those of the columns `others` that have several values, but only one for each key;
-    `keys` contains the index of each row's key. Shape: (n,)."""
+    """Yields those of the columns `others` that have several values, but one for each key; `keys`
+    contains the index of each row's key."""
     first = np.zeros(int(keys.max()) + 1, dtype=np.int64)
     for cells in others:
         first[keys] = cells.codes

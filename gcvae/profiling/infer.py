@@ -112,10 +112,18 @@ def complete_schema(
     *,
     rules: bool = True,
 ) -> InferredSchema:
-    """Infers the schema of a table of which one column is read at a time; see `infer_schema`.
+    """Infers the schema of a table of which one column is read at a time.
 
     Args:
+        given: Schema, or JSON document of one, which may be incomplete; if None, everything is
+            inferred.
         report: Function that receives the fraction of the columns that is done.
+        rules: Whether to infer rules between columns, and to count the rows that satisfy the rules
+            in `given`.
+
+    Raises:
+        SchemaError: `given` is malformed or contradicts the table, or rows violate hard rules.
+        TableError: The table has no rows, no columns, or only constants.
     """
     _check_shape(source)
     document = given.to_json() if isinstance(given, TableSchema) else given
@@ -152,11 +160,8 @@ def _infer_columns(
     typed: GrowingColumns | None,
     report: Report,
 ) -> tuple[list[Column], list[str], list[Problem]]:
-    """Infers all columns. Returns (columns, warnings, problems of the user's schema).
-
-    `places` contains, by column name, the JSON pointer of the properties that the user specified,
-    and these properties. `notes` collects warnings on the table, `typed` the parsed columns.
-    """
+    """Infers all columns. Returns (columns, warnings, problems of the user's schema). `places`
+    contains, by column name, the JSON pointer of the user's properties and the properties."""
     columns, warnings, problems = [], list[str](), list[Problem]()
     decisive = {"kind", "drop", "levels", "personal"}
     keys = recurring_keys(
@@ -186,8 +191,8 @@ def _infer_columns(
 
 
 def _with_types(column: Column, draft: Draft, source: SourceColumns) -> Column:
-    """Returns the column with its dtype in data frames and its type in Parquet files, as the user
-    specified or as in the source."""
+    """Returns the column with its types in data frames and Parquet files, as the user specified or
+    as in the source."""
     own, parquet_type = source.types(column)
     dtype = draft.get("dtype") or own
     is_other = own is not None and dtype != own
@@ -314,7 +319,7 @@ def _unknown_names(drafts: list[Draft], names: list[str]) -> list[Problem]:
 
 
 def _with_categories(draft: Draft, series: pd.Series[Any]) -> Draft:
-    """Returns the user's properties, extended by the levels and order of a categorical dtype."""
+    """Adds the levels and the order of a pandas categorical dtype to the user's properties."""
     dtype = series.dtype
     if not isinstance(dtype, pd.CategoricalDtype) or "kind" in draft or not len(dtype.categories):
         return draft
@@ -352,8 +357,8 @@ def _missing_cells(cells: Cells, draft: Draft) -> Mask:
 
 
 def _is_strict(cells: Cells, draft: Draft) -> bool:
-    """Returns whether the column is of a kind whose values cannot be words, such as numbers or
-    dates: the kind that the user specified, else the one that fits all `cells`."""
+    """Returns whether the column's kind, as the user specified it or else as it fits all `cells`,
+    excludes words, as numbers and dates do."""
     kind = draft.get("kind")
     if kind is not None:
         return bool(kind.is_strict)
@@ -366,8 +371,8 @@ def _is_strict(cells: Cells, draft: Draft) -> bool:
 
 
 def _missing_description(cells: Cells, missing: Mask, has_missing: bool, draft: Draft) -> Missing:
-    """Returns the description of missing cells in a schema, with the strings that mean "missing",
-    the most frequent first."""
+    """Describes missing cells for a schema: the strings that mean "missing", the most frequent
+    first."""
     given = draft.get("missing", {})
     places = np.flatnonzero(missing)
     order = places[np.argsort(-cells.counts[places], kind="stable")]
@@ -408,12 +413,8 @@ def _detected_format(cells: Cells, draft: Draft) -> InferredFormat | None:
 
 
 def _number_format(found: InferredFormat | None, draft: Draft) -> NumberFormat | None:
-    """Returns the number format of a column.
-
-    `found` is the format that fits most cells. It is returned if it fits all cells, or if the user
-    specified a format or a numeric kind; otherwise the column has no number format, and None is
-    returned. If `found` is None, the format that the user specified is returned, if any.
-    """
+    """Returns the number format of a column: `found`, which fits most cells, if it fits all, or if
+    the user specified a format or a numeric kind. Without `found`, the user's format, if any."""
     given, kind = draft.get("number_format"), draft.get("kind")
     if found is not None:
         has_to = given is not None or (kind is not None and kind.is_real)
@@ -424,8 +425,8 @@ def _number_format(found: InferredFormat | None, draft: Draft) -> NumberFormat |
 def _unread_numbers(
     cells: Cells, found: InferredFormat | None, draft: Draft, pointer: str
 ) -> list[Problem]:
-    """Returns a list with one problem, the first cell that the user's format cannot read; an empty
-    list if it can read all cells."""
+    """Returns, in a list, the problem of the first cell that the user's number format cannot read,
+    if any."""
     if "number_format" not in draft or found is None or found.fits.all():
         return []
     expected = f"a number such as {example(found.format)}, or a text named in missing.markers"
@@ -453,7 +454,6 @@ def _separator_warnings(
 
 
 def _kind_of_draft(draft: Draft, cells: Cells) -> ColumnKind | None:
-    """Returns the kind that the user's properties imply; None if they imply none."""
     if "datetime_format" in draft:
         return ColumnKind.DATETIME
     if "levels" in draft:
@@ -492,7 +492,6 @@ def _infer_kind(
 
 
 def _are_days(cells: Cells) -> bool:
-    """Returns whether all texts are eight-digit dates, such as 20240131."""
     if cells.source != "text" or len(cells.texts) < 10:
         return False
     found = cells.inferred_date_format
@@ -520,16 +519,15 @@ def _numeric_kind(
 
 
 def _n_distinct(values: npt.NDArray[Any]) -> int:
-    """Returns the number of distinct numbers. It is exact only below FEW_VALUES, because callers
-    only need to know whether it reaches this limit."""
+    """Returns the number of distinct numbers, exact only below FEW_VALUES, which is all that
+    callers need."""
     start = len(np.unique(values[: 4 * FEW_VALUES]))
     return start if start >= FEW_VALUES else len(np.unique(values))
 
 
 def _is_whole(cells: Cells, values: npt.NDArray[Any], has_missing: bool) -> bool:
-    """Returns whether the numbers of a column count as integers. In a column of floats, whole
-    numbers count as integers only if cells are missing, because pandas converts integers to floats
-    if cells are missing."""
+    """Returns whether the numbers of a column are integers. Floats without a missing cell are not,
+    even if they are whole: pandas converts integers to floats only if cells are missing."""
     if cells.source == "float" and not has_missing:
         return False
     if values.dtype.kind == "i":

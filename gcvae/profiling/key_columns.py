@@ -168,8 +168,8 @@ def are_phrases(cells: Cells) -> bool:
 
 
 def is_row_counter(cells: Cells) -> bool:
-    """Returns whether a column has no name and contains distinct whole numbers, such as the index
-    of a data frame that was written to the file."""
+    """Returns whether a column has no name and contains whole numbers that do not repeat, such as
+    the index of a data frame that was written to the file."""
     if not is_unnamed(cells.name) or (cells.counts > 1).any():
         return False
     return bool(are_whole(cells.stripped).all())
@@ -214,7 +214,7 @@ def key_or_quantity(cells: Cells, values: Values) -> KeyOrQuantity:
 
 
 def _common_width(cells: Cells) -> int:
-    """Returns the number of digits of the cells, if it is equal for all and at least 4; else 0."""
+    """Returns the number of digits if it is equal for all cells and at least 4; else 0."""
     lengths = pc.min_max(pc.utf8_length(cells.numerals)).as_py()
     least: int = lengths["min"]
     return least if least == lengths["max"] and least >= FEWEST_DIGITS else 0
@@ -222,12 +222,8 @@ def _common_width(cells: Cells) -> int:
 
 def _are_assigned_once(values: Values, counts: npt.NDArray[np.int64]) -> bool:
     """Returns whether nearly every whole number was assigned only once, as keys are: many pairs of
-    rows differ by one, and almost none are equal.
-
-    Args:
-        values: Distinct numbers. Shape: (U,).
-        counts: Number of rows with each number. Shape: (U,).
-    """
+    rows differ by one, and almost none are equal. `counts` contains the number of rows with each of
+    the distinct `values`."""
     order = np.argsort(values)
     ordered = values[order].astype(np.int64)
     firsts = np.flatnonzero(np.diff(ordered, prepend=-1))
@@ -246,8 +242,8 @@ def _are_assigned_once(values: Values, counts: npt.NDArray[np.int64]) -> bool:
 
 
 def _are_epochs(low: int, high: int) -> bool:
-    """Returns whether numbers from `low` to `high` may be times since 1970, in seconds,
-    milliseconds, microseconds or nanoseconds."""
+    """Returns whether numbers from `low` to `high` may be times since 1970, in units from seconds
+    down to nanoseconds."""
     first, last = EPOCH_SECONDS
     return any(
         first * unit <= low and high <= last * unit and high - low >= 60 * unit

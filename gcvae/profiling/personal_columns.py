@@ -219,14 +219,12 @@ class _Column:
 
 
 def _split(name: str) -> str:
-    """Returns a column's name with an underscore between the words of camelCase."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
 
 
 def _part_missing_beside(names: Sequence[str]) -> PersonalKind | None:
-    """Returns the part of people's names that no column is named after: FIRST_NAME if the column
-    names suggest last names only, LAST_NAME if they suggest first names only. None if they suggest
-    both parts or neither."""
+    """Returns FIRST_NAME if the column names suggest last names only, LAST_NAME if they suggest
+    first names only, and None if they suggest both or neither."""
     parts = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME
     missing = [kind for kind in parts if not any(map(_KIND_PATTERNS[kind].search, names))]
     return missing[0] if len(missing) == 1 else None
@@ -332,9 +330,9 @@ def _tax_ids() -> tuple[tuple[str, Callable[[str], bool]], ...]:
 
 
 def _country_of_tax_ids(column: _Column) -> str | None:
-    """Returns the name of a country's tax number if nearly all texts pass its check, and hardly any
-    text passes after its characters were put in random order; None if there is no such country. The
-    second condition excludes checks that any number passes."""
+    """Returns the name of a country's tax number if nearly all texts pass its check, but hardly any
+    after its characters were put in random order, because some checks accept any number. Else
+    None."""
     if column.share(_is_number) < _NEARLY_ALL:
         return None
     draw = random.Random(0)
@@ -369,12 +367,9 @@ def _detected_places(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
 
 
 def _is_whole_address(text: str) -> bool:
-    """Returns whether a text may be an address with street and town.
-
-    Commas and line breaks divide a text into parts. A text of three or more parts may be an
-    address. A text of two parts must contain three consecutive digits. A text of one part must have
-    the form of an East Asian address.
-    """
+    """Returns whether a text may be an address with street and town: it has three or more parts
+    between commas or line breaks, two parts and three consecutive digits, or one part in the form
+    of an East Asian address."""
     parts = [part for part in re.split(r"\n|, ?", text) if part.strip()]
     if len(parts) > 1:
         return re.search(r"\d{3}", text) is not None or len(parts) > 2
@@ -382,12 +377,9 @@ def _is_whole_address(text: str) -> bool:
 
 
 def _is_address_by_form(text: str) -> bool:
-    """Returns whether a text is an address by its form alone.
-
-    Such a text contains four digits in a row, as postal codes do, with at most one space before the
-    last. It also has several lines, or more than two parts between commas, at least two of which
-    contain digits. Alternatively, it has one part with the form of an East Asian address.
-    """
+    """Returns whether a text is an address by its form alone: it contains four digits in a row, as
+    postal codes do, and several lines or more than two parts between commas, at least two of them
+    with digits. Or it has one part in the form of an East Asian address."""
     parts = [part for part in re.split(r"\n|, ?", text) if part.strip()]
     n_numbers = sum(re.search(r"\d", part) is not None for part in parts)
     is_split = "\n" in text or (len(parts) > 2 and n_numbers > 1)
@@ -460,14 +452,13 @@ def _is_of_words(text: str) -> bool:
 
 
 def _ends_in_name(text: str) -> bool:
-    """Returns whether a text has at most two words, or its last word begins with a capital letter;
-    other texts are rather phrases than names."""
+    """Returns whether a text has at most two words or ends in a capitalised one; others are rather
+    phrases than names."""
     words = text.split()
     return len(words) < 3 or words[-1][0].isupper()
 
 
 def _has_first(text: str, firsts: frozenset[str]) -> bool:
-    """Returns whether a text of several words begins or ends with one of the first names."""
     words = text.casefold().replace(",", " ").split()
     return len(words) > 1 and not firsts.isdisjoint((words[0], words[-1]))
 
@@ -475,12 +466,10 @@ def _has_first(text: str, firsts: frozenset[str]) -> bool:
 def _best(
     ranked: Sequence[tuple[float, str]], kind: PersonalKind, column: _Column
 ) -> tuple[float, str]:
-    """Finds the locale whose name lists contain most of the texts. Returns (share of the texts in
-    these lists, name of the locale).
+    """Returns (share of the texts in the name lists of the best locale, name of the locale).
 
-    For full names, further locales are added while each raises the share enough, because people of
-    several countries may occur in a column. Then returns (share of the texts in the lists of any of
-    these locales, names of the locales separated by commas).
+    Because people of several countries may occur in a column of full names, further locales are
+    added while each raises the share enough; the names are then separated by commas.
     """
     readers = {locale: _reader(names_of(locale), kind) for _, locale in ranked}
     shares = {locale: column.share(reader) for locale, reader in readers.items()}

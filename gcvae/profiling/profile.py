@@ -89,7 +89,6 @@ def _edges(values: Numbers) -> Numbers:
 
 
 def _profile_dates(present: pd.Series[Any], column: Column) -> dict[str, Any]:
-    """Returns quantiles and a histogram of times, written in the column's format."""
     times = present.to_numpy(dtype=TIMES).astype(np.int64)
     profile = _profile_numbers(times.astype(np.float64))
     if not len(times):
@@ -111,7 +110,6 @@ def _written_times(microseconds: list[float], column: Column) -> list[str]:
 
 
 def _profile_levels(present: pd.Series[Any]) -> dict[str, Any]:
-    """Returns the counts of the 50 most frequent levels, and the sum of those of all others."""
     counts = present.astype(object).value_counts()
     levels = [
         {"level": _plain(level), "count": int(n)} for level, n in counts.iloc[:MOST_LEVELS].items()
@@ -120,7 +118,6 @@ def _profile_levels(present: pd.Series[Any]) -> dict[str, Any]:
 
 
 def _plain(level: Any) -> Any:
-    """Returns the level as a JSON value."""
     if isinstance(level, pd.Timestamp):
         return str(level)
     return level.item() if isinstance(level, np.generic) else level

@@ -172,8 +172,8 @@ def _few_rows(n_rows: int, single_texts: list[str]) -> str | None:
 
 
 def _hidden_separator(cells: Cells) -> str | None:
-    """Returns a warning if the cells of the table's only column look like whole rows: nearly all
-    contain a separator, such as a semicolon, the same number of times. Else None."""
+    """Returns a warning if nearly all cells of the table's only column contain a separator, such as
+    a semicolon, the same number of times, so that they look like whole rows. Else None."""
     for separator, name in _SEPARATORS:
         times = pc.count_substring(cells.texts, separator).to_numpy(zero_copy_only=False)
         if len(times) > 1 and times[-1] > 0 and np.mean(times == times[-1]) > MOSTLY:
@@ -185,8 +185,8 @@ def _hidden_separator(cells: Cells) -> str | None:
 
 
 def _index_of_frame(source: SourceColumns) -> str | None:
-    """Returns a warning that a data frame's index is ignored; None if the index is unnamed and
-    contains integers, or if the table is a file."""
+    """Returns a warning that a data frame's index is ignored; None for a file, and for an unnamed
+    index of integers."""
     if source.frame is None:
         return None
     index = source.frame.index
@@ -199,7 +199,7 @@ def _index_of_frame(source: SourceColumns) -> str | None:
 
 def _ends_in_sum(present: Cells) -> bool:
     """Returns whether the last cell of a column is the sum of the numbers above it, up to rounding,
-    and larger than each of them in absolute value."""
+    and exceeds each of them in absolute value."""
     if present.numbers is None:
         return False
     values = present.numbers.astype(np.float64)
@@ -219,14 +219,13 @@ def _ends_in_sum(present: Cells) -> bool:
 
 
 def _unit(text: str) -> float:
-    """Returns the place value of a number's last digit, such as 0.01 for 12.50."""
+    """Returns the place value of a number's last digit: 0.01 for 12.50."""
     mantissa, _, exponent = text.lower().partition("e")
     decimals = len(mantissa.partition(".")[2])
     return float(10.0 ** (int(exponent or 0) - decimals))
 
 
 def _shown_names(names: list[str]) -> str:
-    """Returns the first three names and the number of others: "'price', 'tax', 'id' and 2 more"."""
     shown = ", ".join(shortened(name) for name in names[:3])
     return shown + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 

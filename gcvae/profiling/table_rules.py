@@ -42,8 +42,9 @@ def with_rules(
     the table's file; `report` receives the fraction of the search that is done.
 
     Raises:
-        SchemaError: Rows of the table violate a hard rule, a formula of the user has a value in no
-            row, or a hard rule lists combinations of numbers or dates that hardly repeat.
+        SchemaError: Rows of the table violate a hard rule (one that every row must satisfy), a
+            formula of the user has a value in no row, or a hard rule lists combinations of numbers
+            or dates that hardly repeat.
     """
     rules = [_with_exempt_values(rule, table, schema) for rule in schema.rules or ()]
     if schema.rules is None or schema.find_rules:
@@ -96,8 +97,8 @@ def refuse_misfits(schema: TableSchema) -> None:
     """Checks that each rule fits its columns and the other rules.
 
     Raises:
-        SchemaError: A rule has the wrong types, contradicts another one, or cannot be soft. Every
-            problem has the JSON pointer of its rule.
+        SchemaError: A rule has the wrong types, contradicts another one, or cannot be soft, that
+            is, have exceptions. Every problem has the JSON pointer of its rule.
     """
     rules = schema.rules or ()
     hard = [replace(rule, keep="hard") if rule.keep == "soft" else rule for rule in rules]
@@ -123,12 +124,8 @@ def _wrong_types(schema: TableSchema) -> list[Problem]:
 
 
 def _check_tables(rule: Rule, schema: TableSchema) -> None:
-    """Checks the lookup tables of a rule: each key must be a level of the column whose cells
-    select the entries of the table.
-
-    Raises:
-        ValueError: A key is no such level, or the expression does not use the lookup table.
-    """
+    """Raises a ValueError if a key of a lookup table is no level of the column that selects its
+    entries, or if the rule's expression does not use the table."""
     form = rule.form
     tree = form.value if isinstance(form, Formula) else getattr(form, "tree", None)
     nodes = [] if tree is None else list(ast.walk(tree))
@@ -163,9 +160,9 @@ def _check_tables(rule: Rule, schema: TableSchema) -> None:
 
 
 def _with_exempt_values(rule: Rule, table: TypedTable, schema: TableSchema) -> Rule:
-    """Returns an inequality after adding exempt values, to which it does not apply: isolated values
-    of its column, such as -1. Only an inequality that the user wrote without exempt values is
-    changed; other rules are returned unchanged."""
+    """Returns an inequality that the user wrote after adding exempt values, to which it does not
+    apply: isolated values of its column, such as -1. Other rules, and those with exempt values,
+    stay unchanged."""
     form, column = rule.form, schema[rule.column]
     is_plain = isinstance(form, Formula) and form.is_inequality and not form.exempt
     if not is_plain or rule.source == "found":
@@ -191,8 +188,9 @@ def shown_finding(finding: RuleFinding, line_of: LineOf) -> dict[str, Any]:
 def _senseless_combinations(
     number: int, rule: Rule, form: Combination, table: TypedTable, schema: TableSchema
 ) -> list[Problem]:
-    """Returns a problem, in a list, if most combinations of numbers or dates in the hard rule with
-    index `number` occur in one row only, so that synthetic rows could only repeat real rows."""
+    """Returns a problem, in a list, if most combinations of numbers or dates in a hard rule occur
+    in one row only, so that synthetic rows could only repeat real rows. `number` is the rule's
+    index."""
     names = [name for name in form.columns if schema[name].is_modelled]
     if not any(schema[name].kind.is_real for name in names):
         return []
@@ -210,8 +208,8 @@ def _senseless_combinations(
 
 
 def _no_value_problem(number: int, rule: Rule, table: TypedTable, line_of: LineOf) -> Problem:
-    """Returns the problem of a formula that has a value in no row, so that it cannot be checked.
-    `number` is the index of its rule in the schema."""
+    """Returns the problem that a formula has a value in no row, so that it cannot be checked.
+    `number` is the index of its rule."""
     whole = rows_at(table, slice(None), rule.columns)
     known = np.flatnonzero(whole.notna().all(axis=1))
     if not len(known):
@@ -227,7 +225,6 @@ def _no_value_problem(number: int, rule: Rule, table: TypedTable, line_of: LineO
 def _violation_problem(
     number: int, finding: RuleFinding, table: TypedTable, line_of: LineOf
 ) -> Problem:
-    """Returns the problem that rows violate a hard rule, the one with index `number`."""
     broken = finding.rows - finding.kept
     rows, rule = np.array(finding.exceptions), finding.rule
     listed, cells, line = _shown_rows(rows, broken, rule, table, line_of)
@@ -241,8 +238,8 @@ def _violation_problem(
 def _shown_rows(
     rows: npt.NDArray[np.int64], n_rows: int, rule: Rule, table: TypedTable, line_of: LineOf
 ) -> tuple[str, str, int | None]:
-    """Describes `rows`, the first of `n_rows` row indices, for a message. Returns (their lines as
-    text, cells of the first row in the rule's columns as text, line of the first row or None)."""
+    """Describes, for a message, `rows`, the first of `n_rows` row indices. Returns (text with their
+    lines, text with the first row's cells in the rule's columns, line of the first row or None)."""
     lines = [line_of(int(row)) for row in rows]
     numbers = [row if line is None else line for row, line in zip(rows, lines, strict=True)]
     more = ", ..." if n_rows > len(rows) else ""

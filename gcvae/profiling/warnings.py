@@ -63,7 +63,7 @@ PHRASES_WARNING = (
 def reasons_for_text(cells: Cells, found: InferredFormat | None) -> Iterator[str]:
     """Yields reasons why a column is read as text, although most cells are numbers or dates.
 
-    `cells` are those that are not missing, at least one; `found` is the number format that fits
+    `cells` are the cells that are not missing, at least one; `found` is the number format that fits
     most of them, or None.
     """
     reasons = (
@@ -150,18 +150,16 @@ def respelling_warning(cells: Cells) -> str:
 
 
 def _share(cells: Cells, chosen: Mask) -> float:
-    """Returns the share of a column's cells that are in the mask `chosen` of the distinct cells."""
     return float(cells.counts[chosen].sum() / cells.counts.sum())
 
 
 def _row_of_first(cells: Cells, chosen: Mask) -> int:
-    """Returns the index of the first row whose cell is in the mask `chosen` of distinct cells."""
     return int(np.argmax(np.append(chosen, False)[cells.codes]))
 
 
 def _first(cells: Cells, chosen: Mask) -> str:
-    """Returns a text on the first cell in the mask `chosen` of distinct cells, with its location
-    and content, such as "line 7 holds 'unknown'"."""
+    """Returns the location and content of the first cell in the mask `chosen` of distinct cells,
+    such as "line 7 holds 'unknown'"."""
     row = _row_of_first(cells, chosen)
     return (
         f"{cells.row_location(row)} holds {shortened(cells.texts[int(cells.codes[row])].as_py())}"
@@ -187,8 +185,8 @@ def _words_among_numbers(cells: Cells, found: InferredFormat | None) -> str | No
 
 
 def _are_few_words(cells: Cells, words: Mask) -> bool:
-    """Returns whether `words`, a mask of the distinct cells, contains at most three words, each in
-    several rows, and the other cells are many numbers."""
+    """Returns whether `words`, a mask of the distinct cells, has at most three words, each in
+    several rows, among many numbers."""
     n_words, n_numbers = int(words.sum()), int((~words).sum())
     are_frequent = n_words <= MOST_WORDS and bool((cells.counts[words] > 1).all())
     return are_frequent and n_numbers >= FEWEST_NUMBERS and _share(cells, ~words) >= MOSTLY
@@ -209,7 +207,7 @@ def _long_numbers(cells: Cells) -> str | None:
 
 
 def _percent(share: float) -> str:
-    """Returns a share as a text such as "12.5%", and "100.0%" only for a share of exactly 1."""
+    """Returns a text such as "12.5%", and "100.0%" only for a share of exactly 1."""
     return f"{share if share == 1.0 else min(share, 0.999):.1%}"
 
 
@@ -236,10 +234,10 @@ def _no_dates_among_dates(cells: Cells) -> str | None:
 
 
 def _nearest_format(cells: Cells) -> tuple[Mask, str | None]:
-    """Returns (mask of the distinct cells that are dates in the most suitable format, the format).
+    """Returns (mask of the distinct cells that are dates in the most suitable format, the format),
+    or None as the format if the most frequent cell is no date.
 
-    Only formats that fit the most frequent cell are considered, and the one that fits most distinct
-    cells is chosen. The format is None if the most frequent cell does not look like a date.
+    Of the formats that fit the most frequent cell, the one that fits most distinct cells is chosen.
     """
     formats = list(candidate_formats(cells.texts[int(cells.counts.argmax())].as_py()))
     if not formats:
@@ -280,7 +278,7 @@ def _matches(texts: pa.Array, pattern: str) -> Mask:
 
 def column_notes(cells: Cells, column: Column, draft: Draft) -> Iterator[str]:
     """Yields data-quality warnings on a column, given its cells that are not missing and its
-    inferred schema. Properties that the user specified (`draft`) cause no warnings."""
+    inferred schema. Nothing is said about properties that the user specified (`draft`)."""
     says = set(draft)
     if is_unnamed(column.name) and says <= {"name"}:
         yield ("has no name in the table and is named as in pandas; name it there, or drop it")
@@ -325,8 +323,8 @@ def _like_markers(cells: Cells, column: Column) -> Iterator[str]:
 
 
 def _values(cells: Cells, column: Column) -> Numbers | None:
-    """Returns the U distinct numbers of a modelled column, dates as seconds since 1970; None for a
-    column without numbers or dates. Shape: (U,)."""
+    """Returns the distinct numbers of a modelled column, dates as seconds since 1970; None for a
+    column without numbers or dates."""
     if column.has_times and not is_time_of_day(column.date_format):
         times = cells.times(column.date_format)
         return times.astype("datetime64[s]").astype(np.float64)
@@ -380,5 +378,4 @@ def _n_cells(cells: Cells, i: int) -> str:
 
 
 def _place(cells: Cells, i: int) -> str:
-    """Returns the location, such as "line 7", of the first row with the distinct cell `i`."""
     return cells.row_location(int(np.argmax(cells.codes == i)))

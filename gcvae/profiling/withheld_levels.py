@@ -193,10 +193,10 @@ class _Levels:
 
         A class is a set of levels that determine the same levels of other columns, such as the
         cities of one country. A rare level is replaced by frequent levels of its class, or of the
-        smallest larger class that contains frequent levels. The number of rows in which a frequent
-        level replaces rare ones is proportional to its count, so that the relative shares of
-        frequent levels stay. Rare and frequent levels are matched in the order of the first axis of
-        a correspondence analysis, so that similar levels replace each other.
+        smallest larger class that contains frequent levels. Frequent levels replace rare ones in
+        proportion to their counts, so that their relative shares stay. Both are matched in the
+        order of the first axis of a correspondence analysis, so that similar levels replace each
+        other.
         """
         others = [other for other in others if other.name != self.name]
         axis = level_axis(self.at, len(self.levels), others)
@@ -218,9 +218,8 @@ class _Levels:
 def _replace_determined(
     functions: Sequence[Rule], table: TypedTable, cells: dict[str, pd.Series[Any]]
 ) -> None:
-    """Replaces the cells that functional dependencies determine in rows with a replaced level.
-    `cells` contains the columns with replaced cells by name; the columns that change here are added
-    to it."""
+    """Replaces, in rows with a replaced level, the cells that functional dependencies determine.
+    `cells` contains the changed columns, and further ones are added."""
     known: Any = ChainMap(cells, table)  # type: ignore[arg-type]
     for rule in [*functions, *functions]:  # twice, for dependencies on determined columns
         if cells.keys().isdisjoint(rule.parents):
@@ -244,9 +243,8 @@ def _replace_determined(
 def _compute_again(
     schema: TableSchema, table: TypedTable, cells: dict[str, pd.Series[Any]]
 ) -> None:
-    """Computes columns again whose formulas depend on replaced cells. Rows that violated the
-    formula before are unchanged. `cells` contains the columns with replaced cells by name; the
-    columns that change here are added to it."""
+    """Recomputes columns whose formulas depend on replaced cells, except in rows that violated the
+    formula before. `cells` contains the changed columns, and further ones are added."""
     known: Any = ChainMap(cells, table)  # type: ignore[arg-type]
     formulas = {
         rule.column: rule
@@ -278,11 +276,9 @@ def _learned(
     cells: Mapping[str, pd.Series[Any]],
     found: Mapping[str, _Levels],
 ) -> LearnedTable:
-    """Returns the table with its replaced columns `cells`, and the schema without rare levels.
-
-    Functional dependencies of columns in which most cells are replaced, and conditions that contain
-    a rare level, are dropped from the schema. `found` has the levels of the replaced columns.
-    """
+    """Returns the table with its replaced columns `cells`, and the schema without rare levels,
+    without functional dependencies of columns in which most cells are replaced, and without
+    conditions that contain a rare level."""
     columns = {column.name: column for column in schema}
     withheld: dict[str, dict[Any, int]] = {}
     for name, levels in found.items():
@@ -307,15 +303,15 @@ def _learned(
 
 def _has_words(column: Column) -> bool:
     """Returns whether a column has unordered levels that are words, so that "(other)" can replace
-    them. False if the column has a type of dates or numbers in its file."""
+    them. False if the column has a date or number type in its file."""
     is_nominal = column.is_modelled and column.kind.outcomes is Outcomes.NOMINAL_LEVELS
     holds_texts = column.parquet_type is None or "string" in column.parquet_type
     return is_nominal and holds_texts and not are_numeric(column.levels or ())
 
 
 def _bound_columns(schema: TableSchema, functions: Sequence[Rule]) -> set[str]:
-    """Returns the columns in which no level is replaced, because rows could then violate a hard
-    rule: columns of hard rules that list combinations, and of hard functional dependencies."""
+    """Returns the columns of hard rules (which every row must satisfy) that list combinations, and
+    of hard functional dependencies: rows with replaced levels could violate them."""
     hard = [rule for rule in (*(schema.rules or ()), *functions) if rule.keep == "hard"]
     return {
         name
@@ -333,8 +329,8 @@ def _named_levels(schema: TableSchema) -> frozenset[str]:
 
 
 def _words(rules: Sequence[Rule]) -> set[str]:
-    """Returns, as strings, all constants, such as levels, that occur in rules that are conditions.
-    Other rules are ignored."""
+    """Returns, as strings, all constants, such as levels, in those of the rules that are
+    conditions."""
     trees = [rule.form.tree for rule in rules if isinstance(rule.form, Condition)]
     constants = (n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Constant))
     return {str(constant.value) for constant in constants}
