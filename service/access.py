@@ -99,11 +99,7 @@ def refuse_open_address(settings: ServiceSettings) -> None:
 
 
 def _has_keys(settings: ServiceSettings) -> bool:
-    """Returns whether the database contains an API key.
-
-    Returns False if there is no database, or if its tables are missing or were made by another
-    version of this program.
-    """
+    """Returns whether the database has an API key; False if the database is absent or outdated."""
     if not settings.has_database():
         return False
     try:

@@ -128,8 +128,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 async def _warm(resources: Resources) -> None:
-    """Starts the first child process that runs models, shortly after the port is open. Importing
-    torch takes seconds, which would delay the opening of the port. A failure is logged."""
+    """Starts a first child process that runs models. Importing torch takes seconds, so this begins
+    only after the port is open."""
     await asyncio.sleep(_PRELOAD_AFTER_SECONDS)
     try:
         await resources.inline.warm()
@@ -138,7 +138,6 @@ async def _warm(resources: Resources) -> None:
 
 
 async def _watch_lag(metrics: Metrics) -> None:
-    """Measures at regular intervals how many seconds too late the event loop resumes a task."""
     loop = asyncio.get_running_loop()
     while True:
         due = loop.time() + _LAG_INTERVAL_SECONDS

@@ -31,7 +31,7 @@ _NO_OBJECT = ("model_type", "model_attributes_type", "dict_type")
 
 
 def _whole(value: object) -> object:
-    """Returns a number unchanged; refuses text and booleans, which pydantic would convert."""
+    """Refuses text and booleans, which pydantic would convert to numbers."""
     if isinstance(value, str | bool):
         raise ValueError("Input should be a whole number, not text or a boolean")
     return value
@@ -59,7 +59,6 @@ class RequestBody(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Validates the body, and replaces each error by the result of `_explained`."""
         try:
             return handler(data)
         except ValidationError as error:
@@ -68,11 +67,8 @@ class RequestBody(BaseModel):
 
     @classmethod
     def _explained(cls, found: InitErrorDetails) -> InitErrorDetails:
-        """Returns a pydantic error with a clearer message and a description of the expected value.
-
-        Four kinds of errors are changed: a member is unknown, a member is missing, a value is not
-        an object, or a list is too short. Other errors are returned unchanged.
-        """
+        """Returns a pydantic error with a clearer message if a member is unknown or missing, a
+        value is not an object, or a list is too short. Other errors are returned unchanged."""
         kind, (*_, name) = found["type"], ("", *found["loc"])
         if kind == EXPLAINED:  # a nested body has replaced the message
             return found | {"type": PydanticCustomError(EXPLAINED, "{message}", found["ctx"])}
@@ -95,7 +91,7 @@ class RequestBody(BaseModel):
 
     @classmethod
     def unknown_member(cls, name: str) -> Problem:
-        """Returns the description of the error that the body has an unknown member `name`."""
+        """Returns the problem to report if the body has the unknown member `name`."""
         return unknown_name(f"unknown member {name!r}", name, cls.model_fields)
 
 
@@ -225,8 +221,8 @@ class DatasetBody(BaseModel):
 class ChangeBody(BaseModel):
     """The old and new value of a schema member; null if the schema does not contain the member.
 
-    Of a list, such as levels, only the first five elements and the number of further ones are
-    shown.
+    Of a list, such as levels (categories), only the first five elements and the number of further
+    ones are shown.
     """
 
     before: Any = None
@@ -494,9 +490,9 @@ class NewModelBody(RequestBody):
 
     @classmethod
     def unknown_member(cls, name: str) -> Problem:
-        """Returns the description of the error that the body has an unknown member `name`.
+        """Returns the problem to report if the body has the unknown member `name`.
 
-        If the name is a training setting, the error says that it belongs in `training`.
+        If the name is a training setting, the problem says that it belongs in `training`.
         """
         problem = super().unknown_member(name)
         setting = meant_setting(name)

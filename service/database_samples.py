@@ -57,7 +57,8 @@ def checked_spec(model: Model, spec: SampleSpec) -> SampleSpec:
 def drawn_tables(model: Model) -> dict[str, Document]:
     """Returns the training record of each table in a generated database, by table name.
 
-    Internal tables of entities, which the model has split off from uploaded tables, are left out.
+    Internal tables are left out. The model has split them off from uploaded tables; each of their
+    rows describes an entity, such as a customer, that several uploaded rows refer to.
     """
     record = model.record or {}
     made = {split["entities"] for split in record["splits"]}

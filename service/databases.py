@@ -166,9 +166,9 @@ def check_tables_of_model(
 
     Args:
         tables: Training records of the model's tables by name. Only tables that the model copies
-            unchanged may be missing from the file. Records of earlier versions do not contain the
-            `names` of the columns. The columns of such a table are not checked here, but by the
-            job that scores or imputes the rows.
+            unchanged may be missing from the file. If a record was made by an earlier version of
+            the library, it lacks the `names` of the columns. They are then checked by the job that
+            scores or imputes the rows, and not here.
         schema: JSON schema of the model's database.
 
     Raises:
@@ -239,7 +239,6 @@ def _frames(
 
 @contextmanager
 def _unpacked(file: BinaryIO, name: str, settings: ServiceSettings) -> Iterator[BinaryIO]:
-    """Context manager that extracts table `name` of a ZIP file to a temporary file."""
     from gcvae.files.table_archives import opened_archive
 
     with (
@@ -253,15 +252,9 @@ def _unpacked(file: BinaryIO, name: str, settings: ServiceSettings) -> Iterator[
 def _unpacked_member(
     archive: Any, member: Any, n_before: int, settings: ServiceSettings
 ) -> Iterator[BinaryIO]:
-    """Context manager that extracts one file of an archive to a temporary file.
-
-    Args:
-        n_before: Number of bytes of the archive's tables that were extracted before. They count
-            towards the limit on the size of the database.
-
-    Raises:
-        TooLargeError: The tables together have more than `max_table_bytes` bytes.
-    """
+    """Extracts one file of an archive to a temporary file. Raises TooLargeError if the archive's
+    tables, of which `n_before` bytes were extracted before, have more than `max_table_bytes`
+    bytes."""
     from gcvae.files.table_archives import unpack
 
     limit = settings.max_table_bytes
@@ -277,16 +270,8 @@ def _unpacked_member(
 
 
 def _check_total(what: str, count: int, field: str, settings: ServiceSettings) -> None:
-    """Checks that the tables of a database together do not exceed a limit.
-
-    Args:
-        what: What is counted: "tables", "rows" or "cells".
-        count: Number of these in all tables that were read so far.
-        field: Name of the setting that is the limit.
-
-    Raises:
-        TableLimitError: `count` exceeds the limit.
-    """
+    """Raises TableLimitError if `count` ("tables", "rows" or "cells" of all tables read so far)
+    exceeds the setting `field`."""
     limit = getattr(settings, field)
     if count > limit:
         problem = Problem(f"at least {count} {what} in all", expected=f"at most {limit}")
@@ -296,16 +281,10 @@ def _check_total(what: str, count: int, field: str, settings: ServiceSettings) -
 def _with_valid_references(
     frames: Mapping[str, pd.DataFrame], links: DatabaseSchema, treatment: str
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """Treats foreign keys that refer to no row. Returns (checked tables by name, warnings about
-    removed rows or keys).
+    """Treats foreign keys that refer to no row: `treatment` "refuse" raises TableError, "drop"
+    removes the rows with these keys, "null" sets the keys to missing.
 
-    Args:
-        treatment: "refuse" to raise an error, "drop" to remove the rows with these keys, or "null"
-            to set the keys to missing.
-
-    Raises:
-        TableError: Keys are not unique, or `treatment` is "refuse" and a foreign key refers to no
-            row.
+    Returns (tables by name, warnings about removed rows or keys).
     """
     from gcvae.linked.references import checked_references
 

@@ -73,8 +73,8 @@ class KeyRing:
         self._admitted.forget(_digest_of("session", session))
 
     async def _recent_or_find(self, kind: str, text: str) -> Caller:
-        """Returns the caller with the token `text`, from the cache or else from the database.
-        `kind` is "key" or "session". A refusal is cached, too, and raised as UnauthorizedError."""
+        """Returns the caller with the token `text`, from the cache or else from the database. A
+        refusal, raised as UnauthorizedError, is cached, too."""
         name = _digest_of(kind, text)
         if (caller := self._admitted.get(name)) is not None:
             return caller
@@ -96,8 +96,8 @@ class KeyRing:
         return self._has_keys
 
     def _find(self, kind: str, text: str) -> Caller:
-        """Finds the caller with the token `text` in the database, and records the use of a key. The
-        use is recorded at most once a minute. `kind` is "key" or "session"."""
+        """Returns the caller with the token `text`. The use of an API key is recorded, at most once
+        a minute."""
         try:
             caller = self._keys.verify(text) if kind == "key" else self._sessions.find(text).caller
         except BadKeyError as error:
@@ -136,5 +136,5 @@ class _RecentResults(Generic[AnswerT]):
 
 
 def _digest_of(kind: str, text: str) -> bytes:
-    """Returns the cache key for a token: a hash, so that tokens are not kept in memory."""
+    """Returns a hash of a token, so that tokens are not kept in memory."""
     return hashlib.sha256(f"{kind} {text}".encode()).digest()

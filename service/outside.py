@@ -39,8 +39,7 @@ class AllowedHosts:
         hosts: Names of allowed hosts; `*.example.com` allows all names that end with
             `.example.com`.
         networks: Networks of non-public addresses that may be reached.
-        timeout_seconds: Time limit of each step of a request: connecting, sending, and waiting for
-            the response.
+        timeout_seconds: Time limit for connecting, for each sending and for each receiving.
     """
 
     def __init__(
@@ -201,11 +200,6 @@ class AllowedHosts:
             raise OutsideError("http is not encrypted", "https for a public address")
 
     def _checked(self, host: str, found: Sequence[tuple[Any, ...]]) -> Address:
-        """Checks all addresses that `getaddrinfo` has found for a host. Returns the first one.
-
-        Raises:
-            OutsideError: One of the addresses is not allowed.
-        """
         addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
         for address in addresses:
             if not self._may_reach(address):
@@ -242,8 +236,8 @@ def _matches(host: str, allowed: str) -> bool:
 
 
 def _embedded(address: Address) -> ipaddress.IPv4Address | None:
-    """Returns the IPv4 address that is embedded in an IPv6 address (NAT64, IPv4-mapped, 6to4 or
-    Teredo); None if there is none."""
+    """Returns the IPv4 address embedded in an IPv6 address (NAT64, IPv4-mapped, 6to4, Teredo), if
+    any."""
     if isinstance(address, ipaddress.IPv4Address):
         return None
     if address in _NAT64:

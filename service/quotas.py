@@ -47,7 +47,6 @@ def require_training_time(resources: Resources, workspace: Workspace) -> None:
 
 
 def _size(n_bytes: int) -> str:
-    """Returns a number of bytes as text, such as "2.1 MB"."""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if n_bytes >= size:
             return f"{n_bytes / size:.1f} {unit}"

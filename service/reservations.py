@@ -42,10 +42,8 @@ def collect_garbage(resources: Resources, prefixes: Iterable[str]) -> None:
 
 
 def _abandon(resources: Resources, prefix: str) -> None:
-    """Deletes the files of a failed request, unless their record exists.
-
-    If the database does not respond, the files stay until their reservation expires.
-    """
+    """Deletes the files of a failed request, unless their record exists. If the database does not
+    respond, the files stay until their reservation expires."""
     try:
         if resources.catalog.orphans.abandon(prefix):
             collect_garbage(resources, [prefix])

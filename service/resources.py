@@ -39,7 +39,8 @@ class Resources:
         profiles: Cached JSON profiles of datasets, by (dataset id, hash of the schema).
         allowed_hosts: Sends requests to hosts that the operator has allowed.
         sign_on: Signs persons in at the identity provider; None if none is configured.
-        connections: Threads that read and write tables of connections.
+        connections: Threads that read and write tables of connections, which are databases, buckets
+            and web servers to which an administrator has given a name.
         password_encryption: Encrypts the passwords of connections.
         closing: Set when the service shuts down, so that event streams end.
     """

@@ -78,10 +78,8 @@ class ScheduleRunner:
             await asyncio.sleep(self._resources.settings.schedule_interval_seconds)
 
     async def _do(self, step: Step) -> None:
-        """Executes a step and records its outcome.
-
-        If the outcome cannot be recorded, the step is executed again later.
-        """
+        """Executes a step and records its outcome. If that fails, the step is executed again
+        later."""
         run, keeping = step.run, asyncio.create_task(self._keep(step.run))
         try:
             with in_request(RequestContext(request_id=run.id)):
@@ -120,10 +118,7 @@ class ScheduleRunner:
             await asyncio.to_thread(self._runs.close, run, why.to_json())
 
     async def _keep(self, run: Run) -> None:
-        """Extends the lease of a step at regular intervals until cancelled.
-
-        The lease is the right of this process to execute the step.
-        """
+        """Extends the lease, the right of this process to execute the step, until cancelled."""
         while True:
             await asyncio.sleep(_LEASE_SECONDS / 3)
             with suppress(SQLAlchemyError):
@@ -149,11 +144,8 @@ class ScheduleRunner:
         await asyncio.to_thread(self._done, schedule, run, "POST /v1/datasets", made)
 
     def _train(self, schedule: Schedule, run: Run) -> None:
-        """Queues the training. The first run also records the types of the source's columns.
-
-        Raises:
-            _FailedRunError: The columns or their types differ from the recorded ones.
-        """
+        """Queues the training. The first run records the types of the source's columns; if they
+        have changed in a later run, _FailedRunError is raised."""
         workspace = self._resources.catalog.workspace(schedule.workspace)
         dataset = workspace.datasets.get(str(run.dataset_id))
         if "source" in schedule.work:
@@ -210,22 +202,12 @@ class ScheduleRunner:
         await asyncio.to_thread(self._runs.close, run, None)
 
     def _done(self, schedule: Schedule, run: Run, action: str, made: str) -> None:
-        """Writes the audit log and then records that a step is complete.
-
-        Args:
-            action: Method and route of the API request that would do the same as the step.
-            made: URL path of the resource that the step has created.
-        """
         self._note(schedule, run, action, made)
         self._runs.done(run)
 
     def _note(self, schedule: Schedule, run: Run, action: str, made: str | None) -> None:
-        """Appends a line about a step to the audit log.
-
-        Args:
-            action: Method and route of the API request that would do the same as the step.
-            made: URL path of the resource that the step has created; None if there is none.
-        """
+        """Appends a line to the audit log: `action` is the API request (method and route) that
+        would do the same as the step, `made` the URL path of what the step has created."""
         self._resources.catalog.audit.append(
             AuditedAction(
                 workspace=schedule.workspace,
@@ -240,14 +222,6 @@ class ScheduleRunner:
 
 
 def _succeeded(job: Job, what: str) -> Job:
-    """Checks that a job has succeeded, and returns the job.
-
-    Args:
-        what: What the job does, such as "training", for the error.
-
-    Raises:
-        _FailedRunError: The job has failed or was cancelled.
-    """
     if job.status is not JobStatus.SUCCEEDED:
         error = job.error or {"code": job.status.value, "message": f"job {job.id} was cancelled"}
         raise _FailedRunError(error["code"], f"the {what} failed: {error['message']}")

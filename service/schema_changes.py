@@ -97,12 +97,8 @@ def pointed_at_patch(error: SchemaError, document: Document, patch: Document) ->
 
 
 def _pointed_at_patch(problem: Problem, names: list[str], patch: Document) -> Problem:
-    """Returns a problem with its pointer changed to point into the patch.
-
-    Args:
-        names: Names of the columns of the patched schema, in order. A pointer into the schema
-            contains the number of a column, a pointer into the patch the column's name.
-    """
+    """Makes the pointer of a problem point into the patch. There, columns are found by name; in the
+    schema, by their number in `names`."""
     if problem.pointer is None:
         return problem
     parts = problem.pointer.split("/")[1:]
@@ -148,7 +144,6 @@ def changes(before: Document, after: Document) -> SchemaChangesBody:
 
 
 def _changes_of_database(before: Document, after: Document) -> SchemaChangesBody:
-    """Returns the differences between the JSON schemas of a database before and after a request."""
     old, new = before["tables"], after["tables"]
     words = [
         f"table {name!r}: {_described_member(member, ChangeBody(before=was, after=now))}"
@@ -165,8 +160,8 @@ def _changes_of_database(before: Document, after: Document) -> SchemaChangesBody
 
 
 def _rules_that_differ(before: Document, after: Document) -> tuple[list[Document], list[Document]]:
-    """Returns (removed rules, added rules), ignoring the shares of rows that satisfy them. Removed
-    rules about a dropped column are left out, because they may contain its values."""
+    """Returns (removed rules, added rules). Removed rules about a dropped column are left out,
+    because they may contain its values."""
     old, new = (_by_statement(document) for document in (before, after))
     dropped = {column["name"] for column in after["columns"] if column.get("drop")}
     read = TableSchema.from_json(before).rules or ()
@@ -176,8 +171,7 @@ def _rules_that_differ(before: Document, after: Document) -> tuple[list[Document
 
 
 def _by_statement(document: Document) -> dict[str, Document]:
-    """Returns a dictionary of a schema's rules, whose keys are the rules' JSON texts without the
-    members `share` and `source`."""
+    """The keys are the JSON texts of the rules without the members `share` and `source`."""
     rules = document.get("rules") or []
     return {
         json.dumps({m: v for m, v in rule.items() if m not in ("share", "source")}): rule
@@ -186,15 +180,14 @@ def _by_statement(document: Document) -> dict[str, Document]:
 
 
 def _described_rules(rules: list[Document], schema: Document) -> list[str]:
-    """Returns the rules in words, each with "(hard)" or "(off)" unless it is soft."""
     read = TableSchema.from_json(schema | {"rules": rules}).rules or ()
     kept = {"soft": "", "hard": " (hard)", "off": " (off)"}
     return [f"{rule}{kept[rule.keep]}" for rule in read]
 
 
 def _check_columns(columns: Any) -> None:
-    """Raises RequestError unless `columns` of a patch is null or an object by column name, whose
-    values are objects or null."""
+    """Raises RequestError unless `columns` of a patch is null or an object whose members, named
+    like columns, are objects or null."""
     if columns is None:
         return
     if not isinstance(columns, Mapping):
@@ -221,14 +214,7 @@ def _check_columns(columns: Any) -> None:
 
 
 def _different(old: Document, new: Document) -> dict[str, ChangeBody]:
-    """Returns the changes of a column between two schemas, by name of the member.
-
-    If the new schema drops the column, only the change of `drop` is returned.
-
-    Args:
-        old: The column's members in the old schema.
-        new: The column's members in the new schema.
-    """
+    """Returns the changes of a column by member; only that of `drop` if the new schema drops it."""
     members = ["drop"] if new.get("drop") else dict.fromkeys((*old, *new))
     return {
         member: ChangeBody(before=_cut(old.get(member)), after=_cut(new.get(member)))
@@ -238,10 +224,7 @@ def _different(old: Document, new: Document) -> dict[str, ChangeBody]:
 
 
 def _cut(value: Any) -> Any:
-    """Shortens a list to its first elements, followed by a text with the number of further ones.
-
-    A list that is short enough, or a value that is not a list, is returned unchanged.
-    """
+    """Shortens a long list to its first elements and a text with the number of further ones."""
     n_more = len(value) - _MOST_LISTED if isinstance(value, list) else 0
     return [*value[:_MOST_LISTED], f"and {n_more:,} more"] if n_more > 0 else value
 

@@ -150,8 +150,6 @@ class ProcessServer(Server):
 
 
 def _keep_record(record: logging.LogRecord) -> bool:
-    """Log filter that drops records about cut-off responses; False means to drop the record.
-
-    `service/http/observations.py` has already logged these responses.
-    """
+    """Drops records about cut-off responses, which `service/http/observations.py` has already
+    logged."""
     return not (record.exc_info and isinstance(record.exc_info[1], CutOffError))

@@ -225,7 +225,6 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     @field_validator("allowed_hosts", "outside_hosts", "outside_networks", mode="before")
     @classmethod
     def _split(cls, given: object) -> object:
-        """Splits the text of an environment variable at commas; returns other values unchanged."""
         if not isinstance(given, str):
             return given
         return [item.strip() for item in given.split(",") if item.strip()]
@@ -243,11 +242,8 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     @field_validator("oidc_groups", mode="before")
     @classmethod
     def _parse_groups(cls, given: object) -> object:
-        """Returns workspace and scopes by name of a group at the identity provider.
-
-        An environment variable contains these as JSON text, which is parsed here. An error names
-        the group whose value is invalid.
-        """
+        """Parses the JSON text of an environment variable. An error names the group that is
+        invalid."""
         try:
             if isinstance(given, str):
                 given = from_json((given or "{}").encode(), catch_duplicate_keys=True)

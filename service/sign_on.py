@@ -163,11 +163,8 @@ class SignOn:
         return self._person(claims, provider), str(flow["return_to"])
 
     def _opened(self, cookie: str | None) -> dict[str, Any]:
-        """Returns the decrypted content of the cookie from `begin`.
-
-        Raises:
-            SignOnError: The cookie is missing, invalid or expired.
-        """
+        """Returns the decrypted content of the cookie from `begin`. Raises SignOnError if the
+        cookie is missing, invalid or expired."""
         try:
             flow = jwt.decode(cookie or "", self._cookie_key, registry=_ENCRYPTION).claims
             jwt.JWTClaimsRegistry(exp={"essential": True}).validate(flow)
@@ -181,11 +178,8 @@ class SignOn:
 
     @asynccontextmanager
     async def _answering(self) -> AsyncIterator[None]:
-        """Context manager for a block that sends requests to the provider.
-
-        It limits the time of the block. If a request fails or the time is over, it raises
-        ProviderError.
-        """
+        """Limits the time of a block that sends requests to the provider. If a request fails or the
+        time is over, ProviderError is raised."""
         try:
             async with asyncio.timeout(self._seconds):
                 yield
@@ -275,7 +269,7 @@ class SignOn:
         self, provider: _Provider, tokens: dict[str, Any], subject: str
     ) -> dict[str, Any]:
         """Returns the claims of the provider's UserInfo endpoint; {} if it has none. Some providers
-        list the groups of a person only there. `subject` is the person's id."""
+        list the groups of a person only there."""
         if not provider.found.get("userinfo_endpoint"):
             return {}
         headers = {"Authorization": f"Bearer {tokens.get('access_token')}"}
@@ -304,7 +298,6 @@ class SignOn:
         return Person(person_id, workspace, name, sorted(scopes), sign_out_url)
 
     def _sign_out_url(self, provider: _Provider) -> str | None:
-        """Returns the URL at which the browser signs out of the provider; None if it has none."""
         if not provider.found.get("end_session_endpoint"):
             return None
         told = {
@@ -335,7 +328,6 @@ class SignOn:
 
 
 def _scheme(url: object) -> str:
-    """Returns the scheme of a URL, such as https; "" for other values."""
     try:
         return urlsplit(url).scheme if isinstance(url, str) else ""
     except ValueError:
@@ -343,5 +335,4 @@ def _scheme(url: object) -> str:
 
 
 def _printable(text: object) -> str:
-    """Returns a text without unprintable characters and of limited length; "" for other values."""
     return "".join(filter(str.isprintable, text))[:_MOST_NAME] if isinstance(text, str) else ""

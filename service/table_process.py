@@ -84,7 +84,6 @@ def read_isolated(
 
 
 def _death(exit_code: int | None, settings: ServiceSettings) -> ServiceError:
-    """Returns the error that explains why a process with this exit code died."""
     if exit_code == -signal.SIGXCPU:
         problem = Problem("reading it takes too long", expected=_EXPECTED)
         what = "the table took too much processor time"
@@ -99,7 +98,6 @@ def _out_of_memory(settings: ServiceSettings) -> TableLimitError:
 
 
 def _serve(pipe: Connection, settings: ServiceSettings, mode: Literal["rb", "r+b"]) -> None:
-    """Main function of the child process: receives the file and answers calls about it."""
     start_isolated(settings)
     with received_file(pipe, mode) as file:
         _limit(settings)
@@ -109,11 +107,10 @@ def _serve(pipe: Connection, settings: ServiceSettings, mode: Literal["rb", "r+b
 def _answer(
     file: BinaryIO, question: tuple[Callable[[BinaryIO], Any], dict[str, Any]] | None
 ) -> tuple[Any, Raised | None]:
-    """Calls a function on a file. Returns (result, None) or, after an exception, (None, exception).
+    """Calls a function on the file. Returns (result, None) or, after an exception, (None,
+    exception).
 
-    Args:
-        question: (function, ids that log lines of the call contain by name). None to check that the
-            process has started; the answer is then (None, None).
+    The question is (function, ids for log lines), or None to check that the process has started.
     """
     if question is None:
         return None, None
@@ -128,7 +125,6 @@ def _answer(
 
 
 def _has_room() -> bool:
-    """Returns whether 32 MiB of memory can still be allocated."""
     try:
         bytearray(_ROOM_BYTES)
     except MemoryError:
@@ -137,11 +133,8 @@ def _has_room() -> bool:
 
 
 def _limit(settings: ServiceSettings) -> None:
-    """Limits the memory and processor time of this process, and turns off core dumps.
-
-    The process may use `table_memory_bytes` more memory than it uses now. Memory is only limited on
-    Linux.
-    """
+    """Limits the processor time of this process, and its memory to `table_memory_bytes` more than
+    it uses now. Core dumps are turned off."""
     seconds = settings.table_seconds
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + _KILL_AFTER_SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

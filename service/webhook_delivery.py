@@ -38,7 +38,8 @@ class Deliverer:
     """Delivers the events of all workspaces to their webhooks when they are due.
 
     Args:
-        timeout_seconds: Time limit of each step of a request.
+        timeout_seconds: A quarter of the time limit of an attempt, which has four steps: DNS
+            lookup, connection, request and response.
         interval_seconds: Time between two searches for due deliveries.
     """
 
@@ -84,10 +85,7 @@ class Deliverer:
             attempt.add_done_callback(self._attempts.discard)
 
     async def _attempt(self, due: DueDelivery) -> None:
-        """Attempts a delivery and records the result.
-
-        If the result cannot be recorded, the delivery is attempted again later.
-        """
+        """Attempts a delivery. If its result cannot be recorded, it is attempted again later."""
         delivery = due.delivery
         try:
             status, error = await self._send(due)
@@ -103,11 +101,8 @@ class Deliverer:
             self._open[delivery.webhook_id] -= 1
 
     async def _send(self, due: DueDelivery) -> tuple[int | None, str | None]:
-        """Sends an event to a webhook. Returns (status, error message).
-
-        The status is that of the response; it is None if there is no response. The error message is
-        None if the receiver has accepted the event by a 2xx status.
-        """
+        """Returns (status of the response or None without one, error message). The message is None
+        if the receiver has accepted the event by a 2xx status."""
         body = event_body(due.delivery)
         headers = signed_headers(due.delivery.id, int(time.time()), body, due.secret)
         try:

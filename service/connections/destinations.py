@@ -190,11 +190,8 @@ def _parsed(url: str) -> sa.URL:
 
 
 def _without_user(url: str) -> tuple[str | None, str]:
-    """Returns (user name in a URL or None, URL without the user name).
-
-    Raises:
-        OutsideError: The URL contains a password.
-    """
+    """Returns (user name in a URL or None, URL without the user name). Raises OutsideError if the
+    URL contains a password."""
     scheme, _, rest = url.partition("://")
     host = re.split(r"[/?#\\]", rest, maxsplit=1)[0]
     user, at, _ = host.rpartition("@")

@@ -38,7 +38,7 @@ class Files:
     Args:
         destination: The web server or bucket.
         connection: The connection with its password.
-        timeout_seconds: Time limit of each step of a request.
+        timeout_seconds: Time limit for connecting, for each sending and for each receiving.
     """
 
     destination: WebDestination | BucketDestination
@@ -155,15 +155,6 @@ def _presigned(
 
 
 def _require_success(response: httpx.Response, refusal: type[InputError]) -> None:
-    """Checks that a request was successful.
-
-    Args:
-        refusal: Class of the error for a failed request.
-
-    Raises:
-        SourceError, TargetError: The request failed; the message contains the HTTP status and, from
-            a bucket, the error code.
-    """
     if not response.is_success:
         raise _refusal(response, _code(response), refusal)
 
@@ -184,7 +175,6 @@ def _is_nothing_there(response: httpx.Response, code: str) -> bool:
 
 
 def _code(response: httpx.Response) -> str:
-    """Returns the error code in the response of an S3 store; empty if there is none."""
     start = b""
     for chunk in response.iter_bytes():
         start += chunk

@@ -170,13 +170,11 @@ def examine(
 def _confined_to_host(
     connection: DecryptedConnection, settings: ServiceSettings, refusal: type[InputError]
 ) -> Iterator[tuple[Destination, Address | None, AllowedHosts]]:
-    """Context manager that confines this process to the host of a connection.
+    """Confines this process to the host of a connection while the block runs. Yields (destination,
+    IP address of its host or None for a local file, allowed hosts).
 
-    If the host is not allowed or does not answer, an error of the class `refusal` is raised, also
-    if this happens in the context's block.
-
-    Yields:
-        (destination, IP address of its host or None for a local file, allowed hosts).
+    If the host is not allowed or does not answer, also in the block, an error of the class
+    `refusal` is raised.
     """
     forget_environment()
     hosts = AllowedHosts.of(settings)
@@ -205,16 +203,9 @@ def _driver_arguments(
 ) -> tuple[sa.URL, dict[str, Any]]:
     """Returns (URL with the password, keyword arguments of the driver) to connect to a database.
 
-    If the address is public, the arguments enforce encryption.
-
-    Args:
-        address: IP address of the database's host; None for an SQLite file.
-        hosts: Hosts and networks that the operator allows. An address is public if it is in none of
-            these networks.
-        settings: Settings of the service, which limit the time to connect.
-
-    Raises:
-        OutsideError: The address is public, and the URL permits a connection without encryption.
+    A public address, which is in no network that the operator allows, needs encryption: the
+    arguments enforce it, and a URL that permits none raises OutsideError. `address` is None for an
+    SQLite file.
     """
     url = destination.url
     if connection.password is not None:
@@ -246,11 +237,8 @@ def _files(
 
 
 def _within_limits(tables: Iterable[pa.Table], settings: ServiceSettings) -> Iterator[pa.Table]:
-    """Yields the parts of a table, and checks their total size.
-
-    Raises:
-        TableLimitError, TooLargeError: The table is too large.
-    """
+    """Yields the parts of a table; raises TableLimitError or TooLargeError if they are together too
+    large."""
     n_rows = n_bytes = 0
     for table in tables:
         n_rows, n_bytes = n_rows + len(table), n_bytes + table.nbytes
@@ -262,14 +250,10 @@ def _within_limits(tables: Iterable[pa.Table], settings: ServiceSettings) -> Ite
 
 
 def _parquet_files(file: BinaryIO, name: str) -> dict[str, Path]:
-    """Copies a Parquet file, or the Parquet files in a ZIP file, to a new temporary folder.
+    """Copies a Parquet file, or those in a ZIP file, to a new temporary folder.
 
-    Returns the paths of the copies. The keys are the names of the database tables to write.
-
-    Args:
-        file: The Parquet file or ZIP file.
-        name: Name of the table to write. For a ZIP file, the key of each table is `name` followed
-            by the table's name in the ZIP file.
+    Returns the paths of the copies by the database table to write: `name` or, for a table in a ZIP
+    file, `name` followed by the name of that table.
     """
     folder = Path(tempfile.mkdtemp())
     if table_format(file) != "zip":

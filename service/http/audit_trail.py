@@ -59,8 +59,8 @@ class AuditTrail:
                 await self._write(_audited_action(Request(scope), status, made))
 
     async def _write(self, action: AuditedAction) -> None:
-        """Appends a line to the audit log after the lines of earlier responses. If the database
-        does not respond, the line is written to the service's log instead."""
+        """Appends a line to the audit log after the lines of earlier responses or, if the database
+        does not respond, to the service's log."""
 
         async def append() -> None:
             async with self._order:

@@ -19,7 +19,7 @@ def entity_tag(content: bytes) -> str:
 
 
 def matches(if_none_match: str | None, tag: str) -> bool:
-    """Returns whether If-None-Match lists the tag, in weak comparison (RFC 9110).
+    """Returns whether If-None-Match lists the tag, also as a weak tag (with the prefix W/).
 
     >>> matches('W/"a", "b"', '"a"'), matches('"c"', '"a"'), matches("*", '"a"')
     (True, False, True)
@@ -31,7 +31,8 @@ def matches(if_none_match: str | None, tag: str) -> bool:
 
 
 def satisfies_if_match(if_match: str | None, tag: str) -> bool:
-    """Returns whether an If-Match header is missing or lists the tag (RFC 9110 section 13.1.1).
+    """Returns whether an If-Match header is missing or lists the tag. As RFC 9110 requires, weak
+    tags (with the prefix W/) in the header never match.
 
     >>> satisfies_if_match('"a", "b"', '"a"'), satisfies_if_match('W/"a"', '"a"')
     (True, False)

@@ -63,8 +63,8 @@ class Gate:
     async def _authorise(self, request: Request) -> tuple[Caller | None, Allowance | None]:
         """Authenticates a request. Returns (caller, state of the caller's rate limits).
 
-        Both are None if the request needs no key or session. Sign-on requests are such requests;
-        they are counted and limited by IP address, but the response does not report their limits.
+        The caller is None if the request needs no key or session. Such requests are not counted
+        (the state is None), except those to sign on, which are counted by IP address.
         """
         path = request.scope["path"]
         if not (path.startswith("/v1/") or path in ("/v1", "/metrics")):
@@ -98,7 +98,6 @@ class Gate:
         return caller, allowance
 
     def _is_sign_on(self, request: Request) -> bool:
-        """Returns whether a request begins or completes a sign-on, which needs no key."""
         path: str = request.scope["path"]
         is_path = path == SIGN_ON_PATH or path.startswith(f"{SIGN_ON_PATH}/")
         return is_path and self._settings.oidc_issuer != ""

@@ -110,7 +110,7 @@ async def enqueue_once(
 
     Args:
         key: Idempotency-Key of the request; None if it has none.
-        fingerprint: Checksum of the request's content.
+        fingerprint: Checksum of the request, to refuse a different request with the same key.
         enqueue: Function that queues the job and returns the response body.
         find: Function that returns the response body for the id of an already queued job.
     """
@@ -122,11 +122,8 @@ async def enqueue_once(
 
 @asynccontextmanager
 async def _reserved(keys: Idempotency, key: str) -> AsyncIterator[None]:
-    """Context manager that keeps an Idempotency-Key reserved for the request in its block.
-
-    While a key is reserved, other requests with this key are refused. If the block fails, the key
-    is freed, so that the request can be repeated.
-    """
+    """Reserves an Idempotency-Key for the request in the block: other requests with this key are
+    refused. If the block fails, the key is freed, so that the request can be repeated."""
     keeping = asyncio.create_task(_keep(keys, key))
     try:
         yield
@@ -142,10 +139,6 @@ _retries: set[asyncio.Task[None]] = set()
 
 
 async def _record_or_retry(update: Callable[..., None], key: str) -> None:
-    """Calls `update(key)`, which updates the database record of an Idempotency-Key.
-
-    If the database does not respond, a background task repeats the call later.
-    """
     if not await _try_to_record(update, key):
         retrying = asyncio.create_task(_retry(update, key))
         _retries.add(retrying)
@@ -153,7 +146,6 @@ async def _record_or_retry(update: Callable[..., None], key: str) -> None:
 
 
 async def _retry(update: Callable[..., None], key: str) -> None:
-    """Calls `update(key)` every second until it succeeds, at most `_TRIES` times."""
     for _ in range(_TRIES):
         await asyncio.sleep(_AGAIN_SECONDS)
         if await _try_to_record(update, key):
@@ -161,14 +153,12 @@ async def _retry(update: Callable[..., None], key: str) -> None:
 
 
 async def _keep(keys: Idempotency, key: str) -> None:
-    """Extends the reservation of the key every `KEEP_SECONDS` until cancelled."""
     while True:
         await asyncio.sleep(KEEP_SECONDS)
         await _try_to_record(keys.keep, key)
 
 
 async def _try_to_record(update: Callable[..., None], key: str) -> bool:
-    """Calls `update(key)` in a thread. Returns whether the database responded."""
     try:
         await run_in_threadpool(update, key)
     except SQLAlchemyError as error:
@@ -190,7 +180,6 @@ def fingerprint(request: Request, *contents: object) -> str:
 
 
 def _response(answer: Answer, *, replayed: bool = False) -> Response:
-    """Converts an answer to a response; `replayed` adds the header `Idempotent-Replayed`."""
     headers = answer.headers | ({REPLAYED: "true"} if replayed else {})
     content = json.dumps(answer.body, ensure_ascii=False, allow_nan=False).encode()
     return Response(content, answer.status, headers, "application/json")

@@ -120,13 +120,8 @@ def validated(content: bytes, body_type: type[BodyT]) -> BodyT:
 
 
 def _problem(found: str, what: str, pointer: str) -> Problem:
-    """Converts an error of the JSON parser to a problem with the line of the error.
-
-    Args:
-        found: Message of the parser.
-        what: Name of the JSON text in the problem's message.
-        pointer: JSON pointer to the text in the request; empty for the complete body.
-    """
+    """Converts the parser's message `found` to a problem with the line of the error. `what` is the
+    name of the JSON text, `pointer` its location in the request (empty for the complete body)."""
     placed = _PLACED.fullmatch(found)
     assert placed is not None, "the reader names line and character of every fault"
     reason, line, character = placed.groups()

@@ -55,7 +55,8 @@ def form_or_file(fields: Mapping[str, Any], media_types: Iterable[str]) -> dict[
 
 
 def picture_content(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the OpenAPI member `content` of a response that is JSON or a picture."""
+    """Returns the OpenAPI member `content` of a response that is a picture, or JSON that fits the
+    OpenAPI `schema`."""
     numbers = {"application/json": {"schema": schema}}
     return numbers | {PICTURE_MEDIA_TYPES[name]: BYTES for name in ("png", "svg")}
 
@@ -104,12 +105,8 @@ def _qualities(accept: str) -> dict[str, float]:
 
 
 def _quality(media_type: str, qualities: Mapping[str, float]) -> float:
-    """Returns the quality (q value) of a media type: that of the most specific media range that
-    matches, such as image/png before image/*. Returns 0 if none matches.
-
-    Args:
-        qualities: Quality of each media range, as `_qualities` returns it.
-    """
+    """Returns the quality (q value) of the most specific media range that matches, such as
+    image/png before image/*; 0 if none matches."""
     essence = media_type.split(";")[0]
     family = f"{essence.split('/')[0]}/*"
     return next((qualities[name] for name in (essence, family, "*/*") if name in qualities), 0.0)

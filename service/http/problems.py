@@ -314,7 +314,6 @@ def _members(error: Exception) -> dict[str, Any]:
 
 
 def _advice(error: Exception) -> str | None:
-    """Returns a sentence on how to proceed; None for errors whose message says it."""
     if isinstance(error, records.NotFoundError) and error.kind in _LISTED:
         return f"GET /v1/{error.kind}s lists the existing ones"
     if isinstance(error, records.ModelNotReadyError):
@@ -343,11 +342,8 @@ def _headers(error: Exception) -> dict[str, str]:
 
 
 def _located(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts an error of pydantic to an element of the member `errors` of a response.
-
-    The element contains a message and the location of the error: a JSON pointer into the body, `?`
-    and the name of a query parameter, or the name of another parameter.
-    """
+    """Converts an error of pydantic to an element of the member `errors` of a response: a message,
+    and a JSON pointer into the body, `?` and a query parameter, or another parameter's name."""
     part, *path = found["loc"]
     entry: dict[str, Any] = {"message": str(found["msg"]).removeprefix("Value error, ")}
     if part == "body":

@@ -36,13 +36,8 @@ async def refuse_unknown_parameters(request: Request) -> None:
 
 
 def _offered(request: Request, known: list[str]) -> list[str]:
-    """Returns the query parameters that an endpoint supports for the model in the request's path.
-
-    Some endpoints support fewer parameters for a model of a database than for a model of a table.
-
-    Args:
-        known: All query parameters of the endpoint; returned if the model is not one of a database.
-    """
+    """Returns the query parameters that an endpoint supports: `known` or, if the request's path
+    names a model of a database, sometimes fewer."""
     call = _calls_at(request.app, request.scope["path"]).get(request.method.lower(), {})
     if OF_DATABASES not in call:
         return known
@@ -68,8 +63,8 @@ def methods_at(app: FastAPI, path: str) -> list[str]:
 
 
 def _calls_at(app: FastAPI, path: str) -> dict[str, Any]:
-    """Returns the OpenAPI operations of a path by method, from all path templates that match it. If
-    several templates support a method, the one with fewest path parameters is used."""
+    """Returns the OpenAPI operations of a path by method. If several path templates match, the one
+    with fewest path parameters is used."""
     paths = app.openapi()["paths"]
     fitting = (template for template in paths if _pattern(template).match(path))
     calls: dict[str, Any] = {}

@@ -201,8 +201,6 @@ def _from_form(
 
 
 def _join(files: list[UploadFile], target: BinaryIO) -> None:
-    """Packs several files into a ZIP file, sorted by table name."""
-
     def copied(file: UploadFile) -> Callable[[io.RawIOBase], object]:
         return lambda sink: shutil.copyfileobj(file.file, sink, CHUNK_BYTES)
 
@@ -223,7 +221,7 @@ def plain_name(filename: str, endings: Sequence[str] = ()) -> str:
     r"""Returns the name of a file without folders and extensions.
 
     Args:
-        endings: Extensions to remove in addition to those of uploads, such as .csv.
+        endings: More extensions to remove. Those of uploads, such as .csv, are always removed.
 
     >>> plain_name("C:\\data\\adult.train.csv.gz"), plain_name("../models/adult.gcvae")
     ('adult.train', 'adult')
@@ -235,7 +233,6 @@ def plain_name(filename: str, endings: Sequence[str] = ()) -> str:
 
 
 def _read_schema(text: str | None, prefix: str = "/") -> dict[str, Any] | None:
-    """Parses the JSON schema in a form or query; None stays None."""
     if text is None:
         return None
     pointer = f"{prefix}schema"

@@ -51,7 +51,8 @@ class StartedStream:
     """A streamed response whose first chunk is ready.
 
     Attributes:
-        summary: Facts for the response headers, such as the probability of conditions.
+        summary: Facts for the response headers, such as the probability of the conditions that
+            generated rows have to satisfy.
         chunks: All chunks, the first included.
     """
 
@@ -176,14 +177,12 @@ class InlinePool:
         return task
 
     def _wait_in_queue(self, process: InlineProcess | None = None) -> _Waiter:
-        """Queues a request for `process`, or for any process if None. First come, first served."""
         waiter = _Waiter(process, asyncio.get_running_loop().create_future())
         self._waiters.append(waiter)
         self._assign_idle()
         return waiter
 
     async def _assigned_process(self, waiter: _Waiter) -> InlineProcess:
-        """Waits until a process is assigned to the queued request, and returns the process."""
         try:
             return await waiter.assigned
         except asyncio.CancelledError:
@@ -195,11 +194,8 @@ class InlinePool:
             raise
 
     def _assign_idle(self) -> None:
-        """Assigns idle processes to the first requests in the queue that can use them.
-
-        Processes that have been started are assigned before the others, so that no process is
-        started while another one is idle.
-        """
+        """Assigns idle processes to the first requests in the queue that can use them. Started
+        processes come first, so that none is started while another is idle."""
         waiting = [waiter for waiter in self._waiters if not waiter.assigned.done()]
         for process in sorted(self._processes, key=lambda process: not process.is_started):
             fits = (waiter for waiter in waiting if waiter.process in (None, process))
@@ -302,7 +298,6 @@ class InlineProcess:
                 self._starting.release()
 
     def _discard_dead(self, process: Process) -> None:
-        """Logs and counts the death of a process, and lets the next work start a new one."""
         if self._process is process and not self._is_closed:
             log.error("a process of inline work died; the next work gets a fresh one")
             self._on_death()

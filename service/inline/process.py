@@ -41,9 +41,10 @@ class InlineContext:
     Attributes:
         synthesizers: Models that are loaded in memory.
         tally: Counters for the API's metrics.
-        maps: Computed dependency maps, by model, kind and seed.
-        pictures: Dependency maps and manifolds as files, by model, kind, format and other
-            parameters.
+        maps: Computed dependency maps (matrices of pairwise dependence of columns), by model, kind
+            and seed.
+        pictures: Dependency maps and manifolds (the decoder's output on a grid of latent vectors)
+            as files, by model, kind, format and other parameters.
         streams: Unfinished streamed responses, by stream id.
     """
 

@@ -115,8 +115,7 @@ class Synthesizers:
 def _examined_database(
     data: bytes, tensors: Mapping[str, Tensor], settings: ServiceSettings
 ) -> tuple[Document, Document]:
-    """Tests a model of a database. Returns (schema, training record), both as JSON. Raises the
-    errors of `Synthesizers.examine`."""
+    """Tests a model of a database. Returns (schema, training record), both as JSON."""
     from gcvae.artifact.checks import artifact_errors
     from gcvae.linked.database_synthesizer import DatabaseSynthesizer
     from service.ingestion import check_parquet

@@ -153,7 +153,8 @@ def export_model(context: InlineContext, model: Model, minimal: bool, scoring: s
 
     Args:
         minimal: Whether to leave out records of the training table that generation does not need.
-        scoring: Limit on the file's scores: "full", "flag" or "off"; None for that of the model.
+        scoring: Which scores the file permits: "full" for all, "flag" for only whether a row is
+            rare, "off" for none; None to keep the limit of the model.
 
     Raises:
         SettingError: `scoring` has another value.
@@ -263,10 +264,8 @@ def _sampler(context: InlineContext, model: Model, spec: SampleSpec) -> Sampler:
 
 
 def _pointing(pointer: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yields the chunks, and changes errors about rows that are raised while chunks are generated.
-
-    Row numbers in these errors are replaced by JSON pointers that begin with `pointer`.
-    """
+    """Yields the chunks. Row numbers in errors about rows are replaced by JSON pointers that begin
+    with `pointer`."""
     with pointing(pointer):
         yield from chunks
 

@@ -168,6 +168,5 @@ def export_result(
 
 
 def _connection(connection: Connection) -> ConnectionBody:
-    """Returns the response body for a connection."""
     has_password = connection.sealed_password is not None
     return ConnectionBody.model_validate(vars(connection) | {"has_password": has_password})

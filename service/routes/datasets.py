@@ -209,7 +209,7 @@ async def read_profile(
     table: TableName = None,
 ) -> Response:
     """Read the profile of a table: for each column its kind, share of missing values, quantiles or
-    level counts, and a histogram."""
+    counts of levels (categories), and a histogram."""
     dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
     requested = _requested_table(dataset, table)
     content = await resources.tables.run(partial(_profile, resources, dataset, requested))
@@ -294,13 +294,8 @@ async def _made_once(
     contents: tuple[Any, ...],
     make: Callable[[], Awaitable[DatasetBody]],
 ) -> Response:
-    """Creates a dataset once for each Idempotency-Key, and returns the response.
-
-    Args:
-        contents: JSON values of the request. A later request with the same key must have the same
-            values, or it is refused.
-        make: Function that creates the dataset and returns the response body.
-    """
+    """Creates a dataset once for each Idempotency-Key. A later request with the same key must have
+    the same `contents` (JSON values), or it is refused."""
 
     def find(dataset_id: str) -> DatasetBody:
         return dataset_with_privacy(workspace, workspace.datasets.get(dataset_id))
@@ -343,15 +338,8 @@ def add_dataset(resources: Resources, workspace: Workspace, upload: Upload, sha2
 def _checked(
     resources: Resources, file: BinaryIO, schema: Document, encoding: str | None
 ) -> dict[str, Any]:
-    """Checks a table or a ZIP file of tables.
-
-    Returns the members of the dataset's record that result from the check, such as the schema and
-    the number of rows.
-
-    Args:
-        schema: Schema members that the user has specified.
-        encoding: Encoding of text files; None for UTF-8.
-    """
+    """Checks a table or a ZIP file of tables. Returns the members of the dataset's record that
+    result, such as the complete schema and the number of rows."""
     settings = resources.settings
     is_database = table_format(file) == "zip"
     check = check_database if is_database else check_table
@@ -392,7 +380,6 @@ class _Change:
 
 
 async def _changed(resources: Resources, response: Response, change: _Change) -> ChangedDatasetBody:
-    """Changes the schema, sets the ETag of the response, and returns its body."""
     before, after = await resources.tables.run(partial(_change_schema, resources, change))
     body = await run_in_threadpool(dataset_with_privacy, change.workspace, after)
     response.headers["ETag"] = tag_of(body)
@@ -401,11 +388,8 @@ async def _changed(resources: Resources, response: Response, change: _Change) ->
 
 
 def _change_schema(resources: Resources, change: _Change) -> tuple[Dataset, Dataset]:
-    """Changes the schema. Returns the dataset before and after the change.
-
-    If another request changes the schema meanwhile, this function starts again with the schema of
-    the other request.
-    """
+    """Returns the dataset before and after the change. If another request changes the schema
+    meanwhile, the change is made again, to the schema of the other request."""
     datasets = change.workspace.datasets
     while True:
         before = datasets.get(change.dataset_id)
@@ -428,14 +412,10 @@ def _change_schema(resources: Resources, change: _Change) -> tuple[Dataset, Data
 def _completed(
     resources: Resources, dataset: Dataset, document: Document, patch: Document | None
 ) -> dict[str, Any]:
-    """Checks a new schema against the stored table of a dataset.
+    """Checks a new schema against the stored table. Returns the members of the dataset's record.
 
-    Returns the members of the dataset's record with this schema.
-
-    Args:
-        document: All schema members that users have specified, including those in the request.
-        patch: JSON merge patch in the request, so that errors point into it; None if the request
-            contains `document` itself.
+    `document` contains all schema members that users have specified. If the request contains a JSON
+    merge patch of them instead, errors point into this `patch`.
     """
     try:
         with stored_table(resources.store, dataset) as file:
@@ -447,10 +427,7 @@ def _completed(
 
 
 def _refuse_while_training(workspace: Workspace, dataset_id: str) -> None:
-    """Raises ConflictError if a model is being trained on the dataset.
-
-    The training uses the dataset's schema, which must therefore not change.
-    """
+    """A training uses the dataset's schema, which must therefore not change."""
     page = workspace.models.list(limit=1, dataset_id=dataset_id, status=ModelStatus.TRAINING)
     for model in page.items:
         raise ConflictError(
@@ -461,7 +438,6 @@ def _refuse_while_training(workspace: Workspace, dataset_id: str) -> None:
 def _first_rows(
     resources: Resources, dataset: Dataset, limit: int, table: Document | None
 ) -> tuple[list[str], list[list[str | None]]]:
-    """Reads the first `limit` rows in a separate process. Returns (column names, rows)."""
     settings = resources.settings
     how: dict[str, Any] = {"n_rows": limit, "encoding": dataset.encoding}
     read = partial(first_rows_of, **how)
@@ -472,14 +448,12 @@ def _first_rows(
 
 
 def _profile(resources: Resources, dataset: Dataset, table: Document | None) -> bytes:
-    """Returns the JSON profile of a dataset, or of one `table` of a database; cached by schema."""
     described = dataset.schema if table is None else table
     key = (dataset.id, entity_tag(repr(described).encode()))
     return resources.profiles.get(key, lambda: _make_profile(resources, dataset, table))
 
 
 def _make_profile(resources: Resources, dataset: Dataset, table: Document | None) -> bytes:
-    """Computes the profile of a table in a separate process. Returns it as JSON."""
     settings = resources.settings
     linked = {} if table is None else dataset.schema["tables"][table["name"]]
     rules = {"rules": linked["rules"]} if "rules" in linked else {}

@@ -1,4 +1,5 @@
-"""Endpoints that describe a model by dependency maps (Kendall's tau of columns) or a manifold."""
+"""Endpoints that describe a model by dependency maps (Kendall's tau of all pairs of columns) or a
+manifold (the decoder's output on a grid of latent vectors)."""
 
 from __future__ import annotations
 
@@ -141,13 +142,8 @@ async def map_manifold(
 async def _pictured_model(
     model_id: str, request: Request, workspace: Workspace, format: str | None, what: str
 ) -> tuple[str, Model]:
-    """Returns (response format, model) for a request for a dependency map or manifold.
-
-    Args:
-        format: Query parameter `format`; None if it is missing.
-        what: Name of what is requested, in the plural, for the error if the model is one of a
-            database.
-    """
+    """Returns (response format, model) for a request for a dependency map or manifold. `what` is
+    its name in the plural, for the error if the model is one of a database."""
     response_format = choose_format(format, request.headers.get("Accept"), PICTURE_MEDIA_TYPES)
     model = await run_in_threadpool(workspace.models.get, model_id)
     require_table(model, what)
@@ -155,7 +151,6 @@ async def _pictured_model(
 
 
 def _check_kind(kind: str, pointer: str = "?kind") -> None:
-    """Checks that this kind of dependency map exists and describes a model, not a single row."""
     if kind in MAPS_OF_MODEL:
         return
     if kind == "local":

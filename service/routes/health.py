@@ -47,7 +47,6 @@ def show_metrics(resources: Shared) -> Response:
 
 
 async def _check(ping: Callable[[], None]) -> str:
-    """Calls `ping` and returns "ok", or the reason why the server does not respond."""
     try:
         await asyncio.wait_for(asyncio.to_thread(ping), CHECK_SECONDS)
     except TimeoutError:

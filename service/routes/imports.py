@@ -90,12 +90,8 @@ def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Mod
 
 
 def _refuse_other_files(upload: Upload) -> None:
-    """Raises InvalidModelError if the first bytes of a file are not those of a model.
-
-    A model file begins with eight bytes that contain the length of a JSON header, and the header.
-    This check is made before the file is stored. It is quick, but does not find all files that are
-    not models.
-    """
+    """Raises InvalidModelError unless a file begins like a model: with eight bytes that contain the
+    length of a JSON header, and the header. Some other files pass this quick check."""
     size_bytes = upload.size_bytes()
     upload.file.seek(0)
     length, start = int.from_bytes(upload.file.read(8), "little"), upload.file.read(1)
@@ -104,13 +100,8 @@ def _refuse_other_files(upload: Upload) -> None:
 
 
 def _examined(resources: Resources, published: Published) -> Trained:
-    """Tests a model file in a child process, and checks the size of the model's table.
-
-    Returns the description of the model that the database stores.
-
-    Args:
-        published: Key, size and checksum of the file in the store.
-    """
+    """Tests a stored model file in a child process, and checks the size of the model's table.
+    Returns the description of the model that the database stores."""
     work = partial(
         examine_model,
         key=published.key,

@@ -138,11 +138,8 @@ def _check_options(
 
 
 def _named(**lists: str | None) -> dict[str, list[str]]:
-    """Parses query parameters that are comma-separated lists of column names.
-
-    Returns a dictionary from the name of each parameter to the column names. Missing parameters,
-    which are None, are left out.
-    """
+    """Parses comma-separated lists of column names, by query parameter. Missing parameters (None)
+    are left out."""
     try:
         return {name: read_names(text, f"?{name}") for name, text in given(**lists).items()}
     except InputError as error:

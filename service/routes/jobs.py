@@ -125,8 +125,8 @@ def retry_job(job_id: str, response: Response, resources: Shared, workspace: Wor
 
 
 def _seen_version(last_event_id: str | None, job: Job) -> int:
-    """Returns the job version that a client has seen; 0 if its Last-Event-ID is missing or invalid.
-    An event contains the complete job, so a client that resumes needs only the newest version."""
+    """Returns the job version that a client has seen; 0 if its Last-Event-ID is missing or
+    invalid."""
     if last_event_id is None or not last_event_id.isdecimal():
         return 0
     version = int(last_event_id)
@@ -134,11 +134,8 @@ def _seen_version(last_event_id: str | None, job: Job) -> int:
 
 
 async def _follow(resources: Resources, job: Job, seen: int) -> AsyncIterator[bytes]:
-    """Yields a server-sent event, as bytes, for each change of the job.
-
-    In between, it yields comments that keep the connection open. It stops when the job ends or is
-    deleted, or when the service shuts down.
-    """
+    """Yields a server-sent event for each change of the job, and in between comments that keep the
+    connection open. Stops when the job ends or is deleted, or the service shuts down."""
     sent_at = time.monotonic()
     while not resources.closing.is_set():
         if job.version > seen:

@@ -69,7 +69,8 @@ def cap_privacy(
 
 
 def privacy_request(resources: Resources, training: Document) -> PrivacyRequest:
-    """Returns the privacy cost of a training and the caps to check when it is queued.
+    """Returns the privacy cost of a training, and the caps of the service on the joint cost of all
+    trainings on a table. The caps are checked when the training is queued.
 
     Args:
         training: Training options, as `checked_training` returns them.
@@ -125,7 +126,7 @@ class _Account:
 
 
 def _accounts(workspace: Workspace, datasets: list[Dataset]) -> dict[str, _Account]:
-    """Returns the spent privacy budget of the datasets' tables, by checksum of the table."""
+    """Returns the spent privacy budgets by checksum of the dataset's table."""
     sha256s = {dataset.sha256 for dataset in datasets}
     ledgers = workspace.privacy
     spent, caps = ledgers.spendings(sha256s), ledgers.caps(sha256s)
@@ -137,7 +138,6 @@ def _accounts(workspace: Workspace, datasets: list[Dataset]) -> dict[str, _Accou
 
 
 def _caps_of_service(resources: Resources) -> tuple[Document, ...]:
-    """Returns the caps that the settings set for all tables."""
     settings = resources.settings
     if settings.max_privacy_epsilon is None:
         return ()
@@ -152,12 +152,7 @@ def _caps_of_service(resources: Resources) -> tuple[Document, ...]:
 
 
 def _ledger(dataset: Dataset, account: _Account, delta: float | None) -> PrivacyLedgerBody:
-    """Returns the response body for the spent privacy budget of a table.
-
-    Args:
-        account: Spent privacy budget of the dataset's table.
-        delta: Delta of the reported epsilon; None for the default of `_totals`.
-    """
+    """`delta` is that of the reported epsilon; None for the default of `_totals`."""
     totals = _totals(account, delta) or PrivacyBody(
         epsilon=None if account.n_unbounded else 0.0,
         models_without_privacy=account.n_unbounded,
@@ -170,13 +165,11 @@ def _ledger(dataset: Dataset, account: _Account, delta: float | None) -> Privacy
 
 
 def _totals(account: _Account, delta: float | None) -> PrivacyBody | None:
-    """Returns the privacy budget that all trainings on a table have spent together.
+    """Returns the privacy budget that all trainings on a table have spent together. Returns None if
+    no budget was spent or reserved and there is no cap.
 
-    Returns None if no budget was spent or reserved and there is no cap.
-
-    Args:
-        delta: Delta of the reported epsilon. None for the delta of the strictest cap or, without a
-            cap, the smallest delta of the trainings.
+    If `delta`, for the reported epsilon, is None, it is the delta of the strictest cap or, without
+    a cap, the smallest delta of the trainings.
     """
     spendings, caps = account.spendings, account.caps
     if not caps and not spendings:
@@ -202,5 +195,5 @@ def _totals(account: _Account, delta: float | None) -> PrivacyBody | None:
 
 
 def _rho(spending: Spending) -> float:
-    """Returns the rho (as in zero-concentrated privacy) that a training has spent or reserved."""
+    """Rho is the budget of zero-concentrated differential privacy."""
     return spending.nano_rho / RHO_UNIT

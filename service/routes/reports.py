@@ -347,11 +347,7 @@ def check_table(model: Model, dataset: Dataset, pointer: str) -> None:
 def _check_names(
     table: str, schema: Document, needed: Collection[str], known: Collection[str], pointer: str
 ) -> None:
-    """Checks that a table has the `needed` columns and only `known` ones.
-
-    Raises:
-        RequestError: A column is missing or unknown.
-    """
+    """Raises RequestError unless a table has all `needed` columns and only `known` ones."""
     has = {column["name"] for column in schema["columns"]}
     lacks = [name for name in needed if name not in has]
     others = sorted(has.difference(known))
@@ -372,7 +368,6 @@ def _check_names(
 
 
 def _listed(names: list[str]) -> str:
-    """Returns a text for errors: the first three column names, and how many more there are."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     word = "column" if len(names) == 1 else "columns"
     return f"{word} {', '.join(map(repr, names[:3]))}{more}"

@@ -55,7 +55,7 @@ def enqueue(
         spec: Specification of the job's work.
         shards: Ranges of row numbers for several workers; empty if one worker does all.
         priority: Order among the waiting jobs of the workspace; higher is earlier.
-        estimate: Estimated time and memory, as `estimate` returns them; None if unknown.
+        estimate: Estimated time and memory, from the function `estimate`; None if unknown.
         job_id: Id of the job if its input is already stored under it; None to create an id.
         dataset_id: Dataset that the job reads; None for none.
     """

@@ -93,7 +93,6 @@ async def _rows_request(
     key: IdempotencyKey = None,
     priority: Annotated[int, Query(ge=-100, le=100, description=f"{PRIORITY}; only for jobs")] = 0,
 ) -> RowsRequest:
-    """FastAPI dependency that collects the parameters of an endpoint for rows."""
     return RowsRequest(model_id, request, resources, workspace, key, priority)
 
 
@@ -144,7 +143,7 @@ class Rows:
         Args:
             work: Function that runs in the child process. It is called with the arguments `model`
                 and `response_format`, the model and the format of this request.
-            filename: Name under which a browser saves the result; None to show it.
+            filename: Name under which a browser saves the result; None to let it show the result.
         """
         made = partial(work, model=self.model, response_format=self.response_format)
         stream = await self.call.resources.inline.open(made)

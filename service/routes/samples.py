@@ -94,7 +94,6 @@ class NewSampleBody(RequestBody):
 
     @model_validator(mode="after")
     def _count_given_rows(self) -> Self:
-        """Sets `rows`, if it is missing, to the number of `given_rows`."""
         if self.rows is None and self.given_rows is not None:
             self.rows = len(self.given_rows)
         return self
@@ -197,8 +196,8 @@ def enqueue_sample(
 
 
 def _seed(body: NewSampleBody, key: str | None, request_sha256: str) -> int:
-    """Returns the requested seed or, without one, a seed derived from the Idempotency-Key `key`, so
-    that a repeated request gets the same rows. With neither, the seed is random."""
+    """Without a requested seed, it is derived from the Idempotency-Key `key`, so that a repeated
+    request gets the same rows; with neither, it is random."""
     if body.seed is not None:
         return body.seed
     return fresh_seed() if key is None else derived_seed(key, request_sha256)

@@ -194,12 +194,8 @@ def read_run(schedule_id: str, run_id: str, request: Request, workspace: Workspa
 def _checked_work(
     body: NewScheduleBody, workspace: OpenedWorkspace, resources: Resources
 ) -> Document:
-    """Checks the steps of a schedule without reading its source. Returns them as they are stored.
-
-    Raises:
-        NotFoundError: The workspace has no such connection or dataset.
-        RequestError, SettingError, TableLimitError: A member is invalid.
-    """
+    """Checks the steps of a schedule without reading its source. Returns them as they are
+    stored."""
     is_archive = False
     if (body.source is None) == (body.dataset_id is None):
         raise _misfit("one of source and dataset_id is needed", "/source", "one of them")
@@ -235,7 +231,7 @@ def _checked_work(
 
 @contextmanager
 def _below(pointer: str) -> Iterator[None]:
-    """Context manager that puts `pointer` before the pointers of errors raised in its block."""
+    """Puts `pointer` before the pointers of errors that are raised in the block."""
     try:
         yield
     except RequestError as error:
@@ -248,10 +244,8 @@ def _misfit(message: str, pointer: str, expected: str) -> RequestError:
 
 
 def _schedule(schedule: Schedule) -> ScheduleBody:
-    """Returns the response body for a schedule."""
     return ScheduleBody.model_validate(vars(schedule) | schedule.work)
 
 
 def _run(run: Run) -> RunBody:
-    """Returns the response body for a run."""
     return RunBody.model_validate(vars(run))

@@ -145,7 +145,6 @@ result_routes(router, JobKind.SCORE)
 
 
 def _options(members: Mapping[str, Any], scoring: str) -> ScoreOptions:
-    """Returns the scoring options of a request."""
     try:
         options = ScoreOptions(**members)
         require_plain(scoring, options)
@@ -157,7 +156,6 @@ def _options(members: Mapping[str, Any], scoring: str) -> ScoreOptions:
 def _check_draws(
     options: ScoreOptions, query: Mapping[str, Any], settings: ServiceSettings
 ) -> None:
-    """Raises TableLimitError if a fixed number of draws exceeds the setting `max_score_draws`."""
     limit = settings.max_score_draws
     if options.draws is None or options.draws <= limit:
         return

@@ -105,7 +105,6 @@ async def sign_out(request: Request, response: Response, resources: Shared) -> N
 
 
 def _session(resources: Resources, request: Request) -> Session | None:
-    """Returns the session of a request; None if the request uses no session."""
     token = SESSION.of(request)
     if token is None or request.state.caller is None or "Authorization" in request.headers:
         return None
@@ -116,13 +115,8 @@ def _session(resources: Resources, request: Request) -> Session | None:
 
 
 def _body(workspace: str, caller: Caller | None, session: Session | None) -> SessionBody:
-    """Returns the response body that describes a caller and their session.
-
-    Args:
-        workspace: Name of the workspace.
-        caller: API key or person; None if the service requires no authentication.
-        session: Session of a web page; None if the request was sent without one.
-    """
+    """`caller` is None if the service requires no authentication, `session` if the request has
+    none."""
     key = caller if isinstance(caller, Key) else None
     person = caller if isinstance(caller, Person) else None
     return SessionBody(

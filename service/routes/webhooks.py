@@ -117,10 +117,8 @@ def retry_delivery(webhook_id: str, delivery_id: str, workspace: Workspace) -> D
 
 
 def _webhook(webhook: Webhook) -> WebhookBody:
-    """Returns the response body for a webhook."""
     return WebhookBody.model_validate(vars(webhook))
 
 
 def _delivery(delivery: Delivery) -> DeliveryBody:
-    """Returns the response body for a delivery."""
     return DeliveryBody.model_validate(vars(delivery))

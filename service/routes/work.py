@@ -83,22 +83,14 @@ def show_work(resources: Shared) -> WorkBody:
 
 
 def _worker(worker: Worker, now: datetime) -> WorkerBody:
-    """Returns the response body for a worker.
-
-    Args:
-        now: Current time by the database's clock. A worker that has not been seen for some time is
-            shown as lost.
-    """
+    """A worker not seen for some time is shown as lost. `now` is the time of the database's
+    clock."""
     is_lost = (now - worker.seen_at).total_seconds() > _LOST_SECONDS
     return WorkerBody.model_validate(vars(worker) | {"is_lost": is_lost})
 
 
 def _held(job: Job, now: datetime) -> HeldJobBody:
-    """Returns the response body for a running job.
-
-    Args:
-        now: Current time by the database's clock. A job whose lease has expired is shown as lost.
-    """
+    """A job whose lease has expired is shown as lost. `now` is the time of the database's clock."""
     owner, expires_at = job.lease_owner, job.lease_expires_at
     found = {
         "worker": None if owner is None else owner.rpartition("/")[0],

@@ -84,6 +84,5 @@ def policy_of(folder: Path, built_at: int) -> str:
 
 
 def _hashes(texts: set[bytes]) -> str:
-    """Returns the hashes of scripts or styles, as a content security policy lists them."""
     digests = (base64.b64encode(hashlib.sha256(text).digest()).decode() for text in sorted(texts))
     return " ".join(f"'sha256-{digest}'" for digest in digests)
