@@ -23,6 +23,7 @@ from gcvae.figures.figures import format_of_picture
 from gcvae.latent.grids import QUANTILES, Grid, LevelGrid, NumberGrid
 from gcvae.model.decoders import GenerativeModel
 from gcvae.numerics.generators import generator_for
+from gcvae.schema.columns import Column
 
 MOST_STEPS = 50
 _CELLS_PER_PLACE = 64
@@ -145,14 +146,39 @@ def _check(d_latent: int, n_steps: int) -> None:
 def _columns(
     model: GenerativeModel, codec: TableCodec, z: Tensor, shape: tuple[int, int]
 ) -> tuple[NumberGrid | LevelGrid, ...]:
-    probabilities = _code_probabilities(model, z)
-    cells = _quantile_cells(model, codec, z)
-    return tuple(
-        _number_grid(column, cells[column.name], probability, shape)
-        if column.is_real
-        else LevelGrid(column.name, _code_names(column), probability.reshape(*shape, -1))
-        for column, probability in zip(codec.columns, probabilities, strict=True)
-    )
+    """Returns the marginals of the table's modelled columns.
+
+    Probabilities are those of the decoder. If a rule computes a column, or it is encoded in parts,
+    they are shares of the 64 decoded rows for each z instead.
+    """
+    cells, owners = _quantile_cells(model, codec, z), codec.reduction.owners
+    found: dict[str, NumberGrid | LevelGrid] = {}
+    for column, probability in zip(codec.columns, _code_probabilities(model, z), strict=True):
+        name = owners.get(column.name, column.name)
+        if name in owners.values():
+            found[name] = _grid_of_cells(codec.reduction.schema[name], cells[name], shape)
+        elif column.is_real:
+            missing = probability[:, 0] if column.has_missing else np.zeros(len(probability))
+            found[name] = _number_grid(name, cells[name], missing, shape)
+        else:
+            found[name] = LevelGrid(name, _code_names(column), probability.reshape(*shape, -1))
+    return tuple(found.values())
+
+
+def _grid_of_cells(
+    column: Column, cells: pd.Series[Any], shape: tuple[int, int]
+) -> NumberGrid | LevelGrid:
+    missing = cells.isna().to_numpy().reshape(-1, _CELLS_PER_PLACE).mean(1)
+    if not column.kind.has_levels:
+        return _number_grid(column.name, cells, missing, shape)
+    shares = [
+        (cells == level).fillna(False).to_numpy(bool).reshape(-1, _CELLS_PER_PLACE).mean(1)
+        for level in column.typed_levels
+    ]
+    names = tuple(map(str, column.levels or ()))
+    if column.missing.allowed:
+        names, shares = ("(missing)", *names), [missing, *shares]
+    return LevelGrid(column.name, names, np.stack(shares, -1).reshape(*shape, -1))
 
 
 def _code_probabilities(model: GenerativeModel, z: Tensor) -> list[Grid]:
@@ -177,20 +203,18 @@ def _quantile_cells(model: GenerativeModel, codec: TableCodec, z: Tensor) -> pd.
 
 
 def _number_grid(
-    column: ColumnCodec, cells: pd.Series[Any], probability: Grid, shape: tuple[int, int]
+    name: str, cells: pd.Series[Any], missing: Grid, shape: tuple[int, int]
 ) -> NumberGrid:
     """Returns the quantiles of a column of numbers or dates on a grid of z with this `shape`. For
-    each z, `cells` contains 64 evenly spaced quantiles, some of which may be missing cells, and
-    `probability` the probability of each code; code 0 is that of missing if the column has missing
-    cells."""
+    each z, `cells` contains 64 cells, some of which may be missing, and `missing` the probability
+    of missing cells."""
     by_place = cells.astype(object).to_numpy().reshape(-1, _CELLS_PER_PLACE)
     present = [sorted(cell for cell in place if not pd.isna(cell)) for place in by_place]
     grids = {
-        name: np.array([_quantile(place, p) for place in present], dtype=object).reshape(shape)
-        for name, p in QUANTILES.items()
+        quantile: np.array([_quantile(place, p) for place in present], dtype=object).reshape(shape)
+        for quantile, p in QUANTILES.items()
     }
-    missing = probability[:, 0] if column.has_missing else np.zeros(len(probability))
-    return NumberGrid(name=column.name, **grids, missing=missing.reshape(shape))
+    return NumberGrid(name=name, **grids, missing=missing.reshape(shape))
 
 
 def _quantile(cells: Sequence[Any], probability: float) -> Any:

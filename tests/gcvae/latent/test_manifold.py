@@ -10,6 +10,7 @@ import pytest
 import torch
 from scipy.stats import norm
 
+from benchmarks.known_truth.countable import COLUMNS, draw_countable
 from gcvae import Synthesizer
 from gcvae.errors import InputError
 from gcvae.latent.grids import LevelGrid, NumberGrid
@@ -39,6 +40,20 @@ def table(n: int = 300) -> pd.DataFrame:
 @pytest.fixture(scope="module", params=first_of("paper-gcvae", "paper-vae-roc", "fast", "gcvae"))
 def fitted(request: pytest.FixtureRequest) -> Synthesizer:
     return Synthesizer.fit(table(), preset=request.param, settings=QUICK)
+
+
+def test_columns_of_rules_and_parts_are_those_of_the_table() -> None:
+    model = Synthesizer.fit(
+        draw_countable(1_000), preset="fast", settings=QUICK, seed=1, progress=False
+    )
+    deposit, fee, total, city, land = model.manifold(3).columns
+    for column in (deposit, total):
+        assert isinstance(column, NumberGrid)
+        assert (column.low < column.high).all()
+    assert isinstance(fee, LevelGrid)
+    assert isinstance(land, LevelGrid)
+    assert {*land.levels} == {"Austria", "Switzerland"}
+    assert [column.name for column in (deposit, fee, total, city, land)] == list(COLUMNS)
 
 
 def test_the_grid_is_of_quantiles_and_its_parameters_are_probabilities(

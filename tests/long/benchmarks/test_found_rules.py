@@ -26,7 +26,7 @@ def test_every_rule_of_the_orders_is_found() -> None:
 def test_the_rules_of_the_countable_table_are_found() -> None:
     rules, splits, _ = search(draw_countable(3_000).astype(str))
     found = {str(finding.rule) for finding in rules}
-    assert "total == deposit + fee" in found
+    assert "total ≈ deposit + fee ± 1" in found  # of all rows; the equality is of .95 of them
     assert "city determines land" in found
     assert "deposit" in {split.original.name for split in splits}
 

@@ -44,9 +44,9 @@ class Plant:
     misfit: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _levels(*chosen: str) -> list[str]:
-    """Two levels of half the rows each, and another in one row."""
-    cells = [chosen[i % 2] for i in range(N_ROWS)]
+def _levels(*chosen: str, run: int = 1) -> list[str]:
+    """Two levels in turns of `run` rows, and another in one row."""
+    cells = [chosen[i // run % 2] for i in range(N_ROWS)]
     cells[_ONCE] = chosen[2]
     return cells
 
@@ -77,7 +77,8 @@ def _kept() -> dict[str, list[str]]:
         numbers[row], shades[row] = token("marker of numbers"), token("marker of levels")
     return {
         "city": _levels(*(f'{word} "{token(f"city {word}")}"' for word in ("north", "south", "é"))),
-        "grade": _levels(*(token(f"grade {i}") for i in range(3))),
+        # not determined by the city, of which the level of one row is suppressed
+        "grade": _levels(*(token(f"grade {i}") for i in range(3)), run=2),
         "member": [token(f"member {i % 2}") for i in range(N_ROWS)],
         "visited": _dates(),
         "units": _numbers(1e11, 8e11, 0),

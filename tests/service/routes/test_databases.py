@@ -304,7 +304,8 @@ def test_a_model_says_how_each_table_is_drawn(service: Running, model: dict[str,
     assert model["record"]["rows"] == 240
     job = service.http.get(f"/v1/jobs/{model['job_id']}").json()
     assert (job["status"], job["progress"]["table"]) == ("succeeded", "visits")
-    assert service.http.get("/v1/jobs?kind=report").json()["items"] == []
+    reports = service.http.get(f"/v1/jobs?kind=report&model_id={model['id']}").json()
+    assert reports["items"] == []
 
 
 def test_tables_are_drawn_by_scale_and_by_parents(service: Running, model: dict[str, Any]) -> None:
