@@ -53,6 +53,12 @@ def files_named(page: str) -> set[str]:
     return {name.rstrip("/") for name in re.findall(r"`([\w.-]+/?)`", text[1])}
 
 
+def files_of_rest() -> set[str]:
+    """The files that the calls of the page of REST write, its table, and the service's folder."""
+    written = re.findall(r"(?:-o|>) ([\w.-]+)", block("docs/rest.md", "sh rest"))
+    return {"wine.csv", "gcvae-data", *written}
+
+
 def free_port() -> int:
     """A port that nothing listens on."""
     with socket.socket() as probe:
@@ -128,8 +134,7 @@ def follow_the_page_of_rest(folder: Path, url: str) -> None:
     with zipfile.ZipFile("shop.zip") as archive:
         assert archive.namelist() == ["users.csv", "visits.csv"]
     assert Path("wine.gcvae").stat().st_size > 1000
-    written = re.findall(r"(?:-o|>) ([\w.-]+)", block("docs/rest.md", "sh rest"))
-    assert files_left(folder) == {"wine.csv", "gcvae-data", *written}
+    assert files_left(folder) == files_of_rest()
 
 
 def patch_as_the_page_of_tables_does(url: str) -> None:
@@ -170,7 +175,7 @@ def follow_the_client_of_the_guide(folder: Path, url: str) -> None:
     assert len(left["likely"]) == 1000
     assert len(pd.read_csv("strong.csv")) == 500
     assert len(pd.read_csv("scores.csv")) == 178
-    assert files_left(folder) == files_named("docs/rest.md"), "nothing new"
+    assert files_left(folder) == files_of_rest(), "nothing new"
 
 
 def test_the_guide_to_the_library_runs_as_written(folder: Path) -> None:
