@@ -67,7 +67,7 @@ def _circle_verdict(lines: list[Line]) -> list[str]:
     return [
         f"*Verdict*: the claim {word}. On average over restarts, the VAE-ROC gains "
         f"{signed(gain, 2)} nats over the VAE. The VAE-ROC has {roc.mean():.2f} nats on "
-        f"average, and {best:.2f} with the best restart. By the paper's figure, we expected at "
+        f"average, and {best:.2f} with the best restart. From the paper's plot, we expected at "
         f"least {_ASKED_MEAN:.2f} and {_ASKED_BEST:.2f}; {'both are' if reach else 'not both are'} "
         "reached.\n"
     ]
