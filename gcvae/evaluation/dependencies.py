@@ -124,8 +124,7 @@ def strongest_dependencies(
 
 
 def least_visible(n_rows: int) -> float:
-    """Returns the smallest mutual information of two columns detectable in `n_rows` rows, in
-    nats."""
+    """Returns the smallest mutual information of two columns that `n_rows` rows show, in nats."""
     return 2 * _ERRORS * math.sqrt(2 * 2 * (_N_BINS - 1) ** 2) / (2 * max(n_rows, 1))
 
 

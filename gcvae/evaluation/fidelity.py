@@ -236,7 +236,8 @@ def _binned(real: pd.DataFrame, synthetic: pd.DataFrame, column: Column) -> tupl
 
 
 def _joint_total_variation(a: tuple[Codes, ...], b: tuple[Codes, ...]) -> float:
-    """`a` and `b` are each the codes of a column in (real, synthetic)."""
+    """Returns the total variation distance between real and synthetic pairs of codes of two
+    columns. `a` and `b` are the (real, synthetic) codes of one column each."""
     width = 1 + max(int(codes.max(initial=0)) for codes in b)
     real, synthetic = (x * width + y for x, y in zip(a, b, strict=True))
     return total_variation(real, synthetic)

@@ -222,8 +222,8 @@ def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
     """Converts a value, list or range of NumPy or pandas to its form in a JSON document.
 
     A span of time (a `pandas.Period`, a text such as "2022-05", or a day in a column with times)
-    becomes the range of its first and last moment. If it is itself an end of a range, it becomes
-    its first moment if `end` is "min", its last if `end` is "max".
+    becomes the range of its first and last moment. As the end of a range, the span becomes a single
+    moment: the first one if `end` is "min", the last one if `end` is "max".
     """
     if isinstance(wanted, Mapping):
         return {key: _as_document(item, column, key) for key, item in wanted.items()}
@@ -298,7 +298,7 @@ def refuse_beyond_limits(typed: pd.DataFrame, codec: TableCodec) -> None:
 
 
 def _refusal(message: str, expected: str | None, suggestion: str | None = None) -> ConditionError:
-    """The error has no JSON pointer, because only the caller knows the place of the value."""
+    """Returns an error without a JSON pointer; the caller, who knows the value's place, adds it."""
     return ConditionError(Problem(message, expected=expected, suggestion=suggestion))
 
 
@@ -371,8 +371,8 @@ def _no_level(items: list[Any]) -> str:
 
 
 def _check_constant(name: str, wanted: Any, schema: TableSchema) -> None:
-    """Raises a ConditionError unless the condition names the only value of a column that the model
-    does not learn; also for identifiers and dropped columns."""
+    """Checks a condition on a column that the model does not learn. Raises a ConditionError unless
+    the column is constant and the condition names its value."""
     column = schema[name]
     if column.drop:
         raise _refusal("the column is dropped: no row has it", None)
@@ -395,7 +395,7 @@ def _listed(wanted: Any, codec: ColumnCodec) -> tuple[list[Any], bool]:
 
 
 def _may_be_missing(codec: ColumnCodec) -> bool:
-    """Returns True; raises a ConditionError if no cell of the column was missing in training."""
+    """Returns True if the column had missing cells in training; else raises a ConditionError."""
     if not codec.has_missing:
         raise _refusal("no cell of the column was missing in training", "a value")
     return True

@@ -4,8 +4,8 @@ A formula y = f(x) computes one column y from one or several columns x.
 
     forwards        y, if all x are known
     backwards       one x, if y and all other x are known and only one value of this x gives y
-    chains          one x, if it is the only unknown column that no formula computes, and only one
-                    value of it gives every known y
+    chains          one x that no formula computes, if known y depend on no other unknown column of
+                    this kind, and only one value of x gives these y
     combinations    all x, if y is known and only one combination of values gives it: if y = 2054
                     is a century and a year of two digits, they are 20 and 54
 
@@ -112,13 +112,13 @@ def determined(codec: TableCodec, frame: pd.DataFrame, barred: Mapping[str, Mask
 
 
 def filled(cells: pd.Series[Any], by: pd.Series[Any]) -> pd.Series[Any]:
-    """Returns `cells`, missing ones replaced by those of `by`; `by` itself if all are missing."""
+    """Fills missing cells from the series `by`; if all are missing, returns `by` with its dtype."""
     return by if cells.isna().all() else cells.where(cells.notna(), by)
 
 
 def _rounds(cells: Cells) -> Iterator[int]:
-    """Yields round numbers until a round has filled no further cell of `cells`, or until
-    _MOST_ROUNDS."""
+    """Yields 0, 1, 2, ... for rounds of deductions. Stops if no cell of `cells` is unknown, if the
+    last round filled none, or after _MOST_ROUNDS rounds."""
     n_unknown = -1
     for number in range(_MOST_ROUNDS):
         n_before, n_unknown = n_unknown, sum(int(series.isna().sum()) for series in cells.values())
@@ -155,8 +155,8 @@ def _solved(
     beyond: bool,
 ) -> Iterator[tuple[str, pd.Series[Any]]]:
     """Solves a formula y = f(x) in rows in which y is known and exactly one x is unknown. Yields
-    (name of this x, its solutions, missing in other rows). `beyond` tells whether solutions may lie
-    beyond the training table's range."""
+    (name of this x, series of its solutions); cells of rows without a solution are missing.
+    `beyond` tells whether solutions may lie beyond the training table's range."""
     known = pd.DataFrame({name: cells[name].notna() for name in formula.parents})
     is_one = cells[formula.column].notna() & (known.sum(axis=1) == known.shape[1] - 1)
     if formula.exempt and is_one.any():
@@ -196,8 +196,8 @@ def _from_chains(
 
     The known cell may depend on only one unknown column that no formula computes, here `gross`. If
     `beyond` is True, deduced cells count as known: they may lie beyond the training table's range,
-    and several solutions give none. If False, cells are only proposed: they lie within the range,
-    and the middle one of several solutions is used.
+    and a cell with several solutions is not deduced. If False, deduced cells are only proposed:
+    they lie within the range, and the middle one of several solutions is used.
     """
     formulas = {
         r.column: r
@@ -333,9 +333,9 @@ class _Chain:
         return {name}.union(*(self._ancestors(parent) for parent in parents))
 
     def _result(self, name: str, at: Indices, grid: Grid, indices: Indices) -> Numbers:
-        """Returns the values that a computed column has if the leaf has the values `indices` in the
-        m rows `at`, both as multiples of their column's resolution; NaN if a column of the formula
-        has no value. Shape: (m,)."""
+        """Returns the values of a computed column in the m rows `at`, if the leaf has the values
+        `indices` there. Both are multiples of the resolution of their column. A value is NaN if a
+        column of the formula has no value. Shape: (m,)."""
         index = pd.RangeIndex(len(at))
         values = {self.leaf: pd.Series(grid.values(indices, limited=False), index)}
 
@@ -360,12 +360,11 @@ class _Chain:
 
 
 def _nearest(low: Indices, high: Indices, grid: Grid) -> tuple[Indices, Mask]:
-    """Chooses one solution of an equation for each of n rows. Returns (solutions, mask of the rows
-    that have one).
+    """Chooses one solution of an equation for each of n rows, from m intervals of solutions.
+    Returns (chosen solutions, mask of the rows that have one). Shape: (n, m) -> (n,), (n,).
 
-    A single solution within the column's limits is chosen; of several, none. If no solution lies
-    within the limits, the nearest one is chosen. Shape: (n, m) for m intervals of solutions ->
-    (n,).
+    If exactly one solution lies within the column's limits, it is chosen. If several do, none is
+    chosen. If none does, the solution nearest to the limits is chosen.
     """
     within = np.maximum(low, grid.low), np.minimum(high, grid.high)
     sizes = np.where(within[0] <= within[1], within[1] - within[0] + 1, 0)

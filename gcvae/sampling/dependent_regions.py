@@ -274,9 +274,9 @@ def _by_column(
     constraint: Iterable[_Proposal],
     joint: Mapping[int, JointRegion],
 ) -> DependentRegions:
-    """Collects the regions of each model column, by index: first those of columns drawn jointly
-    (`joint`), then those of restricted columns (`own`), then proposals, which exclude no cell, in
-    the order of their ranks."""
+    """Collects the alternative regions of each model column, by the column's index. Regions of
+    columns drawn jointly (`joint`) come first, then regions of restricted columns (`own`), then
+    proposals (`constraint`), the smallest rank first."""
     regions: dict[int, list[DependentRegion | JointRegion | ProposalRegion]] = {
         j: [region] for j, region in joint.items()
     }
@@ -328,7 +328,8 @@ class _ParentProposals:
 
         Args:
             rewriting: Rule that computes a restricted column.
-            target_at: Restriction of the computed column, by position in the decoder's order.
+            target_at: Function that returns the restriction of the computed column, given the
+                position in the decoder's order of the column that is drawn.
             is_partial: Mask of the rows in which the proposal applies. Shape: (n,).
             length: Number of rules between the known column and the proposed one.
         """
@@ -400,8 +401,8 @@ class _ParentProposals:
     def _parent_constraint(
         self, rewriting: Rewriting, parent: str, target_at: ConstraintAt, position: int
     ) -> ParentConstraint | None:
-        """Returns the restriction of an unknown column of a rule, to be drawn at `position` of the
-        decoder's order, by the column that the rule computes.
+        """Returns the restriction that a rule puts on its unknown column `parent`, which is drawn
+        at `position` of the decoder's order, if the column that the rule computes is restricted.
 
         None if the computed column is not restricted, if the rule cannot be solved for the unknown
         column, or if too many other unknown columns of the rule are drawn later.
@@ -475,13 +476,14 @@ def dependent_parts(region: object) -> list[DependentRegion]:
 
 
 def evaluation_rank(codec: TableCodec, name: str) -> int:
-    """Returns the priority of a restriction of column `name`; restrictions with 0 come first.
+    """Returns the priority of a restriction of column `name`; 0 is the highest.
 
         0   no rule computes the column
         1   a rule that is not an inequality computes it
-        2   an inequality relates it to other columns, which leaves most freedom
+        2   an inequality relates it to other columns, and so permits most values
 
-    If several restrictions apply to an unknown column, the first one proposes its values.
+    If several restrictions, by equally many rules each, apply to an unknown column, the one with
+    the highest priority proposes its values.
     """
     rewriting = codec.reduction.rewritten.get(name)
     if rewriting is None:

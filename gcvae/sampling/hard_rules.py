@@ -288,8 +288,8 @@ class HardRules:
         return {name: wrong for name, wrong in found.items() if wrong.any()}
 
     def _closed(self, frame: pd.DataFrame, found: dict[str, Mask]) -> dict[str, Mask]:
-        """Adds to `found`, masks of the cells known to be missing, all cells that must be missing
-        because of these, until no further cell follows; returns it."""
+        """Returns the masks `found` of cells known to be missing, after adding all cells that must
+        then be missing by a rule. Repeats this until no further cell follows."""
         n_before = -1
         while n_before < (n_before := sum(int(mask.sum()) for mask in found.values())):
             for rule, term in self._deciding:
@@ -322,8 +322,8 @@ class HardRules:
         frame: pd.DataFrame,
         found: Mapping[str, Mask],
     ) -> tuple[Truths, Truths]:
-        """Returns the truth of a compiled rule with values in the unknown cells of column `name`,
-        and with missing values there. Shape: (n,) each."""
+        """Returns whether a compiled rule is true, false or unknown in each row, first if unknown
+        cells of column `name` have values, then if they are missing. Shape: (n,) each."""
         certain = {
             other: np.where(found[other], TRUE, UNKNOWN) for other in names if other in found
         }
@@ -388,7 +388,7 @@ def _is_exact(rule: Rule) -> bool:
 
 
 def _allows_values(form: Form) -> bool:
-    """Returns whether a rule is on missing cells and satisfied by every row without any."""
+    """Returns whether it is a rule on missing cells that rows without missing cells satisfy."""
     return isinstance(form, Missingness) and not form.is_inverse
 
 

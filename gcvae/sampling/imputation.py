@@ -187,8 +187,8 @@ def _filled(
 
 
 def _holding(values: pd.Series[Any], dtype: Any) -> Any:
-    """Returns the dtype that holds the series' own cells and the drawn `values`: `dtype`, but for
-    dates the dtype of drawn dates, and for categories one with all drawn categories."""
+    """Returns the dtype of a series after drawn `values` replace some of its cells. Dates take the
+    dtype of `values`, a categorical `dtype` gets their categories, any other stays unchanged."""
     if pd.api.types.is_datetime64_any_dtype(dtype) and values.dtype.kind == "M":
         return values.dtype
     if not isinstance(dtype, pd.CategoricalDtype):

@@ -52,9 +52,9 @@ def stream_completed(
 def _other_truths(
     block: pd.DataFrame, types: Mapping[str, str], schema: TableSchema
 ) -> dict[str, Column]:
-    """Returns replacement schemas, by column, for columns of truth values that the imputed table
-    contains as numbers or strings. `types` are the column types of the Parquet file that was
-    read."""
+    """Returns columns of the schema to replace, by name: columns of truth values that the imputed
+    table contains as numbers or strings, and that are to be written as such. `types` are the column
+    types of the Parquet file that was read."""
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     found = {}

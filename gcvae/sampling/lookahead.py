@@ -74,10 +74,10 @@ class Dependency:
 
     Attributes:
         function: The functional dependency: r columns determine another.
-        pairs: The m combinations of codes that satisfy the dependency. For a column of which it
-            only distinguishes missing from present cells, 0 stands for missing, 1 for present. The
-            weighted column always has its codes: a combination with a present cell is repeated for
-            each code of such cells. Shape: (m, r + 1).
+        pairs: The m combinations of codes that satisfy the dependency. If it only distinguishes
+            missing from present cells of a column, the column has 0 for missing, 1 for present. The
+            weighted column keeps its own codes: a combination with a present cell is listed once
+            for each code of a present cell. Shape: (m, r + 1).
         at: Position of the weighted column in `pairs`.
         earlier: Positions in `pairs` of the columns that are generated before the weighted one.
         possible: Mask of the K possible codes of each later conditioned column, by position in

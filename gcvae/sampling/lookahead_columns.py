@@ -65,9 +65,9 @@ def _without_rules(region: object) -> Region | None:
 
 
 def _possible_codes(region: object) -> Tensor | None:
-    """Returns a mask of the codes that the column's condition allows; where known cells alone
-    determine the solutions of a rule, of these solutions. Shape: (n, K), or (1, K) for all rows
-    alike; None if any cell is possible."""
+    """Returns a mask of the codes that the column's condition allows. In rows in which known cells
+    alone determine the solutions of a rule, only the solutions are marked. None if any cell is
+    possible. Shape: (n, K), or (1, K) for all rows alike."""
     default_region = _without_rules(region)
     found = None if default_region is None else ~torch.isneginf(default_region.log_share)
     for solved in reversed(region.regions if isinstance(region, RegionsByRow) else ()):
@@ -79,9 +79,9 @@ def _possible_codes(region: object) -> Tensor | None:
 
 
 def _possible(function: LevelFunction, at: int, codes: Tensor) -> Tensor:
-    """Converts a mask of a column's K possible codes to the codes that a functional dependency
-    uses: the same or, if it only distinguishes missing from present cells, 0 for missing and 1 for
-    present. Shape: (n, K) -> (n, K) or (n, 2)."""
+    """Converts a mask of the possible codes of a column to the codes of a functional dependency.
+    If it only distinguishes missing from present cells, these are 0 for missing and 1 for present;
+    else the mask is unchanged. Shape: (n, K) for K codes -> (n, 2) or (n, K)."""
     if function.class_counts is None or function.class_counts.shape[at] == codes.shape[-1]:
         return codes
     return torch.stack([codes[:, 0], codes[:, 1:].any(-1)], dim=-1)

@@ -2,11 +2,11 @@
 
     p(unknown cells | known cells)
 
-Each row has its own particles (weighted latent vectors with partial rows), in two rounds. Half of
-the first particles come from the prior, and half from the encoder's posterior given the known
-cells. Some of the rows that these particles complete are encoded. A tenth of the second particles
-come from the prior, and all others from the mixture of the posteriors of the encoded rows. A
-completion is one of the second particles, chosen by weight.
+Each row has its own particles (weighted latent vectors with partial rows), in two rounds. In the
+first round, half of the particles come from the prior, and half from the encoder's posterior given
+the known cells. Some of the rows that they complete are encoded. In the second round, a tenth of
+the particles come from the prior, and all others from the mixture of the posteriors of the encoded
+rows. A completion is a particle of the second round, chosen by weight.
 """
 
 from __future__ import annotations

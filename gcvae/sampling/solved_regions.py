@@ -136,9 +136,9 @@ class ParentConstraint:
         others: Mapping[str, pd.Series[Any]],
         target: TargetIntervals,
     ) -> tuple[Indices, Indices]:
-        """Returns the interval of the column's solutions, where columns drawn later may have any
-        value between their limits. The rule is monotone in each column, so the ends are reached at
-        limits."""
+        """Returns the (first, last) value of the column with which the rule can hold, if columns
+        drawn later have any value between their limits. Only their limits are tried, because the
+        rule is monotone in each column."""
         column, ends = self.codec.schema[self.parent], []
         unknown = [name for name in self.later if others[name].isna().any()]
         for corner in product(("low", "high"), repeat=len(unknown)):
@@ -159,7 +159,7 @@ class ParentConstraint:
 
 
 def _of_rows(mask: Mask, at: npt.NDArray[np.int64]) -> Mask:
-    """A mask of length 1 applies to all rows and is returned unchanged."""
+    """Returns a mask for the rows `at`; a mask of length 1, which covers all rows, is unchanged."""
     return mask if len(mask) == 1 else mask[at]
 
 

@@ -56,8 +56,8 @@ class BlankReferences:
         """Returns the ascending scores of R generated rows with given cells missing. Shape: (R,).
 
         Args:
-            is_blank: Mask of the missing cells: of D encoded columns, then of C columns of the
-                table. Shape: (D + C,).
+            is_blank: Mask of the missing cells of a row: D entries for its encoded columns, then C
+                entries for the table's columns. Shape: (D + C,).
         """
         key = is_blank.tobytes()
         if key not in self._kept:
@@ -103,8 +103,8 @@ class BlankRanks:
 
         Args:
             scores: Scores of the rows, in nats. Shape: (n,).
-            are_blank: Mask of the missing cells: of D encoded columns, then of C columns of the
-                table. Shape: (n, D + C).
+            are_blank: Mask of the missing cells of each row: D entries for its encoded columns,
+                then C entries for the table's columns. Shape: (n, D + C).
             first_row: Number of the first of these rows in the table. All rows must lie in one unit
                 of SHARD_UNIT_ROWS rows.
         """

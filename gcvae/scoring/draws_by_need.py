@@ -64,9 +64,9 @@ def bound_by_need(
 
 
 def _further(variance: Tensor, tolerance: float) -> Tensor:
-    """Returns for each row how many draws must be added to a group of first draws, one of
-    `_FURTHER`, given the variance of the estimate from the other group. The required number is
-    rounded up, but to 0 if it is below half of the smallest positive one. Shape: (n,)."""
+    """Returns how many draws to add to one group of each row's first draws. `variance` is the
+    variance of the estimate from the row's other group. The required number is rounded up to one of
+    `_FURTHER`; to 0, if less than half of the smallest positive one is required. Shape: (n,)."""
     needed = _OF_HALF * variance / (2.0 * tolerance**2) - _OF_HALF
     needed = torch.where(needed < 0.5 * _FURTHER[1], 0.0, needed)
     numbers = torch.tensor(_FURTHER)

@@ -85,12 +85,12 @@ def _of_parts(codec: TableCodec, cells: pd.DataFrame) -> torch.Tensor | None:
 
 
 def blank_cells(codec: TableCodec, typed: pd.DataFrame, rows: EncodedTable) -> Mask:
-    """Returns a mask of the unknown cells: of D encoded columns, then of the table's C columns.
-    Shape: (n, D + C).
+    """Returns a mask of the unknown cells of each row: D entries for its encoded columns, then C
+    entries for the table's columns. Shape: (n, D + C).
 
-    The second part is used only in rows in which a computed column is known but a column of its
-    formula is unknown, because the encoded columns then do not show which cells are unknown. It
-    also marks unknown cells that follow from known ones. In a row without any known cell, all cells
+    The last C entries are used only in rows in which a computed column is known but a column of its
+    formula is unknown, because the encoded columns then do not show which cells are unknown. They
+    also mark unknown cells that follow from known ones. In a row without any known cell, all cells
     are marked.
 
     Args:
@@ -113,13 +113,13 @@ def with_blank_cells(
 ) -> EncodedTable:
     """Returns generated rows after making the given cells unknown.
 
-    Cells that are missing in a generated row are integrated out, as in a scored table.
+    Missing cells of generated rows also become unknown, as in rows that are scored.
 
     Args:
         constrained: Model that generated the rows.
         rows: Generated rows.
-        is_blank: Mask of the unknown cells: of D encoded columns, then of the table's C columns.
-            Shape: (D + C,).
+        is_blank: Mask of the cells to make unknown in every row: D entries for the encoded columns,
+            then C entries for the table's columns. Shape: (D + C,).
     """
     codec = constrained.codec
     coded, written = np.split(is_blank, [len(codec.columns)])

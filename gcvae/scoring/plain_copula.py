@@ -132,8 +132,8 @@ class PlainCopula:
 
     @classmethod
     def fit(cls, codec: TableCodec, rows: EncodedTable) -> PlainCopula:
-        """Fits the marginals, and the correlation matrix of normal scores; a level has the score of
-        the middle of its interval of u."""
+        """Fits the marginals, and the correlation matrix of the normal scores Phi^-1(u), u = F(x).
+        A level covers an interval of u, of which the middle is used."""
         codes, values = _arrays(rows)
         marginals = tuple(
             fit_marginal(column, codes[:, j], values[:, j])

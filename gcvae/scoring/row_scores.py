@@ -94,8 +94,7 @@ class RowScorer:
 
     @property
     def _hard_rules(self) -> str:
-        """Name of the hard rules' contribution, in as many parentheses as make it differ from all
-        columns."""
+        """Name of the hard rules' term, put in parentheses until no column has the same name."""
         name = HARD_RULES
         while name in self.schema:
             name = f"({name})"
@@ -289,8 +288,8 @@ class RowScorer:
 
     def _encoded(self, typed: pd.DataFrame, options: ScoreOptions) -> EncodedTable:
         """Encodes rows for scoring by the measure of the options. Without `score_missingness`,
-        missing cells are unknown, and the rows contain the values that unknown cells can have given
-        a known cell that is computed from them."""
+        missing cells count as unknown, and a known computed cell restricts the unknown cells from
+        which it is computed to possible values."""
         if options.score_missingness:
             part = self.codec.encode(typed)
         else:

@@ -152,12 +152,12 @@ def density_ratio_scores(targets: Targets) -> Numbers:
 
 
 def inference_gains(targets: Targets) -> Numbers:
-    """Returns by how much synthetic rows improve an attacker's guesses of unknown cells.
+    """Returns by how much synthetic rows improve an attacker's guesses of each row's cells.
 
-    Up to eight columns are treated as unknown, one at a time. The attacker finds the synthetic row
-    that is nearest in all other columns and guesses its cell; for comparison, the nearest reference
-    row is used. The gain of an attacked row is the difference in the share of correct guesses, from
-    -1 to 1. Shape: (2 n,).
+    Up to eight columns are treated as unknown, one at a time. The guess is the cell of the
+    synthetic row that is nearest in all other columns. Another guess is the cell of the nearest
+    reference row (real row that the attacker knows). The gain is the difference of their shares of
+    correct guesses, from -1 to 1. Shape: (2 n,), for n members, then n unseen rows.
     """
     secrets = evenly_spaced(len(targets.space.slices), _MOST_SECRETS)
     gains = [
@@ -170,8 +170,8 @@ def inference_gains(targets: Targets) -> Numbers:
 
 
 def _are_guessed(targets: Targets, secret: int, known: Points) -> Numbers:
-    """Returns 1 for each attacked row whose cell in column `secret` equals that of the row in
-    `known` that is nearest in all other columns, else 0. Shape: known (m, A) -> (2 n,)."""
+    """Returns 1 for each attacked row if the row of `known` that is nearest in all other columns
+    has nearly the same cell in column `secret`, else 0. Shape: known (m, A) -> (2 n,)."""
     axes, attacked = targets.space.slices[secret], targets.attacked
     others = np.delete(np.arange(attacked.shape[1]), axes)
     at = nearest(attacked[:, others], np.ascontiguousarray(known[:, others]))[1][:, 0]

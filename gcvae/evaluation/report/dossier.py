@@ -220,7 +220,7 @@ def _column(column: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, A
 
 
 def _count(n: int) -> str:
-    """Small numbers are hidden, so that they disclose no single row."""
+    """Returns a count as text, empty for 0; small ones are hidden, to disclose no single row."""
     if 0 < n < LEAST_SHOWN:
         return f"fewer than {LEAST_SHOWN}"
     return f"{n:,}" if n else ""

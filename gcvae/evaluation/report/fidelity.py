@@ -69,8 +69,8 @@ class Compared(NamedTuple):
 
 
 def _compared_rows(rows: ReportRows) -> Compared:
-    """Returns equally many real, other real and synthetic rows, at most `MOST_ROWS` of each. The
-    first are unseen rows if the report has them, else half of the training rows."""
+    """Returns equally many rows of each kind, at most `MOST_ROWS`: `real` are unseen rows, `other`
+    are training rows. Without unseen rows, each of these is one half of the training rows."""
     if rows.unseen is not None:
         real, other = rows.unseen, rows.members
     else:
@@ -164,9 +164,10 @@ def _dependencies(rows: ReportRows) -> tuple[list[Dependency], int]:
 
 
 def _kept_dependencies(found: Sequence[Dependency], n_rows: int) -> Figure:
-    """Returns the figure of the dependency of which synthetic rows keep the smallest share.
+    """Returns a figure with the smallest share that synthetic rows keep of any dependency.
 
-    Its verdict is `not_measured` if no dependency was found and the rows are too few to detect one.
+    Dependencies are compared by the upper limits of their shares. The verdict is `not_measured` if
+    no dependency was found and the rows are too few to detect one.
     """
     label = "Strongest dependencies: share kept of the one that is kept least"
     if not found:

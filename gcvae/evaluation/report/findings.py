@@ -174,10 +174,9 @@ def bound_on_epsilon(
     exp(epsilon) FPR + delta. The bound is the largest log((TPR - delta) / FPR) over all attacks and
     all of `FALSE_POSITIVE_RATES`, with the lower confidence limit of TPR and the upper limit of
     FPR. The limits are those of Clopper and Pearson. The threshold of an attack is one of the
-    scores of the unseen rows; the FPR of such a threshold has the beta distribution from which
-    its upper limit is computed, so that the limit stays exact. The limits hold for all attacks and
-    rates together with confidence 95 % (Bonferroni), provided that the results of an attack on
-    different rows are independent.
+    scores of the unseen rows. The FPR of such a threshold has a beta distribution, from which its
+    exact upper limit is computed. The limits hold for all attacks and rates together with
+    confidence 95 % (Bonferroni), if the results of an attack on different rows are independent.
 
     Args:
         findings: Results of attacks; those that do not contribute to the verdict are left out.

@@ -39,7 +39,7 @@ class Leaks:
 
     @property
     def of_model(self) -> Verdict:
-        """Verdict on sharing the model, from all attacks: whoever has it can also generate rows."""
+        """Verdict on sharing the model, from all attacks, because it can also generate rows."""
         return self._verdict(self.findings)
 
     @property

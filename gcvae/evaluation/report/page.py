@@ -118,5 +118,5 @@ def _interval(ends: Sequence[float | None] | None, unit: str) -> str:
 
 
 def _abbreviated(text: str) -> str:
-    """Keeps the end of a long label, because labels with the same beginning often differ there."""
+    """Shortens a long label before its end, where labels with the same beginning often differ."""
     return text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 5] + "…" + text[-4:]

@@ -110,8 +110,8 @@ def nearest(rows: Points, others: Points, k: int = 1) -> tuple[Points, npt.NDArr
 
 def _scale(numbers: Numbers) -> tuple[float, float]:
     """Returns (median, spread) of the numbers that are not NaN. The spread is the interquartile
-    range divided by 1.349, its value for a standard normal distribution; if it is 0, the standard
-    deviation; if that is 0 too, 1."""
+    range divided by 1.349, its value for a standard normal distribution. If this is 0, the spread
+    is the standard deviation; if both are 0, it is 1."""
     present = numbers[~np.isnan(numbers)]
     if not len(present):
         return 0.0, 1.0
@@ -129,7 +129,7 @@ def coverage(real: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema) -> tu
     """Returns the integrated (alpha-precision, beta-recall) of two tables of equal size.
 
         P(alpha)  share of synthetic rows whose distance to the centre of the real rows is at most
-                  the alpha-quantile of the real rows' distances to it
+                  the alpha-quantile of the real rows' distances to this centre
         R(beta)   share of real rows for which two things hold: their nearest synthetic row is at
                   most as far as their fifth nearest real row, and it is among the share beta of
                   synthetic rows that are closest to the centre of the synthetic rows
