@@ -258,9 +258,9 @@ class Drawing(LinkedRows):
             self.rows[name][i] = rows
 
     def _paired_references(self, name: str, number: int) -> list[Codes]:
-        """Returns the row indices that another reference of the same primary or unique key leads
-        to, as a list of one array; an empty list if there is none. The two references together must
-        not lead to the same pair of rows twice."""
+        """Finds a foreign key that is part of the same primary or unique key as foreign key
+        `number`, so that two rows must not reference the same pair of rows by these two keys.
+        Returns [row indices that it references], or [] if there is no such key."""
         links = self.links[name]
         keys = [set(key.columns) for key in links.foreign_keys]
         others = [

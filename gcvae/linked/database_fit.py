@@ -304,8 +304,8 @@ class DatabaseFit(LinkedRows):
 
     def _held_out(self) -> dict[str, Mask | None]:
         """Returns, for each table, a mask of its held-out rows, or None if there are none. Whole
-        households are held out: a row of a table without a parent, or whose parent is a catalogue,
-        with all rows below it."""
+        households are held out. The top row of a household belongs to a table that has no parent
+        or a catalogue as its parent; all rows below it belong to the household, too."""
         found: dict[str, Mask | None] = {}
         share = configure(self.preset, self.settings).held_out_share
         for name in self.plans:
@@ -395,7 +395,7 @@ class DatabaseFit(LinkedRows):
 
     def _modelled(self, name: str) -> list[str]:
         """Returns the names of a table's columns that its model learns: all except foreign keys,
-        copied columns, and keys of dates or fractions (`key_grids`)."""
+        copied columns, and a primary key of dates or fractional numbers (`key_grids`)."""
         table, plan = self.links[name], self.plans[name]
         of_keys = {*table.referring}
         primary = set(table.primary_key)

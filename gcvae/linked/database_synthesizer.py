@@ -159,11 +159,11 @@ class DatabaseSynthesizer:
     def _with_household_tails(
         self, frames: Mapping[str, pd.DataFrame], held_out: Mapping[str, Mask | None], seed: int
     ) -> DatabaseSynthesizer:
-        """Returns the model with anomaly statistics of the held-out households, with which others
-        are compared for p-values.
+        """Returns the model with `household_tails`: anomaly statistics of held-out households,
+        from which the p-values of other households are computed.
 
         `frames` are the training tables. `held_out` contains, by table, a mask of the held-out
-        rows; if it is None, the statistics of all households are used.
+        rows; for a table with None, the statistics of all households are stored.
         """
         parts = dict(self._parts)
         if self._has_anomalies:
@@ -242,9 +242,9 @@ class DatabaseSynthesizer:
         with all orders.
 
         The random effect, a latent vector that the children of a parent share, is integrated out by
-        importance sampling from its posterior. For a reference to a row other than the parent, the
-        model does not learn the row itself, but some of its columns; these columns are scored. Keys
-        and personal columns are not scored.
+        importance sampling from its posterior. Some foreign keys do not lead to the parent. The
+        model does not learn which row they reference, but the values of that row in some columns,
+        and these values are scored. Keys and personal columns are not scored.
 
         Args:
             tables: All tables of the fitted database, with rows and columns in any order.
@@ -255,8 +255,8 @@ class DatabaseSynthesizer:
             seed: The same seed gives the same numbers.
 
         Returns:
-            By table without a parent, a series with the index of its rows; for a table of entities,
-            the index contains their keys.
+            By table without a parent, a series with the index of its rows. For a table of entities
+            (`splits`), which was not passed, the index contains the keys of the entities.
 
         Raises:
             TableError: A table or column is missing, a cell cannot be parsed, a key is repeated, or

@@ -132,9 +132,9 @@ class Households(LinkedRows):
         models: Models of the tables that are not catalogues.
         frames: Rows of each table with the columns that its model adds, such as numbers of
             children.
-        trained: By table, indices of the training rows. It is set only to compute the anomalies of
-            held-out rows of the training tables: a level that no training row has then counts as
-            new. Otherwise empty.
+        trained: By table, indices of the training rows; empty unless anomalies of held-out rows are
+            computed. A level that only held-out rows contain then counts as new, like one
+            that is not in the table.
         broken: By table and column, (mask of the rows that violate the column's relation,
             log-probability that is added for each such row). A column has a relation if it is
             copied, is a total, or is determined by an entity.
@@ -390,8 +390,8 @@ class Households(LinkedRows):
         return found
 
     def _equal_rows(self, name: str, rows: pd.DataFrame, parents: Codes) -> Codes:
-        """Numbers n rows: two have the same number exactly if they are equal and have the same
-        parent. Shape: (n,)."""
+        """Returns a group number for each of n rows. Equal rows of the same parent form a group;
+        all other rows have different numbers. Shape: (n,)."""
         own = rows[[c for c in self.models[name].columns if c in rows]]
         groups = own.groupby([*map(str, own.columns), parents], dropna=False)
         return np.asarray(groups.ngroup(), dtype=np.int64)
@@ -705,11 +705,11 @@ class Households(LinkedRows):
         seed: int,
         found: Tails,
     ) -> None:
-        """Merges the tail probabilities of the gaps before the rows `at` of sequences into `found`,
-        the smallest tail probabilities of these rows. A gap counts as a cell of the time column.
+        """Updates `found`, the smallest tail probabilities of the rows `at`, in place by those of
+        their gaps (times since the previous row). A gap counts as a cell of the time column.
 
-        `conditions` contains the result of `_gap_inputs` for each draw of unknown cells; a tail
-        probability is the mean over the draws.
+        `conditions` contains the result of `_gap_inputs` for each draw of unknown cells. The tail
+        probability of a gap is the mean over the draws.
         """
         sequence = self.models[name].sequence
         if sequence is None or isinstance(sequence.gaps, float) or not conditions:

@@ -227,9 +227,9 @@ def _foreign_keys(
 
 
 def _likeness(name: str, column: str, other: str, key: str) -> int:
-    """Returns how strongly the name of a column of table `name` suggests that it refers to column
-    `key` of table `other`: 0 not at all, 1 another row of the same table (such as `manager`), 2 a
-    name like the other table's, 3 the name of the key, 4 the names of the table and the key."""
+    """Returns how strongly the name of a column suggests that it refers to `key` of table `other`:
+    4 if it joins the names of `other` and `key`, 3 if it equals `key`, 2 if it resembles `other`, 1
+    for a name such as `manager` if `other` is the column's own table `name`, else 0."""
     words, key_words, own = _words(column), _words(key), _singular_name(other)
     is_own_key = _singular_name(name) in ("".join(words), "".join(words[:-1]))
     if is_own_key and name != other and column != key:

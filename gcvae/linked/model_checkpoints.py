@@ -68,8 +68,8 @@ class ModelCheckpoints:
         return self._stored.get(self._digest + _IN_TRAINING)
 
     def restored(self, *, is_continued: bool) -> None:
-        """Tells the store of the whole fit whether the fit continues from the content of the store.
-        Only the first call has an effect, because a fit loads this store once."""
+        """Tells the store of the whole fit whether the fit continues from its content. Models make
+        this call one by one; only the first call is passed on, as the store is loaded only once."""
         if not self._is_reported:
             self._store.restored(is_continued=is_continued)
         self._is_reported = True

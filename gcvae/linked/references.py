@@ -240,13 +240,13 @@ def chosen_rows(
             `features_of`. Shape: (n, 2 C).
         features: The same columns of the rows to choose from. Shape: (m, 2 C).
         capacity: Number of references that each of the m rows should receive. Shape: (m,).
-        paired: If another reference belongs to the same unique key, a list of one array: the row
-            indices that it references. Pairs of the two references then do not repeat if that is
-            possible. Shape: (n,). Else an empty list.
-        others: Arrays of row indices that generated rows must not choose. Shape: (n,) each. In a
-            table that refers to itself, one array contains the index of each row itself. If another
-            foreign key never leads to the same row as this one in the real table, a further array
-            contains the rows to which the other foreign key leads.
+        paired: Empty, or a list of one array: row indices that another foreign key references.
+            Pairs of this index and the chosen one do not repeat, if that is possible, because both
+            keys are part of a unique key. Shape: (n,).
+        others: Arrays that contain, for each generated row, a row index that it must not choose:
+            its own index in a table that refers to itself, or the row that another foreign key
+            references, if in the real table the two keys never lead to the same row. Shape: (n,)
+            each.
     """
     rng, capacity = numpy_generator(seed, "references"), capacity.copy()
     found = np.full(len(target), NO_ROW, dtype=np.int64)

@@ -304,7 +304,8 @@ class TableModel:
         Args:
             base: Columns of the parents and other ancestors. Shape: m rows.
             ranks: Numbers of rows of the same parent before and after the next row. Shape: m rows.
-            before: Time of the previous row; if `previous` is None, of the next row. Shape: (m,).
+            before: Time of the previous row. If `previous` is None, the generated row is the first
+                of its parent, and `before` is its own time. Shape: (m,).
             first_row: Number of the first generated row, from which synthetic keys are derived.
         """
         gap: Numbers = np.full(len(base), np.nan)

@@ -139,9 +139,9 @@ def _with_steps(work: Completion, column: Column, values: npt.NDArray[Any]) -> C
 
 
 def _with_grid(column: Column, grid: Grid) -> Column:
-    """Returns the column with its resolution, the spacing of `grid`, as the finest of its steps, so
-    that every cell is a multiple of a step. `endings` of dates, the remainders after subtraction of
-    multiples of the step that was finest before, are removed, except "month end"."""
+    """Returns the column with its resolution, the spacing of `grid`, as a further and finest step,
+    so that every cell is a multiple of a step. Endings of dates are removed, except "month end":
+    they are remainders of the finest step, and the resolution leaves no remainder."""
     endings = [text for text in column.endings or () if text == "month end" or grid.step is None]
     steps = list(column.steps or ())
     if steps == ["1 month"] and grid.step is not None:
@@ -176,9 +176,9 @@ def _spelling_fields(work: Completion) -> dict[str, Any]:
 
 
 def _limit(work: Completion, values: npt.NDArray[Any], key: str) -> Bound | None:
-    """Returns the limit `key`, "minimum" or "maximum", which the user may write as a number or in
-    the format of the cells; if not specified, the smallest or largest of `values`, or None without
-    values."""
+    """Returns the limit `key`, "minimum" or "maximum", that the user specified as a number or as a
+    text in the format of the cells. Without it, returns the smallest or largest of `values`; None
+    if there are no values."""
     found = (values.min() if key == "minimum" else values.max()).item() if len(values) else None
     if work.column.kind.is_whole and found is not None:
         found = int(found)
@@ -367,8 +367,8 @@ def _boolean_levels(work: Completion) -> tuple[Level, ...] | None:
 
 
 def _spelled_booleans(given: tuple[Level, ...], cells: Cells) -> tuple[Level, ...]:
-    """Returns the user's two levels of a boolean column, the one that means false first; if they
-    are False and True, the words in the cells, such as no and yes."""
+    """Returns the two levels of a boolean column, that for false first: the user's levels,
+    or the words in the cells, such as no and yes, if the user's levels are False and True."""
     false_first = _false_first(given)
     if cells.source == "boolean" or not all(isinstance(level, bool) for level in given):
         return false_first
@@ -378,7 +378,7 @@ def _spelled_booleans(given: tuple[Level, ...], cells: Cells) -> tuple[Level, ..
 
 def _false_first(given: tuple[Level, ...]) -> tuple[Level, ...]:
     """Sorts two levels such as yes and no, or 1 and 0, so that the one that means false is first.
-    Levels with another meaning keep their order."""
+    Levels that do not mean true and false keep their order."""
     texts = [str(level) for level in given]
     pair = ("0", "1") if set(texts) == {"0", "1"} else boolean_pair(pa.array(texts, pa.string()))
     return given if pair is None else tuple(given[texts.index(text)] for text in pair)

@@ -46,9 +46,9 @@ _MOST_ROWS_EACH = 10
 def recurring_keys(source: SourceColumns, settled: Collection[str]) -> dict[str, list[str]]:
     """Returns the recurring keys of a table: {key: names of the columns that it determines}.
 
-    These are the key that determines the most columns, and all columns with numbers of persons or
-    of cases, for which the list of determined columns is empty. Columns in `settled`, whose kind
-    the user specified, are not considered.
+    Of the keys that determine columns, only the one that determines most is returned. Other
+    columns with numbers of persons or of cases, such as orders, are returned with an empty list.
+    Columns in `settled`, whose kind the user specified, are not considered.
     """
     names = [name for name in source.names if isinstance(name, str)]
     numbers, found = dict[str, list[str]](), dict[str, list[str]]()
@@ -98,8 +98,8 @@ def _may_be_keys(cells: Cells) -> bool:
 
 
 def _determined(keys: Codes, others: Iterator[Cells]) -> Iterator[Cells]:
-    """Yields those of the columns `others` that have several values, but one for each key; `keys`
-    contains the index of each row's key."""
+    """Yields the columns that a key determines: rows with equal keys have equal cells. Columns of
+    one value are omitted. `keys` contains the index of each row's key."""
     first = np.zeros(int(keys.max()) + 1, dtype=np.int64)
     for cells in others:
         first[keys] = cells.codes

@@ -160,8 +160,8 @@ def _infer_columns(
     typed: GrowingColumns | None,
     report: Report,
 ) -> tuple[list[Column], list[str], list[Problem]]:
-    """Infers all columns. Returns (columns, warnings, problems of the user's schema). `places`
-    contains, by column name, the JSON pointer of the user's properties and the properties."""
+    """Infers all columns. Returns (columns, warnings, problems of the user's schema). `places` is
+    the user's schema: {column name: (JSON pointer of the column, properties of the column)}."""
     columns, warnings, problems = [], list[str](), list[Problem]()
     decisive = {"kind", "drop", "levels", "personal"}
     keys = recurring_keys(
@@ -357,8 +357,8 @@ def _missing_cells(cells: Cells, draft: Draft) -> Mask:
 
 
 def _is_strict(cells: Cells, draft: Draft) -> bool:
-    """Returns whether the column's kind, as the user specified it or else as it fits all `cells`,
-    excludes words, as numbers and dates do."""
+    """Returns whether a word such as "unknown" cannot be a value of the column, because the user
+    specified a kind without words, or because all `cells` are numbers, dates or booleans."""
     kind = draft.get("kind")
     if kind is not None:
         return bool(kind.is_strict)
@@ -413,8 +413,9 @@ def _detected_format(cells: Cells, draft: Draft) -> InferredFormat | None:
 
 
 def _number_format(found: InferredFormat | None, draft: Draft) -> NumberFormat | None:
-    """Returns the number format of a column: `found`, which fits most cells, if it fits all, or if
-    the user specified a format or a numeric kind. Without `found`, the user's format, if any."""
+    """Returns the number format of a column. A format `found` in most cells is used if it fits all
+    cells, or if the user specified a format or a numeric kind; else the result is None. If no
+    format was found, the user's format is returned, or None without one."""
     given, kind = draft.get("number_format"), draft.get("kind")
     if found is not None:
         has_to = given is not None or (kind is not None and kind.is_real)
@@ -425,8 +426,7 @@ def _number_format(found: InferredFormat | None, draft: Draft) -> NumberFormat |
 def _unread_numbers(
     cells: Cells, found: InferredFormat | None, draft: Draft, pointer: str
 ) -> list[Problem]:
-    """Returns, in a list, the problem of the first cell that the user's number format cannot read,
-    if any."""
+    """Returns [the problem of the first cell that the user's number format cannot read], or []."""
     if "number_format" not in draft or found is None or found.fits.all():
         return []
     expected = f"a number such as {example(found.format)}, or a text named in missing.markers"

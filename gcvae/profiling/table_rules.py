@@ -160,9 +160,8 @@ def _check_tables(rule: Rule, schema: TableSchema) -> None:
 
 
 def _with_exempt_values(rule: Rule, table: TypedTable, schema: TableSchema) -> Rule:
-    """Returns an inequality that the user wrote after adding exempt values, to which it does not
-    apply: isolated values of its column, such as -1. Other rules, and those with exempt values,
-    stay unchanged."""
+    """Returns the rule. An inequality of the user without exempt values gets some: isolated values
+    of its column, such as -1, to which it does not apply. Other rules stay unchanged."""
     form, column = rule.form, schema[rule.column]
     is_plain = isinstance(form, Formula) and form.is_inequality and not form.exempt
     if not is_plain or rule.source == "found":
@@ -188,9 +187,8 @@ def shown_finding(finding: RuleFinding, line_of: LineOf) -> dict[str, Any]:
 def _senseless_combinations(
     number: int, rule: Rule, form: Combination, table: TypedTable, schema: TableSchema
 ) -> list[Problem]:
-    """Returns a problem, in a list, if most combinations of numbers or dates in a hard rule occur
-    in one row only, so that synthetic rows could only repeat real rows. `number` is the rule's
-    index."""
+    """Returns [a problem] if most combinations of numbers or dates in a hard rule occur in one row
+    only, so that synthetic rows could only repeat real rows. `number` is the rule's index."""
     names = [name for name in form.columns if schema[name].is_modelled]
     if not any(schema[name].kind.is_real for name in names):
         return []
@@ -238,8 +236,9 @@ def _violation_problem(
 def _shown_rows(
     rows: npt.NDArray[np.int64], n_rows: int, rule: Rule, table: TypedTable, line_of: LineOf
 ) -> tuple[str, str, int | None]:
-    """Describes, for a message, `rows`, the first of `n_rows` row indices. Returns (text with their
-    lines, text with the first row's cells in the rule's columns, line of the first row or None)."""
+    """Describes rows in a message. Returns (text with their lines, text with the first row's cells
+    in the rule's columns, line of the first row or None). `rows` are the indices to list; if
+    `n_rows`, the number of all such rows, is larger, "..." follows."""
     lines = [line_of(int(row)) for row in rows]
     numbers = [row if line is None else line for row, line in zip(rows, lines, strict=True)]
     more = ", ..." if n_rows > len(rows) else ""

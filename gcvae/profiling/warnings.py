@@ -234,10 +234,10 @@ def _no_dates_among_dates(cells: Cells) -> str | None:
 
 
 def _nearest_format(cells: Cells) -> tuple[Mask, str | None]:
-    """Returns (mask of the distinct cells that are dates in the most suitable format, the format),
-    or None as the format if the most frequent cell is no date.
+    """Returns (mask of the distinct cells that are dates in the most suitable format, the format).
 
     Of the formats that fit the most frequent cell, the one that fits most distinct cells is chosen.
+    If the most frequent cell is no date, all entries of the mask are false, and the format is None.
     """
     formats = list(candidate_formats(cells.texts[int(cells.counts.argmax())].as_py()))
     if not formats:

@@ -194,9 +194,9 @@ class _Levels:
         A class is a set of levels that determine the same levels of other columns, such as the
         cities of one country. A rare level is replaced by frequent levels of its class, or of the
         smallest larger class that contains frequent levels. Frequent levels replace rare ones in
-        proportion to their counts, so that their relative shares stay. Both are matched in the
-        order of the first axis of a correspondence analysis, so that similar levels replace each
-        other.
+        proportion to their counts, so that their relative shares stay. The rare and the frequent
+        levels of a class are each sorted along the first axis of a correspondence analysis, and
+        matched in this order, so that a rare level is replaced by a similar one.
         """
         others = [other for other in others if other.name != self.name]
         axis = level_axis(self.at, len(self.levels), others)
@@ -310,8 +310,8 @@ def _has_words(column: Column) -> bool:
 
 
 def _bound_columns(schema: TableSchema, functions: Sequence[Rule]) -> set[str]:
-    """Returns the columns of hard rules (which every row must satisfy) that list combinations, and
-    of hard functional dependencies: rows with replaced levels could violate them."""
+    """Returns columns whose levels must stay, because rows with replaced levels could violate a
+    rule: the columns of hard functional dependencies and hard lists of permitted combinations."""
     hard = [rule for rule in (*(schema.rules or ()), *functions) if rule.keep == "hard"]
     return {
         name
@@ -322,15 +322,14 @@ def _bound_columns(schema: TableSchema, functions: Sequence[Rule]) -> set[str]:
 
 
 def _named_levels(schema: TableSchema) -> frozenset[str]:
-    """Returns the levels that are never replaced: those in conditions that are hard or written by
-    the user, and all words that mean "missing"."""
+    """Returns the levels that are never replaced: levels that occur in hard conditions or in
+    conditions of the user, and all words that mean "missing"."""
     kept = [r for r in schema.rules or () if r.keep == "hard" or r.source == "given"]
     return MARKERS | WEAK_MARKERS | _words(kept)
 
 
 def _words(rules: Sequence[Rule]) -> set[str]:
-    """Returns, as strings, all constants, such as levels, in those of the rules that are
-    conditions."""
+    """Returns, as strings, all constants, such as levels, in the conditions among the rules."""
     trees = [rule.form.tree for rule in rules if isinstance(rule.form, Condition)]
     constants = (n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Constant))
     return {str(constant.value) for constant in constants}
