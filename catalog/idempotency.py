@@ -161,13 +161,16 @@ class Idempotency(WorkspaceRecords):
                 row.response = response
 
     def abandon(self, key: str) -> None:
-        """Releases the key of a failed request, unless the request created a record."""
+        """Deletes a failed request's key, so that the request can be repeated.
+
+        The key is kept if the request has created a record.
+        """
         with self._database.writing() as session:
             session.execute(delete(IdempotencyRow).where(_unanswered(self._workspace, key)))
 
 
 def _unanswered(workspace: str, key: str) -> ColumnElement[bool]:
-    """SQL condition that the request with this key is in progress. When it creates a record, the id
-    of the record is stored as `response`."""
+    """SQL condition that the request with this key has neither been answered nor created a record.
+    The id of a created record is stored as `response`."""
     row = IdempotencyRow
     return and_(row.workspace == workspace, row.key == key, row.response.is_(None))

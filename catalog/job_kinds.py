@@ -1,8 +1,8 @@
 """Kinds of jobs: the specification, queue and results of each.
 
-Two other modules belong to each kind. For `JobKind.SAMPLE`, for example, the function `sample` in
-`worker/work/sample.py` does the work, and `service/routes/samples.py` contains the API calls. The
-names are the value of the kind (`sample`) and its attribute `collection` (`samples`).
+Two other modules belong to each kind. `worker/work/sample.py`, for example, contains the function
+`sample`, which does the work of the kind `sample`. `service/routes/samples.py` contains the API
+calls, and is named after the kind's attribute `collection`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class JobSpec:
     Attributes:
         internal: Names of fields that are hidden from users, such as store keys and long lists of
             rows.
-        is_of_model: Whether the result belongs to the model. A model has at most one result of such
-            a kind: a new result replaces the earlier one. The result is not deleted because of its
-            age. It is deleted with the model; a job that is still making it is then cancelled.
+        is_of_model: Whether the result belongs to the model, as a report does. A model keeps only
+            the newest result of each such job kind, whatever its age. When the model is deleted,
+            the result is deleted, too, and a job that is still making one is cancelled.
         contains_scores: Whether the result contains scores of rows; a model can be configured not
             to return scores.
         is_report: Whether webhooks receive a `report.ready` event when the job succeeds.
@@ -244,7 +244,7 @@ SCORE_DRAWS = 8
 class JobKind(StrEnum):
     """Kind of a job, such as `sample`.
 
-    The worker's module for the kind, and the function in it, have the same name.
+    The worker's module for the kind, and the module's main function, are named after it.
     """
 
     queue: Queue

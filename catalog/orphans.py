@@ -48,8 +48,8 @@ class Orphans(Records):
     def abandon(self, prefix: str) -> bool:
         """Ends the reservation of a prefix now, so that bytes under it are deleted.
 
-        Returns True if the prefix was reserved, False if its record was created. A caller that has
-        not received the database's response thus learns whether the record exists.
+        Returns True if the prefix was reserved, False if its record was created. The result helps a
+        caller that has not received the database's response to the creation of the record.
         """
         with self._database.writing() as session:
             found = session.execute(
@@ -60,7 +60,7 @@ class Orphans(Records):
             return bool(found.rowcount)  # type: ignore[attr-defined]
 
     def add(self, prefixes: Iterable[str]) -> None:
-        """Marks all bytes under these key prefixes of the object store for deletion at once."""
+        """Marks all bytes in the object store under these key prefixes as due for deletion."""
         with self._database.writing() as session:
             add_orphans(session, prefixes)
 
@@ -82,7 +82,7 @@ class Orphans(Records):
             return [row.prefix for row in due]
 
     def forget(self, prefix: str) -> None:
-        """Removes a key prefix of the object store from the list after its bytes were deleted."""
+        """Removes a store prefix from the list of orphans, after its bytes were deleted."""
         with self._database.writing() as session:
             session.execute(delete(OrphanRow).where(OrphanRow.prefix == prefix))
 

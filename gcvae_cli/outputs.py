@@ -113,7 +113,8 @@ def _is_written_directly(path: Path) -> bool:
 def _write_errors(destination: str, written: Path) -> Iterator[None]:
     """Context manager that converts system errors into an OutputError that names the destination.
 
-    Only errors about `written`, the path that is really written, are converted.
+    Only errors about the path `written` are converted: the file to which the bytes go, which may be
+    a temporary one. Errors without a path are converted too.
     """
     try:
         yield

@@ -72,13 +72,12 @@ class Manifest:
         return json.dumps(document, indent=1).encode()
 
     def stream(self, store: Store) -> Iterator[bytes]:
-        """Returns an iterator over the bytes of all shards, with each shard's checksum compared
-        after its last chunk.
+        """Returns an iterator over the bytes of all shards, and checks each shard's checksum.
 
         Raises:
             MissingObjectError, CorruptedError, UnavailableError: A shard is missing or damaged, or
-                the store does not respond. An error in opening the first shard is raised by the
-                call itself, all others during the iteration.
+                the store does not respond. If the first shard cannot be opened, the call raises the
+                error. The iteration raises all others, CorruptedError after the shard's last chunk.
         """
         first, *rest = self.shards
         begun = store.stream(first.key, first.sha256)

@@ -246,7 +246,7 @@ def _chunks_of(data: bytes | Path | Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _regroup(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yields parts of `_PART_BYTES` or more; the last may be shorter."""
+    """Joins small chunks: yields chunks of at least `_PART_BYTES`, except for the last."""
     part = bytearray()
     for chunk in chunks:
         part += chunk

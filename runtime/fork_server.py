@@ -68,11 +68,11 @@ def main() -> int:
 
 @contextmanager
 def _watching(parent_pid: int) -> Iterator[None]:
-    """Context manager that kills this process if its parent ends within the block.
+    """Context manager that kills this process if its parent ends while the block imports modules.
 
-    The kernel's parent-death signal is not used: it is already sent when the parent's thread that
-    started this process ends, although the parent may continue. After the block, the closed socket
-    shows that the parent has ended.
+    It does not use the kernel's parent-death signal. That signal is sent as soon as the thread that
+    started this process ends, even if the parent's other threads continue. After the block,
+    `_serve` notices the end of the parent, because the socket closes.
     """
     imported = threading.Event()
     watch = watch_parent(parent_pid, imported)
@@ -171,7 +171,10 @@ def _live(pipe: Connection, folder: Path, server_pid: int) -> NoReturn:
 
 @contextmanager
 def _folder_of_imports() -> Iterator[None]:
-    """Some modules create temporary files when they are imported, and do not delete them."""
+    """Context manager that directs temporary files to a new folder and deletes it at the end.
+
+    Some modules create temporary files when they are imported, and do not delete them.
+    """
     folder, lock = make_folder()
     tempfile.tempdir = str(folder)
     try:

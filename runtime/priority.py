@@ -13,8 +13,8 @@ _AUTOGROUP = Path("/proc/self/autogroup")
 def lower_priority() -> None:
     """Lowers the scheduling priority of this process and its future children.
 
-    Linux may schedule by session first (autogroups). The process therefore starts a new session,
-    and the niceness is set for the session and the process.
+    Linux may divide processor time between sessions first (autogroups), then between the processes
+    of a session. So the niceness is raised for this process and for a new session that it starts.
     """
     os.nice(_NICENESS)
     lower_session_priority()
@@ -23,7 +23,7 @@ def lower_priority() -> None:
 def lower_session_priority() -> None:
     """Lowers the scheduling priority of this process, whose parent has called `lower_priority`.
 
-    The niceness is inherited, but Linux may schedule by session first, so a new session is started.
+    It starts a new session with the same niceness, because Linux may schedule by session first.
     """
     with contextlib.suppress(PermissionError):  # already the leader of its session
         os.setsid()

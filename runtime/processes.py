@@ -143,8 +143,8 @@ class Process:
     def is_alive(self) -> bool:
         """Whether the forked process is running, according to the pipe to it.
 
-        The pipe closes when the process ends; the exit code is known only later. A waiting answer
-        would look like a closed pipe, so this must not be used while `ask` waits for an answer.
+        The pipe closes when the process ends; the exit code is known only later. An answer that was
+        not read yet would look like a closed pipe, so do not use this while `ask` is running.
         """
         return not self.pipe.poll()
 

@@ -215,6 +215,6 @@ def _fits(hashed: str, secret: str) -> bool:
 
 @cache
 def _nobodys_hash() -> str:
-    """Secrets of unknown keys are compared with this hash, so that rejecting them takes as long as
-    rejecting wrong secrets of known keys."""
+    """Returns the hash of a random secret. Secrets of unknown keys are compared with it, so that
+    rejecting an unknown key takes as long as rejecting a wrong secret of a known key."""
     return _HASHER.hash(secrets.token_urlsafe(_SECRET_BYTES))

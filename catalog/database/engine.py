@@ -128,7 +128,7 @@ def _set_up_sqlite(dbapi_connection: Any, _record: Any) -> None:
 def _keep_a_log(cursor: Any) -> None:
     """Switches a SQLite file to write-ahead logging.
 
-    It retries, because SQLite rejects one of two connections that do this at once to a new file.
+    It retries, because the switch fails while another connection makes it in the same new file.
     """
     tries_until = time.monotonic() + _BUSY_TIMEOUT_SECONDS
     while True:

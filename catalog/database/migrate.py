@@ -73,8 +73,8 @@ def newest_revision() -> str | None:
 
 @contextmanager
 def _alone(database_url: str) -> Iterator[Connection]:
-    """Context manager that yields a connection for a migration. Its block is one transaction, for
-    whose end other migrations wait."""
+    """Context manager that yields a connection for a migration. Its block is one transaction; other
+    migrations wait until this transaction ends."""
     database = Database(database_url, answer_seconds=None)
     try:
         with database.writing() as session:

@@ -276,9 +276,9 @@ class ResultRow(Base):
 
 
 class OrphanRow(Base):
-    """Database row of a key prefix in the object store under which bytes may have no record.
+    """Database row of an orphan: a store prefix under which there may be bytes without a record.
 
-    The record is still to be created, could not be created, or was deleted.
+    The record of such bytes is still to be created, could not be created, or was deleted.
 
     Attributes:
         sweep_at: Time from which the bytes may be deleted.

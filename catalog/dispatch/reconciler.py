@@ -17,7 +17,7 @@ _IDEMPOTENCY_SECONDS = 24 * 3600.0
 
 
 class Reconciler:
-    """Sends lost messages to workers again, and closes jobs that no worker runs and none may retry.
+    """Sends lost messages to workers again, and closes jobs that cannot continue.
 
     Several reconcilers may run at once.
     """
@@ -32,7 +32,7 @@ class Reconciler:
         self.run_once()
 
     def run_once(self) -> None:
-        """Closes jobs that no worker runs and none may retry, and sends all due messages."""
+        """Sends all due messages, and closes abandoned jobs (see `Leases.close_abandoned`)."""
         for job_id in self._catalog.leases.close_abandoned():
             _log.warning("job was abandoned and is closed", extra={"job": job_id})
         for job in self._catalog.leases.take_due():

@@ -67,8 +67,8 @@ class AllJobs(Records):
             return [QueueState(*found) for found in session.execute(query)]
 
     def held(self, limit: int) -> Sequence[Job]:
-        """Returns at most `limit` running jobs, the longest-running first; their workers may be
-        dead."""
+        """Returns at most `limit` jobs in status `running`, the longest-running first. Jobs whose
+        worker has died are included."""
         query = (
             select(JobRow)
             .where(JobRow.status == JobStatus.RUNNING, JobRow.lease_owner.is_not(None))

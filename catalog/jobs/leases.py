@@ -392,10 +392,10 @@ def _unlease(row: JobRow) -> None:
 def _count_claim(
     session: Session, job: Job, was: JobStatus, last_owner: str | None, lease_seconds: float
 ) -> None:
-    """Adds a new attempt at a job, and a lease lost by another worker, to the statistics.
+    """Counts a new attempt at a job, and another worker's loss of the lease, for monitoring.
 
-    If the job was queued, its waiting time is added to a histogram, except for shards, which wait
-    for each other; `catalog.jobs.shards.begin` adds the waiting time of a job with shards.
+    The waiting time of a job that was queued is added to a histogram, but not that of a shard. For
+    a job with shards, `catalog.jobs.shards.begin` adds one waiting time.
 
     Args:
         was: Status of the job before the attempt.

@@ -118,8 +118,8 @@ def count_shard(session: Session, shard: JobRow, outcome: Outcome) -> JobRow:
     """Records in the row of a job that one of its shards has ended.
 
     The number of open shards decreases by one. If the shard has succeeded, its result is recorded
-    and the job's progress is updated. The first error of a shard becomes the error of the job, and
-    stops the other shards.
+    and the job's progress is updated. If the shard is the first to fail, its error is recorded as
+    that of the job, and the other shards are stopped.
 
     Returns:
         The database row of the job. When `open_shards` is 0, the caller continues or ends the job.
@@ -156,10 +156,7 @@ def reset_shards(session: Session, job: JobRow) -> None:
 def requeue_lost_shards(session: Session, job: JobRow, numbers: Collection[int]) -> None:
     """Queues again the shards of a job whose results are missing in the store.
 
-    The job waits until these shards have ended.
-
-    Args:
-        numbers: Indices of the lost shards.
+    The job waits until these shards, with the indices `numbers`, have ended.
     """
     lost = [row for row in shard_rows(session, job.id) if row.spec["number"] in numbers]
     for row in lost:
@@ -196,9 +193,9 @@ def queue_again(
     """Queues an ended job or shard again, and resets its progress, error and counted attempts.
 
     Args:
-        request_id, traceparent: Id and trace span of the HTTP request for it; None without a
-            request.
-        pause_seconds: Time until its message is sent to the workers.
+        request_id, traceparent: Id and trace span of the HTTP request that causes this; None if
+            there is no request.
+        pause_seconds: Time until workers are notified of the job.
     """
     row.status = JobStatus.QUEUED
     row.cancel_requested = row.smaller_batch = False
@@ -214,8 +211,8 @@ def queue_again(
 def _progress(session: Session, job: JobRow) -> Document:
     """Returns the phase and the finished fraction of a job with shards.
 
-    The fraction is 98 % of the mean of the shards' fractions; joining their results is the other 2
-    %. It never falls.
+    The fraction is 0.98 times the mean fraction of the shards; the rest is for joining their
+    results. It is never less than the fraction that the job has already reported.
     """
     query = select(JobRow.status, JobRow.progress).where(JobRow.parent_id == job.id)
     fractions, phase = [], "preparing"

@@ -109,7 +109,7 @@ class Schedules(RegisteredRecords[ScheduleRow, Schedule]):
 
 
 def _changed(session: Session, row: ScheduleRow, name: str, times: Times, paused: bool) -> Schedule:
-    """Writes the attributes of a schedule that users may change, and the time of its next run."""
+    """Writes new attributes and the time of the next run of a schedule; returns its record."""
     before = row.cron, row.time_zone, row.paused
     # If the times are unchanged, `next_at` may be a due time for which no run has begun yet.
     if (times.cron, times.time_zone, paused) != before:

@@ -1,8 +1,8 @@
 """Runs of the schedules of all workspaces: begins due runs, and assigns their steps to processes.
 
 `next_step_at` is the time from which the next step of a run may begin, unless the run waits for a
-job. Taking a step sets it to the end of the step's lease, so the step is due again if the process
-dies.
+job. A process that takes a step sets `next_step_at` to the end of the step's time limit. If the
+process dies, the step is therefore due again.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Runs(Records):
     def take(self, seconds: float, at_once: int) -> list[Step]:
         """Returns at most `at_once` due steps, which begin now.
 
-        A run fails if its steps have already begun `MOST_ATTEMPTS` times.
+        A run fails, instead of beginning a step, if it has already begun `MOST_ATTEMPTS` steps.
 
         Args:
             seconds: Time after which a step without a result is due again.

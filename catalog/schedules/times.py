@@ -26,9 +26,9 @@ class ScheduleError(InputError):
 class Times:
     """Due times of a schedule: a cron expression in a time zone. Times are returned in UTC.
 
-    When daylight saving time begins or ends, due times are those of Debian's cron: a daily time in
-    the skipped hour is due right after it, and one in the repeated hour is due once. Expressions
-    that are due every hour, or more often, are not affected.
+    Changes to and from daylight saving time are treated as in Debian's cron. A daily time within
+    the skipped hour is due at the end of that hour; a daily time within the repeated hour is due
+    once. Expressions that are due every hour, or more often, are not affected.
 
     `checked_times` validates expressions of users and creates instances.
     """
@@ -47,11 +47,7 @@ class Times:
     def count(self, first: datetime, end: datetime) -> int:
         """Returns the number of due times from `first` up to, but excluding, `end`.
 
-        At most 10,000 are counted.
-
-        Args:
-            first: The first due time, which is counted.
-            end: Time before which the due times are counted.
+        `first` must be a due time. At most 10,000 are counted.
         """
         times = takewhile(lambda time: time < end, self._from(first))
         return 0 if first >= end else 1 + sum(1 for _ in islice(times, _MOST_MISSED - 1))

@@ -95,8 +95,8 @@ def list_(
 
 
 def _told(document: dict[str, Any]) -> tuple[str, ...]:
-    """Returns the strings in the line of a dataset, model or job (`document`, as JSON) in `gcvae
-    list`."""
+    """Returns the cells of one line of `gcvae list`: id, time of creation, size or status, and name
+    or kind. `document` is a dataset, model or job as JSON."""
     made = document["created_at"][:16].replace("T", " ")
     if "rows" in document:
         size = f"{document['rows']:,} rows × {document['columns']} columns"

@@ -66,7 +66,7 @@ def draw_comparison(
 
 
 def _texts(columns: list[Column], *tables: pd.DataFrame) -> set[str]:
-    """All names that may be drawn; fonts are chosen that have their characters."""
+    """Returns all names that the picture may contain, so that its fonts have their characters."""
     levels = (
         str(level)
         for column in columns

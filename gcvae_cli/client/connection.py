@@ -55,11 +55,7 @@ def connected(server: str, key_file: Path | None) -> Iterator[Client]:
 
 
 def check_address(server: str) -> None:
-    """Checks that the address of a service is a URL.
-
-    Raises:
-        WrongUsageError: The address has no scheme http or https.
-    """
+    """Raises a WrongUsageError if the address of a service has no scheme http or https."""
     if not server.startswith(("http://", "https://")):
         raise WrongUsageError(
             f"--server {server} is not a URL; it must begin with http:// or https://"

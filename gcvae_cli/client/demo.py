@@ -253,7 +253,10 @@ def _draw_maps(client: Client, model: Document, output: Path) -> None:
 
 
 def _report(client: Client, model: Document, output: Path) -> None:
-    """A report follows a training that set rows aside; otherwise one is requested."""
+    """Saves the report of the model and prints its verdicts.
+
+    The service makes a report after a training that set rows aside; otherwise one is requested.
+    """
     file = output / "report.html"
     try:
         client.report(model, to=file)
@@ -296,7 +299,7 @@ def _tell_results(output: Path) -> None:
 
 
 def _own_command() -> str:
-    """The command for the user: the path of `gcvae` next to Python, or `gcvae` if there is none."""
+    """Returns the command to start gcvae: its path if it lies in Python's folder, else `gcvae`."""
     beside_python = Path(sys.executable).with_name("gcvae")
     if beside_python.is_relative_to(Path.cwd()):
         return str(beside_python.relative_to(Path.cwd()))

@@ -312,8 +312,7 @@ def _watched_reader(
     move: Callable[[float, str], None],
     lines_per_row: int = 1,
 ) -> Iterator[pd.DataFrame]:
-    """Yields the blocks of a result, and moves the progress bar to the share of the file that was
-    read.
+    """Yields the blocks of a result; after each, the progress bar shows how much input is done.
 
     Args:
         move: Function that moves the bar to a fraction, with a note.
@@ -328,15 +327,14 @@ def _watched_reader(
 
 
 def _bytes_to_come(stream: BinaryIO, fraction: float) -> float:
-    """Estimates it from the finished fraction of the rows; 0 for a pipe."""
+    """Estimates the bytes still to be written, from the finished fraction of rows; 0 for a pipe."""
     return stream.tell() * (1.0 - fraction) / fraction if stream.seekable() else 0.0
 
 
 def _write(stream_as: Callable[..., Iterable[bytes]], stream: BinaryIO, table_format: str) -> None:
     """Writes the table that `stream_as` returns as chunks of bytes.
 
-    For a format such as csv.gz, it is compressed without a time, so that equal tables give equal
-    files.
+    For formats such as csv.gz, gzip stores no time stamp, so equal tables give equal files.
     """
     chunks = stream_as(format=table_format.removesuffix(".gz"))
     if not table_format.endswith(".gz"):

@@ -72,8 +72,9 @@ def _presets() -> str:
 def _values(names: list[str]) -> str:
     """Returns Markdown with the value of each named setting in every preset.
 
-    It has three parts: the presets that differ in few settings from a preset of the table, with
-    these settings; the settings with the same value in every preset; a table of the other settings.
+    A table at the end has a column for each of the most different presets. Before it, a list says
+    how each other preset differs from one of these, and a sentence names the settings that are
+    equal in all presets; these are not in the table.
     """
     columns: dict[str, list[str]] = {}
     lines: list[str] = []

@@ -130,7 +130,8 @@ def _read(path: Path) -> str:
 
 
 def _show_new(key: Key, written: str | None, as_json: bool) -> None:
-    """Prints a new key, or only its record if it was read from a file (`written` is None)."""
+    """Prints a new key: its string `written`, or its id and workspace if `written` is None because
+    the user gave the string in a file. JSON output contains the record of the key, too."""
     if as_json:
         shown = {} if written is None else {"key": written}
         print(json.dumps(shown | _document(key), indent=1))

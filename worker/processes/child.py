@@ -138,7 +138,7 @@ def _smaller_batch_or_failure(attempt: Attempt, error: GpuMemoryError) -> LastMe
 
 
 def _final_outcome(error: Exception) -> Outcome:
-    """Outcome of an attempt with an exception that would occur again in every attempt."""
+    """Returns the outcome of a job after an error that would occur again in every attempt."""
     if isinstance(error, CancelledError):
         return Cancelled()
     if isinstance(error, InputError):
@@ -152,5 +152,5 @@ def _final_outcome(error: Exception) -> Outcome:
 
 
 def _show(command: str) -> None:
-    """Sets the command that `ps` shows; spaces overwrite the rest of the previous one."""
+    """Sets the command that `ps` shows, padded with spaces to the original command's length."""
     setproctitle(command.ljust(sum(len(os.fsencode(word)) + 1 for word in sys.orig_argv)))

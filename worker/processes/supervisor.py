@@ -223,7 +223,7 @@ class Supervisor:
             time.sleep(self._settings.heartbeat_seconds)
 
     def _conclude(self, exit_code: int | None) -> str:
-        """Records the outcome of the attempt, and returns the same word for it as `run`."""
+        """Records the outcome of the attempt, and returns how it ended, in the words of `run`."""
         leases, last = self._catalog.leases, self._last
         if self._lost:
             raise LeaseLostError(self._claim.job_id, self._claim.attempt)
@@ -253,10 +253,10 @@ class Supervisor:
         return failed.code
 
     def _leave_no_bytes(self) -> None:
-        """Marks the bytes that this attempt has stored for deletion, after it lost its lease.
+        """Marks the bytes of this attempt as due for deletion, after it has lost its lease.
 
-        They are kept if the job has succeeded with this attempt, or may continue and no other
-        attempt has begun.
+        The bytes are kept if no later attempt has begun, and the job has succeeded or has not
+        ended.
         """
         claim, job = self._claim, None
         with suppress(NotFoundError):
@@ -274,7 +274,7 @@ class Supervisor:
 
 
 def _death(exit_code: int | None) -> Failed:
-    """Failure of a child process that ended without a final message."""
+    """Returns the error to record if the child process ended without a final message."""
     assert exit_code is not None, "it was waited for"
     if exit_code >= 0:
         return Failed("process_ended", f"the job's process ended with exit code {exit_code}")

@@ -105,7 +105,7 @@ def _fetch(attempt: Attempt, shards: Sequence[Produced], files: Sequence[Path]) 
 
 
 def _each_once(files: Sequence[Path]) -> Iterator[Path]:
-    """Deletes each file when the next one is requested, to free disk space."""
+    """Yields the files, and deletes each one when the next is requested, to free disk space."""
     for file in files:
         yield file
         file.unlink()

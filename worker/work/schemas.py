@@ -42,11 +42,11 @@ def schema_as_said(dataset: Dataset) -> Document:
 
 
 def schema_without_values(dataset: Dataset) -> Document:
-    """Returns the part of a dataset's schema that training does not infer again from other rows.
+    """Returns a dataset's schema without inferred limits, levels, decimals, steps and rules.
 
-    It contains what the user specified, and the names, kinds and formats of all columns. Inferred
-    limits, levels, decimals, steps and rules are omitted, except levels that rows do not determine:
-    words for true and false, and ordered strings.
+    Training infers these anew from its own rows. What the user specified is kept. The names, kinds
+    and formats of all columns are kept, too, and so are inferred levels that are words for true and
+    false, or ordered strings (`_levels_are_agreed`).
     """
     given = {column["name"]: column for column in dataset.given_schema.get("columns") or ()}
     columns = [

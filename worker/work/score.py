@@ -49,7 +49,7 @@ def score(attempt: Attempt) -> Produced:
 
 
 def join(attempt: Attempt) -> Produced:
-    """Joins the scores of a job whose shards have all succeeded, and adds the totals.
+    """Joins the scores of a job whose shards have all succeeded, with totals over all rows.
 
     Raises:
         LeaseLostError: The attempt no longer owns the job, or waits for lost shards to be made
