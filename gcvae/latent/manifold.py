@@ -148,8 +148,8 @@ def _columns(
 ) -> tuple[NumberGrid | LevelGrid, ...]:
     """Returns the marginals of the table's modelled columns.
 
-    Probabilities are those of the decoder. If a rule computes a column, or it is encoded in parts,
-    they are shares of the 64 decoded rows for each z instead.
+    Probabilities are those of the decoder. The decoder has none for a column that a rule computes
+    or that is encoded in parts; for these, 64 rows are decoded at each z, and shares are counted.
     """
     cells, owners = _quantile_cells(model, codec, z), codec.reduction.owners
     found: dict[str, NumberGrid | LevelGrid] = {}

@@ -252,12 +252,11 @@ class AutoregressiveNetwork(nn.Module):
 
     @property
     def n_linear_terms(self) -> int:
-        """Number of linear terms: sums to which each cell of a row adds a number, and which later
-        columns use directly.
+        """Number of linear terms of a row. Each is a sum of contributions of earlier cells, and is
+        added to outputs of a later column without passing through the network.
 
-        For each column of numbers, one term is added to the means of its mixture. For each bin
-        between change points (see `ChangePointLayer`), one term is added to the logit of the bin,
-        or to the logits of the codes in it.
+        Each column of numbers has one, for the means of its mixture. Each bin between change points
+        (see `ChangePointLayer`) has one, for the logit of the bin or of the codes in it.
         """
         return len(self.real) + self.steps.n_offsets
 
@@ -340,8 +339,8 @@ class AutoregressiveNetwork(nn.Module):
         return added, moved
 
     def _added_by(self, codes: Tensor, values: Tensor, j: int) -> tuple[Tensor, Tensor]:
-        """Computes `added_by` from the features of each cell: slower than `code_additions`, but
-        with the values of infrequent numbers."""
+        """Computes the terms of `added_by` from the features of each cell. This is slower than
+        a look-up by code, but uses the values of infrequent numbers, which have no own code."""
         x = self.features(codes[:, None], values[:, None], slice(j, j + 1))[0]
         slopes = self.slopes[:, j] * self.earlier[self.real, j][:, None]
         moved = x[:, :_N_SCORES] @ slopes.T

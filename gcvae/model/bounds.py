@@ -277,11 +277,10 @@ def _bounds_of_batch(
 def variance_of_mean(log_weights: Tensor, log_mean: Tensor, n_prior: int = 0) -> Tensor:
     """Returns the variance of the mean of S importance weights, divided by the squared mean.
 
-    The last `n_prior` samples, drawn from the prior, are a separate stratum, so the difference
-    between the means of the strata does not count as variance. The variance of a stratum cannot be
-    estimated from one sample: a single prior sample contributes its square instead, whose
-    expectation is at least the variance. Samples count as independent, although quasi-random ones
-    have a smaller error.
+    The last `n_prior` samples are from the prior, the others from the posterior. Both sets have a
+    fixed size, so only the variance within each set counts. One sample does not determine a
+    variance, so a single prior sample contributes its square, which is at least the variance on
+    average. All samples are treated as independent; the mean of quasi-random ones varies less.
 
     Returns:
         Relative variances; NaN if S = 1, 0 for a row whose weights are all zero.

@@ -89,16 +89,16 @@ class ChangePoints:
 class ChangePointLayer(nn.Module):
     """Computes the logits of the bins into which change points divide columns of numbers.
 
-    The logit of a bin is a fixed term plus a learned term. The fixed term is log(share of the bin
-    given the category of the parent column / share of the bin), as counted in the table. The fixed
-    terms of a row are called its *offsets*. There are `n_offsets`: `width` for each column with
-    change points, because the bins of each column are padded to this number. A column with change
-    points has either a density, or a code for each of its values.
+    The logit of a bin is a fixed term, called *offset*, plus a learned term. The offset is
+    log(share of the bin given the category of the parent column / share of the bin), from counts of
+    the table's rows. The bins of each column are padded to `width`, the largest number of bins, so
+    a row has `width` offsets for each column with change points. Such a column has either a
+    density, or a code for each of its values.
 
     Attributes:
         points: Change points of the D_steps columns with a density, padded. Shape: (D_steps, width
             - 1).
-        log_ratio: Fixed term of each bin for each category of the parent, padded to the greatest
+        log_ratio: Offset of each bin for each category of the parent, padded to the greatest
             number K of categories. Shape: (columns with change points, K, width).
         numbers: Positions of the D_steps columns in the list of columns of numbers. Shape:
             (D_steps,).
@@ -116,7 +116,7 @@ class ChangePointLayer(nn.Module):
     def __init__(
         self, change_points: Sequence[ChangePoints], columns: Sequence[ColumnShape], d_column: int
     ) -> None:
-        """Sets the fixed terms, and the learned weights to zero. `d_column` is the width of the
+        """Sets the offsets, and the learned weights to zero. `d_column` is the width of the
         hidden vectors from which the learned terms are computed."""
         super().__init__()
         # Columns with a density come first, columns whose numbers all have codes last.

@@ -63,14 +63,13 @@ class ColumnDistribution:
         return codes.int(), values
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """Samples an allowed cell for each of N rows, and computes the log probability that a cell
-        is allowed.
+        """Samples an allowed cell for each of N rows, and computes the log of the total probability
+        of all allowed cells. A single number contributes its density.
 
         Args:
-            region: The allowed cells, separately for each row or the same for all rows: the share
-                of each code that is allowed, from 0 to 1, and the allowed values of the numbers
-                without a code of their own, as intervals and single numbers. A single number counts
-                by its density. None allows all cells.
+            region: The allowed cells of each row, or of all rows. It contains the allowed share of
+                each code (1 if the code is allowed completely), and the allowed intervals and
+                single values of numbers without a code of their own. None allows all cells.
             noise: Uniform noise. Shape: (N,).
         """
         if region is None and (self.marginal is None or self.transform is not None):
@@ -134,7 +133,7 @@ class ColumnDistribution:
 
 
 def padded_share(region: Region, n_codes: int) -> Tensor:
-    """Returns the log of the allowed share of each code in a region (a set of allowed cells),
-    padded with -inf to `n_codes`. Shape: (n, n_codes)."""
+    """Returns the `log_share` of a region: 0 for a code that is allowed completely, -inf for one
+    that is not allowed. It is padded with -inf to `n_codes` codes. Shape: (n, n_codes)."""
     missing = n_codes - region.log_share.shape[-1]
     return torch.nn.functional.pad(region.log_share, (0, missing), value=-torch.inf)

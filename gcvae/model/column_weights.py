@@ -56,9 +56,9 @@ class ColumnWeights:
         additions: Terms that each code adds to the inputs of later columns.
         marginals: Output layers of the decoder, which convert outputs to distributions.
         network: Autoregressive network, to which `layers` belong.
-        densities: Mixture densities at the atoms (frequent numbers); None if code probabilities
-            ignore them.
-        steps: Functional dependencies of which this is the last column that is generated.
+        densities: Computes the mixture densities at the atoms (frequent numbers); None if the code
+            probabilities do not depend on these densities.
+        steps: Functional dependencies whose other columns are all generated before this column.
     """
 
     def __init__(self, network: AutoregressiveNetwork, marginals: Marginals, j: int) -> None:
@@ -218,8 +218,8 @@ def columns_in_order(network: AutoregressiveNetwork, marginals: Marginals) -> li
 
 
 def _widened(parts: Sequence[Tensor]) -> Tensor:
-    """Concatenates the parts and pads with zeros to a multiple of `LANES`, because at other widths
-    the last columns of a matrix product may differ in the last bit."""
+    """Concatenates weights along the last dimension and pads it with zeros to a multiple of
+    `LANES`. At other widths, the last bit of a row's result may depend on the rest of the batch."""
     joined = torch.cat(list(parts), -1)
     return nn.functional.pad(joined, (0, -joined.shape[-1] % LANES))
 
@@ -238,7 +238,7 @@ def _at(table: Tensor, codes: Tensor) -> Tensor:
 
 
 def _rows_of(found: Tensor, own: Tensor) -> Tensor:
-    """Splits the first dimension by sample of z and row. Shape: (n, ...), (m,) -> (n / m, m,
-    ...)."""
+    """Splits the first dimension of `found` into samples of z and the m rows, of which `own` has
+    one entry each. Shape: (n, ...), (m,) -> (n / m, m, ...)."""
     by_time: Tensor = found.unflatten(0, (-1, len(own)))
     return by_time

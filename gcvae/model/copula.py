@@ -215,7 +215,7 @@ class RankOneCopula:
 
 
 def _psi(b: Tensor) -> Tensor:
-    """Returns the standard deviation of b f + e, for standard normal f and e."""
+    """Returns sqrt(1 + b^2), the standard deviation of b f + e if f and e are standard normal."""
     return (1.0 + b.square()).sqrt()
 
 
@@ -238,14 +238,14 @@ def _scaled_ends(
 
 
 def _common_grid(b: Tensor, t: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns nodes of the factor f for all integrals of `log_prefixes`, and the log of their
-    spacing.
+    """Returns values of the factor f at which all integrals of `log_prefixes` are evaluated, and
+    the log of the spacing of these values.
 
-    Given the points g among the first j columns, f is N(t_j / P_j, 1 / P_j), with P_j = 1 + sum
-    b_g^2 and t_j = sum b_g psi_g q_g. The nodes cover the ranges of all these distributions.
-    `square` contains the terms b_g^2, and 0 for other cells.
+    Given the point cells of the first j columns, f is N(t_j / P_j, 1 / P_j), with P_j = 1 + sum b^2
+    and t_j = sum b psi q over these cells. The values cover these distributions for all j.
 
-    Shape: b, t and square (..., D) -> (..., n_nodes), (...).
+    `square` contains b^2 for point cells, 0 for others. Shape: b, t and square (..., D) -> (...,
+    n_nodes), (...).
     """
     precision = 1.0 + square.cumsum(-1)
     mean, reach = t / precision, _QUADRATURE_RANGE * precision.rsqrt()
@@ -260,8 +260,8 @@ def _common_grid(b: Tensor, t: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _trapezoid(slope: Tensor) -> tuple[Tensor, float]:
-    """Returns evenly spaced quadrature nodes on [-8, 8] and their spacing; the steepest integrand,
-    by `slope`, determines how many."""
+    """Returns evenly spaced quadrature nodes on [-8, 8] and their spacing. `slope` is the steepness
+    of each integrand; the number of nodes is proportional to the largest."""
     n = _n_nodes(_NODES_PER_UNIT_SLOPE * slope)
     ends = _QUADRATURE_RANGE
     y = torch.linspace(-ends, ends, n, dtype=torch.float64, device=slope.device)

@@ -113,7 +113,7 @@ class CopulaColumn:
 
     def _log_codes(self, below: Tensor, above: Tensor) -> Tensor:
         """Returns the log probability of each code given the factor f. `below` and `above` are the
-        log probabilities, without given f, of all cells below and above the code. Shape: (N, K)."""
+        marginal log probabilities of all cells below and above each code. Shape: (N, K) each."""
         log_others = self._log_others
         starts = self._noise_at(below, torch.logaddexp(above, log_others))
         stops = self._noise_at(torch.logaddexp(below, log_others), above)

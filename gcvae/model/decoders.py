@@ -196,10 +196,11 @@ class CopulaConditional(Conditional):
         return torch.where(impossible.any(-1), -torch.inf, log_prob)
 
     def _cells(self, rows: EncodedTable) -> tuple[CellProbabilities, Tensor, Tensor, Tensor]:
-        """Returns the probabilities of the cells under the marginals; the mask of impossible cells
-        (observed, but of probability zero; the copula leaves them out); the mask of present cells
-        (all other observed ones); and the log probability or density of each present cell, 0 for
-        all others."""
+        """Returns (cell probabilities, impossible, present, log marginals) under the marginals.
+
+        The mask `impossible` marks the observed cells of probability zero, `present` all other
+        observed cells. Log marginals are those of the present cells, and 0 for others.
+        """
         cells = self.marginals.cells(self.parameters, rows)
         impossible = torch.isneginf(cells.log_prob) & rows.observed
         present = rows.observed & ~impossible

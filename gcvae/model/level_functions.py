@@ -209,15 +209,14 @@ class LevelFunction:
         """Returns the share of rows expected to violate the dependency, for each of m combinations
         of codes of all its columns but the one that is generated last.
 
-        It is `exceptions` for every combination, except in a condition on two columns (see
-        `class_counts`). There it is estimated from the rows with the same class of the column that
-        is generated first.
+        The share is `exceptions` for every combination, except in a condition on two columns (see
+        `class_counts`). There a combination is a class of the column that is generated first, and
+        the share is estimated from the table's rows with this class.
 
         Args:
             at: Position in `columns` of the column that is generated last.
-            given: For a condition, the class of the column that is generated first in each
-                combination; only the length m of the array matters for other dependencies. Shape:
-                (m,).
+            given: Class of the column that is generated first. Dependencies without
+                `class_counts` use only the length of this array. Shape: (m,).
         """
         if self.class_counts is None:
             return np.full(len(given), self.exceptions)
@@ -462,8 +461,9 @@ def _log_sides(
 
 
 def _codes_by_key(key_index: Codes, codes: Codes, n_keys: int) -> tuple[Codes, Mask]:
-    """Returns the codes of each key, padded to the longest list by repeating a code, and the mask
-    of the entries that are not padding. Shape: (m,) -> (n_keys, k) each."""
+    """Groups m codes by key; `key_index` is the index of each code's key. Returns a row of codes
+    for each key, padded by repeating a code, and the mask of the entries that are not padding.
+    Shape: (m,) -> (n_keys, k) each."""
     order = np.argsort(key_index, kind="stable")
     counts = np.bincount(key_index, minlength=n_keys)
     first = np.cumsum(counts) - counts

@@ -519,12 +519,13 @@ def _chosen(condition: Tensor, some: Triple, others: Triple) -> Triple:
 def _joined(
     tails: Triple, j: Tensor, log_point: Tensor, inner: Triple, is_lowest: Tensor
 ) -> Triple:
-    """Adds the probabilities of the infrequent numbers to those of the codes.
+    """Returns log probabilities of each cell, of all lower and of all higher values of its column.
 
-    `tails` are the log probabilities of each cell's code, of all codes below it and of all codes
-    above it; `inner` those of the cell's interval and of the numbers below and above it, under the
-    density of the infrequent numbers, whose code has log probability `log_point`. All infrequent
-    numbers are above the cells of the mask `is_lowest`, such as missing ones.
+    They combine `tails`, the log probabilities of the cell's code, of all lower and of all higher
+    codes, with the infrequent numbers of the columns `j`. `inner` are the log probabilities of the
+    cell's interval, of lower and of higher numbers under the density of the infrequent numbers;
+    `log_point` is the log probability of the code that they share. The mask `is_lowest` marks cells
+    that are below all numbers, such as missing ones.
     """
     share, under, over = inner
     code, below, above = (tail.to(share.dtype) for tail in tails)

@@ -107,8 +107,9 @@ def _prior_samples(model: GenerativeModel, noise: RowNoise, n_draws: int, eta: T
 
 
 def _sobol_normals(noise: RowNoise, n_draws: int, tau: Tensor) -> Tensor:
-    """Returns normal scores of Sobol points, shifted randomly for each row. The dimension of z with
-    the smallest tau gets the first dimension of the points."""
+    """Returns normal scores of Sobol points, shifted randomly for each row. `tau` contains the
+    posterior's standard deviations. The dimension of z with the smallest one gets the first
+    dimension of the points, and so on."""
     place = tau.argsort(dim=-1, stable=True).argsort(dim=-1).cpu().numpy()
     points = sobol_points(n_draws, tau.shape[-1])[:, place]
     eps: Tensor = torch.special.ndtri(noise.of("encoder").shifted(points))

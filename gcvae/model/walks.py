@@ -53,8 +53,8 @@ class IndependentWalk:
         parameters: Parameters of the marginals given z.
         factor_shift: b f, with b the scaled loadings of the copula; None without a copula. Shape:
             (N, D).
-        score_deviation: Standard deviations of b f + e, for standard normal noise e; None without a
-            copula. Shape: (N, D).
+        score_deviation: psi = sqrt(1 + b^2), the standard deviation of b f + e with standard normal
+            noise e; None without a copula. Shape: (N, D).
     """
 
     marginals: Marginals
@@ -106,9 +106,7 @@ class AutoregressiveWalk:
         """Begins before the first column.
 
         Args:
-            network: Autoregressive network.
-            marginals: Marginals of the copula head.
-            context: Hidden vectors of z. Shape: (N, d_context).
+            network, marginals, context: The attributes with these names.
             codes: Tensor in which to store the codes; None to create one with m = N. Shape: (D, m).
             columns: Precomputed weights of all columns; by default those of a column are computed
                 when it is visited, from the network's parameters at that time.

@@ -1,8 +1,8 @@
 """Batch sizes that make a row's result independent of the rest of the batch, to the last bit.
 
-SIMD loops compute a fixed number of values at a time. They use another code path, whose last bit
-may differ, for the last values if these are fewer, and for products of few rows. A batch size that
-is a multiple of 16 and at least 64 avoids them.
+SIMD loops compute a fixed number of values at a time, and the remaining values by other code, whose
+results may differ in the last bit. Matrix products of few rows also use other code. Batch sizes
+that are multiples of 16 and at least 64 avoid both.
 """
 
 from __future__ import annotations

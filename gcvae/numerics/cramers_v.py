@@ -58,8 +58,8 @@ def cramers_v(groups: Sequence[Codes]) -> Numbers:
 
 
 def _first_rows(groups: Sequence[Codes]) -> list[Codes]:
-    """Returns the groups of the first rows, renumbered without gaps. `_COUNT_BUDGET` determines how
-    many rows are counted."""
+    """Returns each column's groups in the first rows, as integers from 0 without gaps. At most
+    `_COUNT_BUDGET` / (number of columns)^2 rows are used."""
     n_rows = int(_COUNT_BUDGET / max(len(groups), 1) ** 2)
     return [np.unique(column[:n_rows], return_inverse=True)[1] for column in groups]
 

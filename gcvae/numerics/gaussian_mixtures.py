@@ -74,8 +74,8 @@ def fit_gaussian_mixture(
 
 
 def _of_shares(shares: Tensor, moments: Tensor, d: int) -> GaussianMixture:
-    """Returns the mixture that fits the points best, given the share of each component in each
-    point and the moments 1, x_i and x_i x_j of each point (M step). Shape: (n, C), (n, F)."""
+    """Returns the maximum likelihood mixture given the responsibilities `shares` (M step).
+    `moments` are 1, x_i and x_i x_j of each d-dimensional point. Shape: (n, C), (n, F)."""
     sums = shares.T @ moments
     count = sums[:, 0].clamp(min=_LEAST_POINTS)
     means = sums / count[:, None]

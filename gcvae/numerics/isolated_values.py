@@ -36,13 +36,13 @@ def without_isolated(
     least_share: float = LEAST_SHARE,
     least_others: int = _LEAST_OTHERS,
 ) -> slice:
-    """Returns the slice of a column's ascending distinct numbers without the isolated ones; see
-    `isolated_frequent_values` for which numbers are isolated.
+    """Returns a slice of a column's distinct numbers that leaves out the isolated ones, as defined
+    by `isolated_frequent_values`.
 
     Args:
-        distinct_numbers: The distinct numbers. Shape: (U,).
+        distinct_numbers: The distinct numbers, ascending. Shape: (U,).
         counts: Number of rows with each number. Shape: (U,).
-        least_share: Minimum share of the rows with a number that is left out.
+        least_share: A number is left out only if at least this share of the rows have it.
         least_others: Minimum number of distinct numbers that remain.
     """
     first, last = 0, len(distinct_numbers)

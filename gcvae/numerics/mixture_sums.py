@@ -2,9 +2,10 @@
 
     log(least + sum_m exp(A_m + B_m s_k + C_m s_k^2))
 
-For n rows, M components and K points s_k, this needs n M K exponentials, which are most of what a
-training step writes to memory. Autograd would store each intermediate result; this module stores
-the exponentials once and converts them to their gradient in place.
+The exponent is the log of the weighted density of component m at point s_k, up to a constant;
+`least` keeps the result finite. For n rows, M components and K points, this needs n M K
+exponentials, which are most of what a training step writes to memory. Autograd would store each
+intermediate result; this module stores the exponentials once and converts them to their gradient.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ def log_mixture_sums(terms: Tensor, powers: Tensor, least: float) -> Tensor:
 
 
 def _sums(terms: Tensor, powers: Tensor, least: float) -> tuple[Tensor, Tensor]:
-    """Returns the exponentials exp(A_m + B_m s_k + C_m s_k^2), and `least` plus their sum over
-    m."""
+    """Returns exp(A_m + B_m s_k + C_m s_k^2) for each component m and point s_k, and the sum over m
+    plus `least`. The arguments are those of `log_mixture_sums`."""
     # Powers of two are faster than powers of e.
     flat = torch.bmm(terms.flatten(1, 2), powers / math.log(2.0)).exp2_()
     exponentials = flat.view(*terms.shape[:-1], powers.shape[-1])

@@ -22,17 +22,16 @@ _CONTEXT = Context(prec=60, Emin=-9999, Emax=9999)
 
 @dataclass(frozen=True)
 class OuterRows:
-    """Minimum and maximum of a column's numbers, with the sizes by which they are rounded outward.
-
-    Each is rounded to a multiple of a step, which is about a twentieth of its size.
+    """Minimum and maximum of a column's numbers, and how coarsely to round each outward.
 
     Attributes:
         low: Minimum.
         high: Maximum.
-        low_size: Size for the minimum: the length of the inner range (the range of all but the
-            outermost rows) or the distance from the minimum to the inner range, whichever is
-            larger. None if enough rows share the minimum, so that it need not be rounded.
-        high_size: Size for the maximum: as `low_size`, with the distance from the maximum.
+        low_size: The minimum is rounded to a multiple of about a twentieth of this size. It is the
+            length of the inner range (the range of all but the outermost rows) or, if larger, the
+            distance from the minimum to the inner range. None if enough rows share the minimum, so
+            that it need not be rounded.
+        high_size: The same for the maximum.
     """
 
     low: Any
@@ -42,8 +41,8 @@ class OuterRows:
 
     @classmethod
     def of(cls, distinct_numbers: npt.NDArray[Any], counts: Codes, rows: int) -> OuterRows:
-        """Computes minimum and maximum, and the sizes that determine how coarsely they are rounded.
-        The arguments are those of `plain_limits`."""
+        """Computes the attributes from a column's numbers. The arguments are those of
+        `plain_limits`."""
         below, total = np.cumsum(counts), int(counts.sum())
         first = exact(distinct_numbers[np.searchsorted(below, min(rows, total))])
         last = exact(distinct_numbers[np.searchsorted(below, max(total - rows, 0) + 1)])

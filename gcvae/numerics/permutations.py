@@ -53,8 +53,9 @@ def unshuffled(places: Numbers, size: int, key: int) -> Numbers:
 
 
 def _rounds(size: int, key: int) -> Iterator[tuple[int, int, int]]:
-    """Yields (index of the half that changes, key, 1) for each round of the Feistel network. A
-    round adds a hash of the other half; -1 in place of 1 stands for a subtraction, the inverse."""
+    """Yields (h, key of the round, sign) for each round of the Feistel network, which represents a
+    number by two halves. A round adds a hash of half 1 - h to half h. The sign is 1; the inverse
+    permutation uses -1, which subtracts the hash."""
     assert 1 <= size < 1 << 63, "places are 63 bits wide"
     yield from ((i % 2, (key + (i + 1) * GOLDEN) & _WHOLE, 1) for i in range(2 * _ROUNDS))
 
