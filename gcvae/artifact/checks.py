@@ -79,7 +79,7 @@ class Allocation(TorchFunctionMode):
         """Counts the elements of a new tensor before torch allocates it.
 
         Raises:
-            ArtifactError: All tensors so far have more elements than the limit permits.
+            ArtifactError: The new tensor and those before it exceed the limit.
         """
         if func in _FACTORIES:
             self._left -= _n_elements(func, args, kwargs or {})

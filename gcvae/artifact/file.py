@@ -34,7 +34,6 @@ def pack_tensors(tensors: Mapping[str, Tensor], manifest: Mapping[str, Any]) -> 
     Equal content gives equal bytes.
 
     Args:
-        tensors: Tensors by name.
         manifest: JSON-compatible description of the model, without NaN and infinite numbers.
     """
     on_cpu = {name: tensors[name].detach().cpu().contiguous() for name in sorted(tensors)}
@@ -101,11 +100,7 @@ def _finite(text: str) -> float:
 
 def write_artifact(path: str | Path, data: bytes) -> None:
     """Writes a model file atomically: to a temporary file in the same folder, which is then
-    renamed.
-
-    Args:
-        path: Path of the file; an existing file is replaced.
-        data: Content of the file.
+    renamed. An existing file is replaced.
 
     Raises:
         UnwritableFileError: The file cannot be written; the error names `path`, not the temporary

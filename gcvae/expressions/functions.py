@@ -279,7 +279,8 @@ def _days_in_month(year: Amount, month: Amount) -> Amount:
 
 
 def _clock(start: Amount, minutes: Amount, midnight: Amount | None = None) -> Amount:
-    """`midnight` is the number that stands for 00:00, such as 2400; 0 if None."""
+    """Returns the time of day that is `minutes` after `start`. 05:17 is written as 517, and 00:00
+    as the number `midnight`, such as 2400 (0 if None)."""
     begin = start.values.astype(np.float64)
     at = begin // 100 * 60 + begin % 100 + minutes.values
     whole = np.where(at == np.floor(at), at % 1440, np.nan)

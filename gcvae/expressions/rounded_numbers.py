@@ -121,7 +121,8 @@ def _remainder(a: Numbers, da: Numbers, b: Numbers, db: Numbers) -> tuple[Number
 
 
 def _power(a: Numbers, da: Numbers, b: Numbers, db: Numbers) -> tuple[Numbers, Numbers]:
-    """The error bound is d(a^b) = |a^b| (|b| da / |a| + |ln|a|| db)."""
+    """Returns a^b and a bound on its error, |a^b| (|b| da / |a| + |ln|a|| db), where da and db are
+    the bounds on the errors of a and b."""
     power = np.asarray(a**b)
     relative = np.abs(b) * da / np.abs(a) + np.abs(np.log(np.abs(a))) * db
     return power, np.abs(power) * relative

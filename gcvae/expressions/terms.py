@@ -564,16 +564,16 @@ def _rounded_column(left: Term, right: Term) -> Column | None:
 
 
 def _rounding(column: Column, first: Amount, second: Amount) -> Numbers:
-    """Returns by how much two sides may differ in an equality with a rounded column, in units of
-    the column or microseconds. Shape: (n,)."""
+    """Returns by how much the sides of an equality may differ because one is rounded to the
+    resolution of `column`; in units of the column, for dates in microseconds. Shape: (n,)."""
     size = np.maximum(*(np.abs(amount.values.astype(np.float64)) for amount in (first, second)))
     scale = 1e6 if column.has_times else 1.0
     return scale * slack(column, size / scale, is_rounded=True)
 
 
 def _compared_with_span(left: Term, operator: ast.cmpop, right: Term) -> Term:
-    """Equality with a time span means that the date lies in the span, `<` that it lies before the
-    first moment, `>` that it lies after the last moment."""
+    """Compiles a comparison of a date with a time span: `==` means that the date lies in the span,
+    `<` that it lies before the first moment, `>` that it lies after the last moment."""
     if left.last is not None and right.last is None:
         left, right, operator = right, left, _TURNED.get(type(operator), type(operator))()
     first, last = replace(right, last=None), right.last

@@ -90,8 +90,7 @@ class Alternative(Computed):
 
     @cached_property
     def grid(self) -> Grid | LevelGrid:
-        """Converter between cells of y and their indices (multiples of the resolution, or indices
-        of levels)."""
+        """Converter between cells of the column y and their indices."""
         return grid_of(self.original)
 
     @property
@@ -100,8 +99,9 @@ class Alternative(Computed):
 
     @cached_property
     def parts(self) -> tuple[Column, ...]:
-        """Schema of the code e: a column of ordered levels if y has levels or always equals f(x),
-        else a column of whole numbers."""
+        """Schema of the one column that replaces the original one; it contains codes. They are
+        ordered levels if the original column has levels or always equals the formula f(x), else
+        whole numbers."""
         missing = Missing(self.original.missing.allowed or self.has_missing)
         if isinstance(self.grid, LevelGrid) or not self.exceptions:
             levels = (self.kept, *self.exceptions)
@@ -147,9 +147,8 @@ class Alternative(Computed):
         return placed_values(_plain(values), at, column.missing.allowed or self.has_missing)
 
     def base(self, frame: pd.DataFrame) -> tuple[Indices, Mask]:
-        """Returns, for n rows and the rule y == f(x), (index of f(x) among the values of y, or
-        `fallback` where f has no value; mask of the rows in which f has a value). Shape: (n,),
-        (n,)."""
+        """Returns, for n rows and the rule y == f(x), (index of f(x); mask of the rows in which f
+        has a value). Where f has no value, the index is `fallback`. Shape: (n,), (n,)."""
         predicted = self.prediction.predicted(frame)
         has_value = predicted.notna().to_numpy()
         base = np.full(len(frame), self.fallback, dtype=np.int64)
@@ -197,5 +196,6 @@ class Alternative(Computed):
 
 
 def _plain(values: npt.NDArray[Any]) -> npt.NDArray[Any] | list[Any]:
-    """`placed_values` takes texts as a list, numbers and dates as an array."""
+    """Converts an array of objects, such as texts, to a list for `placed_values`; arrays of other
+    dtypes are unchanged."""
     return values.tolist() if values.dtype == object else values

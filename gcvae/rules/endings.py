@@ -36,8 +36,10 @@ def number_ending(text: str, per_unit: int) -> tuple[int, int]:
 
 
 def number_ending_text(rest: int, digits: int, per_unit: int) -> str:
-    """Writes a remainder, a multiple of the resolution 1 / per_unit, as the ending of numbers with
-    `digits` digits before the decimal point; the inverse of `number_ending`.
+    """Writes a remainder, `rest`, as an ending such as ".99"; the inverse of `number_ending`.
+
+    The remainder is a multiple of 1 / `per_unit`. The text has `digits` digits before the decimal
+    point, with zeros at the beginning if needed.
 
     >>> number_ending_text(99, 0, 100), number_ending_text(9500, 2, 100)
     ('.99', '95')

@@ -2,9 +2,9 @@
 
     determines(room, season; price)     ->     price == value[room, season]
 
-The decoder itself enforces a dependency between columns that it models as categories. Otherwise a
-formula enforces it: if a rule computes one of the columns, such as a season from a date, or if a
-column has too many values for categories.
+The decoder itself enforces a dependency between columns that it models as categories. A formula is
+needed if a rule computes one of the columns, such as a season from a date, or if a column has too
+many values for categories.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ def lookup_rule(rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: i
     table lacks.
 
     Args:
-        rule: Functional dependency.
         rare_rows: For privacy, a combination is left out of the lookup table if fewer rows than
             this contain it, and fewer rows than this contain its value of y.
     """

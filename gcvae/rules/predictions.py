@@ -89,8 +89,8 @@ class Prediction:
 
     @cached_property
     def term(self) -> Term:
-        """Compiled right side f of the rule y == f(x), before it is rounded to the resolution of
-        y: y == round(f(x), 2) is the same rule as y == f(x) if y has two decimals."""
+        """Compiled right side f of the rule y == f(x). If f is itself rounded to the decimals of y,
+        this rounding is left out, because it does not change which rows satisfy the rule."""
         tree = self.form.value
         match tree:
             case ast.Call(func=ast.Name(id="round"), args=[inner, *digits]) if len(digits) < 2:

@@ -384,12 +384,7 @@ def in_order(found: Mapping[str, Rewriting]) -> list[Rewriting]:
 
 @dataclass(frozen=True)
 class ReducedFiles:
-    """View of a table in files that replaces columns by residuals or parts when they are read.
-
-    Attributes:
-        reduction: The transformation.
-        table: The original table.
-    """
+    """View of a table in files that replaces columns by residuals or parts when they are read."""
 
     reduction: Reduction
     table: TypedTable

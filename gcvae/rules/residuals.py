@@ -382,7 +382,7 @@ class Residual(Computed):
     @property
     def _usual_steps(self) -> tuple[tuple[int, int], ...]:
         """Intervals that contain most differences between y and the rounded f, in strides
-        (`stride`). They have both signs where the sign of residuals may be reversed."""
+        (`stride`). If the sign of a residual may be reversed, both signs are included."""
         if self.at_ties:
             return (0, 0), (-1, -1), (1, 1)
         if not self.by_side:
@@ -531,8 +531,8 @@ def type_limits(column: Column) -> tuple[int, int] | None:
 
 
 def _ordinary_indices(table: TypedTable, grid: Grid, exempt: tuple[int, ...]) -> Counter[int]:
-    """Returns the number of cells at each index that is not exempt. It is empty if no value is
-    exempt: the schema of the column then tells its range and steps."""
+    """Counts the cells of a column at each index, except exempt ones. Nothing is counted if no
+    value is exempt, because the schema then tells the range and steps of the column."""
     found, name = Counter[int](), grid.column.name
     for chunk in row_chunks(table, [name]) if exempt else ():
         own = grid.indices(chunk[name].dropna())

@@ -248,7 +248,6 @@ def validated(
 
     Args:
         rules: Formulas that the training half proposed.
-        sample: Sample of the table.
         n_tried: Number of rules tried.
         least_share: Minimum share of rows that satisfy a rule.
     """
@@ -260,8 +259,8 @@ def validated(
 
 
 def agreement_of(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> Agreement:
-    """Returns how often the column y of a parsed frame agrees with a rule such as y == f(x), and
-    how often by chance, which is measured by shifting f(x) against y by some rows."""
+    """Returns how often a column y agrees with the prediction of a rule, such as f(x) in y == f(x).
+    Chance agreement is that of y with the predictions for other rows."""
     formula = Prediction.of(rule, schema)
     values, predicted = formula.values(frame[rule.column]), formula.evaluated(frame)
     known = ~(pd.isna(values) | pd.isna(predicted) | formula.exempts(values))

@@ -155,7 +155,7 @@ def find_rules(
 
 
 def _opposite(rule: Rule) -> str:
-    """Returns the text of the reversed inequality: y <= x for a rule y >= x, and vice versa."""
+    """Returns the text of the opposite inequality: y <= x for a rule y >= x, and vice versa."""
     [bound] = rule.parents
     return inequality(rule.column, bound, ()).text
 
@@ -199,8 +199,8 @@ def _candidates(sample: RowSample, plan: Plan, implied: Sequence[Rule]) -> Itera
     """Yields candidate rules in the order of the searches. Some searches consider the plan, which
     contains the rules accepted so far.
 
-    Given and implied inequalities come after formulas and exact functional dependencies, which
-    restrict a column more, and may imply the inequality.
+    Inequalities of the schema, and those that its rules imply (`implied`), come after formulas and
+    exact functional dependencies, which restrict a column more, and may imply the inequality.
     """
     given = [rule for rule in sample.schema.rules or () if rule.keep != "off"]
     inequalities = [rule for rule in (*given, *implied) if rule.is_inequality]

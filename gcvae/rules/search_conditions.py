@@ -331,12 +331,14 @@ def _tests(sample: RowSample, y: str, is_own: Mask) -> Iterator[_Test]:
 
 
 def _limit(test: _Test, is_own: Mask, needed: Mask, n: int) -> str | None:
-    """Returns the text of a condition's limit: the number with the fewest digits that separates the
-    rows `is_own` of one level of a flag from the rows that the condition has to exclude, `needed`.
+    """Returns the text of the limit of a condition: a date, or a number with few digits.
 
-    It is "" if the expression of the condition already contains the limit, and None if no number
-    separates the rows, or only a factor between two columns with more than two digits. The first n
-    rows are the training rows.
+    With this limit, all rows `is_own` satisfy the condition, and no row `needed` does. If no number
+    separates all rows, only the first n rows, the training rows, are separated.
+
+    Returns "" if the expression of the condition already contains the limit. Returns None if no
+    number separates the training rows, or if the limit is a factor between two columns and has too
+    many digits.
     """
     if test.limit is not None:
         return ""

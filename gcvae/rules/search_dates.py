@@ -95,9 +95,9 @@ def _likely(values: Numbers) -> tuple[str, ...]:
 def _matching(
     sample: RowSample, of: str, likely: Mapping[str, Sequence[str]], zone: str | None
 ) -> Iterator[tuple[Rule, float]]:
-    """Yields (rule, share of training rows) for each column that agrees with a part of the date
-    `of` in enough training rows. `likely` are the parts to try, by name of the column that may
-    agree; a zone of None is that of the date."""
+    """Yields (rule, share of training rows that satisfy it) for columns that equal a part of the
+    date `of`, such as its month, in enough training rows. `likely` contains the parts to try, by
+    column name. Parts refer to the time zone `zone`, or to the zone of the date if None."""
     half = sample.training
     column = sample.schema[of]
     predicted: dict[str, Numbers] = {}
@@ -156,9 +156,9 @@ def share_equal(values: Numbers, predicted: Numbers) -> float:
 
 
 def _zone(sample: RowSample, date: Column, likely: Mapping[str, Sequence[str]]) -> str | None:
-    """Returns the time zone to which numeric columns refer that are a part of a date, such as its
-    hour: of UTC and `ZONES`, the one in which most columns agree with a part. It is None for UTC,
-    and if the date is not written with an offset from UTC."""
+    """Returns the time zone, UTC or one of `ZONES`, in which numeric columns agree best with parts
+    of a date, such as its hour. Returns None for UTC, and if the date is not written with an offset
+    from UTC. `likely` contains the parts to compare, by column name."""
     if not has_offset(date.date_format):
         return None
     half = sample.training
@@ -240,9 +240,11 @@ def find_spans(sample: RowSample) -> list[Candidate]:
 
 
 def counted_from(sample: RowSample, start: Column, end: Column) -> tuple[str, Numbers]:
-    """Returns the moment from which days until `end` are counted, as (expression, seconds since
-    1970 in each of n training rows): the date `start`, or its midnight if only `start` has times of
-    day. Shape: (n,)."""
+    """Returns the moment from which the days until the date `end` are counted.
+
+    This is the date `start`, or its midnight if only `start` has times of day. It is returned as
+    (expression, seconds since 1970 in each of n training rows). Shape: (n,).
+    """
     of_start, of_end = (sample.training.numbers[column.name] for column in (start, end))
     has_clock, ends_with_clock = (
         bool((values[~np.isnan(values)] % _DAY != 0).any()) for values in (of_start, of_end)

@@ -102,8 +102,8 @@ def find_features(sample: RowSample, plan: Plan) -> Iterator[Candidate]:
 
 
 def _best(candidates: Iterable[Candidate], plan: Plan) -> list[Candidate]:
-    """Returns the allowed candidate with the largest gain in a list; an empty list if there is
-    none."""
+    """Returns a list with the candidate that gains most of those that the plan allows; an empty
+    list if the plan allows none."""
     found = [candidate for candidate in candidates if plan.allows(candidate.rule)]
     return sorted(found, key=lambda c: (-round(c.nats, 3), _digits(c.rule)))[:1]
 
@@ -483,8 +483,9 @@ def _brackets(sample: RowSample, y: Column, x: Column) -> Iterator[tuple[str, Co
 
 
 def _group_sizes(ends: Numbers) -> list[int] | None:
-    """Divides intervals into consecutive groups, each as large as possible, whose intervals have a
-    number in common. Returns the sizes of the groups; None if there are too many. Shape: (2, n)."""
+    """Divides n intervals into few consecutive groups, so that all intervals of a group contain a
+    common number, and returns the sizes of the groups; None if there are too many groups. `ends`
+    are the lower and the upper ends of the intervals. Shape: (2, n)."""
     sizes, low, high = [0], -np.inf, np.inf
     for first, last in ends.T.tolist():
         low, high = max(low, first), min(high, last)

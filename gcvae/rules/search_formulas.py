@@ -235,9 +235,9 @@ def _one_per_relation(
     set.
 
     Rounding loses information, so that rows that one formula computes may violate the others. The
-    formula is chosen whose computed rows satisfy the others most often. Exact formulas of fewer
-    columns come first, and formulas with further columns are left out if they do not hold more
-    often. Among formulas of equally many columns, those that the plan allows come first.
+    formula is chosen whose computed rows satisfy the others most often. If all formulas are exact,
+    smaller sets come first; of equally large sets, those whose formula the plan allows come first.
+    A set is left out if formulas of some of its columns hold about as often.
     """
     relations: dict[frozenset[str], list[Candidate]] = {}
     for candidate in candidates:
@@ -261,10 +261,10 @@ def _one_per_relation(
 
 
 def _preferred(sample: RowSample, sides: Sequence[Candidate]) -> Candidate | None:
-    """Returns the preferred one of several formulas for the same columns: among those whose
-    computed rows satisfy the other formulas about as often as possible, the one with the least
-    cost. Its `others` are the rest of these. Returns None if it computes a column of levels, but
-    its results are rarely among the levels."""
+    """Returns the best of several formulas for the same columns. Eligible are those whose computed
+    rows satisfy the other formulas most often, or nearly so. The best is the eligible formula with
+    the least cost; the other eligible ones become its `others`. Returns None if the best formula
+    computes a column of levels, but its results are rarely among the levels."""
     rules = [side.rule for side in sides]
     agreement = {rule.text: _agreement_of_others(sample, rule, rules) for rule in rules}
     most = max(kept for _, kept in agreement.values())
@@ -562,9 +562,9 @@ def find_exempting(sample: RowSample, terms: FormulaTerms, plan: Plan) -> Iterat
 def _confirmed(
     sample: RowSample, whole: _Sieve, proposals: Sequence[_Proposal], n_tried: int, least: float
 ) -> list[tuple[float, Candidate]]:
-    """Returns (complexity, formula) of the proposals that hold in at least a share `least` of the
-    rows of each half of the sample, and in nearly as many validation rows as the best proposal.
-    They are tested first in the rows `whole`."""
+    """Returns (complexity, candidate) for proposals that hold in at least a share `least` of the
+    rows of each half of the sample, and in nearly as many validation rows as the best proposal. To
+    save time, each is first tested in the rows of `whole`."""
     found = []
     for text, size, _, values in proposals:
         if not whole.may_hold(values()) or whole.is_near(values()):
@@ -695,9 +695,8 @@ class _Sieve:
         return cls(column, sample.training.numbers[column.name][:_ROWS], grid_unit(column))
 
     def usual_proposals(self, terms: FormulaTerms) -> list[_Proposal]:
-        """Returns the formulas that equal the column in most of its informative rows; shortest
-        first. In these rows, its number is neither 0 nor the most frequent one
-        (`_informative_rows`)."""
+        """Returns the formulas that equal the column in most of the rows in which it is neither 0
+        nor its most frequent number (`_informative_rows`); shortest first."""
         name = self.column.name
         if name not in terms.proposed:
             terms.proposed[name] = self.proposals(_informative_rows(self.y), terms)
@@ -822,10 +821,12 @@ class _Sieve:
     def _required_pairs(
         self, leaves: _Terms, u: Numbers
     ) -> list[tuple[int, _Triple, Numbers, Numbers]]:
-        """Returns (index of the leaf, way, values, tolerance) for each leaf and each way to combine
-        it with a pair (`_Triple`): the values that the pair must have in n rows for the combination
-        to equal y. `u` are the values of the leaves. Shape: values and tolerance (n,), u (n,
-        leaves)."""
+        """Returns which values a pair must have so that it equals y when combined with a leaf.
+
+        There is an element for each leaf and each way to combine it with a pair (`_Triple`): (index
+        of the leaf, way, required values, how far they may deviate). `u` are the values of the
+        leaves. Shape: required values and deviation (n,), u (n, leaves).
+        """
         found = []
         with np.errstate(all="ignore"):
             for i, leaf in enumerate(leaves.each):
@@ -842,13 +843,14 @@ class _Sieve:
 
     @staticmethod
     def _may_agree(off: Numbers, near: Numbers) -> npt.NDArray[np.intp]:
-        """Returns the indices of the terms whose distance `off` from their targets is at most
-        `near` in at least half of the rows in which it is known. Shape: (n, terms) each."""
+        """Returns the indices of the terms that are close to the values required of them: at most
+        `near` away in at least half of the rows. `off` are the distances; rows with NaN are not
+        counted. Shape: (n, terms) each."""
         return np.flatnonzero((off <= near).sum(axis=0) >= 0.5 * (~np.isnan(off)).sum(axis=0))
 
     @staticmethod
     def _shares(hits: Mask, known: Mask) -> Numbers:
-        """Returns for each term the share of known rows in which it agrees with its target
+        """Returns for each term the share of the rows `known` in which it has the required value
         (`hits`); 0 if few rows are known. Shape: (n, terms) each -> (terms,)."""
         n_known = known.sum(axis=0)
         shares = hits.sum(axis=0) / np.maximum(n_known, 1)

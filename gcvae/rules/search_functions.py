@@ -65,8 +65,9 @@ def find_functions(sample: RowSample) -> list[Candidate]:
     ]
 
     def is_inverse(candidate: Candidate) -> bool:
-        """A dependency on a number with more distinct values than the dependent column probably
-        holds by chance: a price that follows from room and season may determine the room."""
+        """Returns whether a determining number has more distinct values than the dependent column.
+        The dependency then probably holds by chance: a price that follows from room and season may
+        determine the room."""
         n_values, rule = {n: c.max() for n, c in sample.training.codes.items()}, candidate.rule
         return any(
             sample.schema[name].has_numbers and n_values[name] > n_values[rule.column]

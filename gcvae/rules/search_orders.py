@@ -243,8 +243,8 @@ def _ruled_out(seen: tuple[Numbers, Numbers], unseen: tuple[Numbers, Numbers]) -
 
 def _log_masses(halves: Sequence[tuple[Numbers, Numbers]], step: float) -> Numbers:
     """Returns the log probability per interval of width `step` at each of m unseen numbers, by
-    histograms of the seen numbers: one for each group of rows in which another column is similar.
-    Each half is (cells of the other column, numbers). Shape: (m,)."""
+    histograms of the seen numbers, one for each group of rows with similar x. `halves` are the seen
+    and the unseen rows, each as (cells x of another column, numbers). Shape: (m,)."""
     seen, unseen = halves
     edges = np.unique(np.quantile(seen[0], np.arange(1, _N_GROUPS) / _N_GROUPS))
     groups = [np.searchsorted(edges, other, side="right") for other, _ in (seen, unseen)]

@@ -3,10 +3,10 @@
 A term x is a column or a product of two columns, as in rate * hours + 1.5 * rate * overtime. A
 remainder is a difference that many rows share, such as a fee of 5 in some rows.
 
-Terms are selected by orthogonal matching pursuit: each is the one most correlated with what the
-terms before it leave unexplained. Their factors c minimise the sum of absolute errors, which is
-robust to exceptions. They are then rounded to as few digits as the rows permit, because a rule
-holds exactly or not at all.
+Terms are selected by orthogonal matching pursuit: each step adds the term that
+correlates most with what the terms selected so far do not explain. Their factors c minimise the sum
+of absolute errors, which is robust to exceptions. The factors are then rounded to as few digits as
+the rows permit, because a rule holds exactly or not at all.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def find_sums(sample: RowSample, plan: Plan, *, of_products: bool = False) -> It
     seen = set[frozenset[str]]()
 
     def candidates(relation: Mapping[str, float]) -> list[Candidate]:
-        """Returns the rule of a linear relation {term: factor} in a list; an empty list if it does
-        not hold in the sample or was tried before."""
+        """Returns a list with the rule of a linear relation {term: factor}. The list is empty if
+        the relation does not hold in the sample, or has the same terms as an earlier one."""
         key = frozenset(relation)
         rules = [] if key in seen else _rules(sample, terms, relation)
         if not rules:
@@ -406,8 +406,9 @@ def _are_apart(terms: _Terms, y: str, factors: Mapping[str, float]) -> bool:
 def _all_needed(
     terms: _Terms, y: str, factors: Mapping[str, float], share: float, n_remainders: int
 ) -> bool:
-    """Returns whether the sum holds in clearly fewer rows than `share`, whichever term is left out.
-    Shorter sums may have as many remainders (`_fit_of`)."""
+    """Returns whether all terms of a sum are needed: if any one of them is left out, the sum holds
+    in clearly fewer rows than the share `share`. The shorter sum may have as many remainders as the
+    full one (`n_remainders`), or one if the full sum has none. See `_fit_of` for remainders."""
     gap = _LEAST_LOST if share < 1.0 else _LEAST_LOST_OF_ALL
     for name in factors:
         rest = {other: factor for other, factor in factors.items() if other != name}

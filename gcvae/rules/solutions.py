@@ -250,12 +250,12 @@ def _of_monotone(
 def _of_clock(
     clock: tuple[str, str], parent: str, others: pd.DataFrame, target: Indices
 ) -> tuple[Indices, Indices]:
-    """Solves the formula clock(start, minutes) for the column `parent`, one of the two. The target
-    is the first column of `target`, and `others` contains the other column.
+    """Solves the formula clock(start, minutes) for the column `parent`, which is one of the two.
+    `others` contains the cells of the other column. The results are the first column of `target`.
 
-    Returns the solutions twice, as first and last values. For `start` there is one solution; for
-    `minutes` there are three, a day apart, because a time of day does not tell on which day it is.
-    Shape: (n, 1) or (n, 3) each.
+    Returns (first values, last values) of intervals that contain one number each. There is one for
+    `start`. There are three for `minutes`, a day apart, because a time of day does not tell on
+    which day it is. Shape: (n, 1) or (n, 3) each.
     """
     end = minutes_of(target[:, 0])
     begin, gone = clock

@@ -81,7 +81,7 @@ class Split(JsonFields, Rewriting):
 
     @classmethod
     def _of(cls, column: Column, grid: Grid, taken: tuple[str, ...]) -> Split:
-        """Raises ValueError if steps and endings contradict each other."""
+        """Returns the split; raises a ValueError if steps and endings contradict each other."""
         names = [step for step in column.steps or () if step != MONTH]
         steps = [_multiple_of(step, grid) for step in names]
         endings = [ending for ending in column.endings or () if ending != MONTH_END]
@@ -136,8 +136,7 @@ class Split(JsonFields, Rewriting):
 
     @cached_property
     def parts(self) -> tuple[Column, ...]:
-        """Schemas of the columns (parts) that replace the split column; the first covers its
-        range."""
+        """Schemas of the parts that replace the column; the first covers its range."""
         ends = self._digits(np.array([self.grid.low, self.grid.high]))[0]
         limits = int(ends.min()), int(ends.max())
         missing = Missing(self.original.missing.allowed)
@@ -233,8 +232,8 @@ class Split(JsonFields, Rewriting):
         return low, high
 
     def _span(self, digits: list[Indices]) -> tuple[Indices, Indices]:
-        """Returns the first and last grid index of cells that begin with given parts. Shape: (n,)
-        twice."""
+        """Returns in each of n rows the first and the last grid index of cells whose first parts
+        are `digits`. Shape: (n,) twice."""
         n_steps = len(digits) - self.months
         rest = [np.zeros(len(digits[0]), dtype=np.int64)] * (len(self.steps) - n_steps)
         if self.months and n_steps == 0:
@@ -323,11 +322,8 @@ class Split(JsonFields, Rewriting):
 
 
 def splits_of(schema: TableSchema, left_out: Collection[str] = ()) -> list[Split]:
-    """Returns the splits of all columns of a schema that have steps (spacings) or endings (common
-    remainders).
-
-    Args:
-        left_out: Columns that are not split.
+    """Returns the splits of all columns of a schema, except `left_out`, that have steps (spacings)
+    or endings (common remainders).
 
     Raises:
         SchemaError: Steps and endings of a column contradict each other.

@@ -286,8 +286,7 @@ def _usual_decimals(indices: Indices, decimals: int) -> int:
 
 
 def _plain_steps(halves: Halves, common: int, grid: Grid) -> list[int]:
-    """Returns the usual steps of rounding, such as 5 or 100, that are multiples of `common`;
-    ascending."""
+    """Returns the multiples of `common` among usual steps of rounding, such as 5; ascending."""
     widest = int(np.ptp(halves.training))
     steps, unit = set[int](), 1
     while unit <= widest:
