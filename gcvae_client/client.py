@@ -403,7 +403,7 @@ class Client(Schedules):
             rows: Rows to score: a list of dictionaries, a path, the bytes of a file, or a frame.
             draws: Number of draws of the latent vector for each row. Default: as many as
                 `tolerance` requires.
-            tolerance: Target standard error of a score, in nats. Default: 0.1 without `draws`.
+            tolerance: Target standard error of a score, in nats. Default: 0.1 if `draws` is None.
             seed: Seed of the draws.
             measure: What is scored of a continuous value: its density per unit (`density`), or the
                 probability of the interval that is rounded to it (`rounding_cell`) or of its

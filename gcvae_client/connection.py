@@ -200,8 +200,8 @@ def _entity_tag(response: httpx.Response) -> str:
 
 
 def _begin_at(file: BinaryIO, response: httpx.Response) -> None:
-    """Empties the file unless the response is partial; a partial one has to continue at the end of
-    the file."""
+    """Empties the file if the response is complete. Raises an IncompleteError if the response is
+    partial and does not continue where the file ends."""
     if response.status_code != httpx.codes.PARTIAL_CONTENT:
         file.seek(0)
         file.truncate()

@@ -64,10 +64,9 @@ def table_bytes(frame: Frame) -> bytes:
 
 
 def table_format(like: Frame | None) -> str:
-    """Returns the format to request for a frame of the library of `like` (None: pandas).
-
-    It is `parquet`, which preserves dtypes, or `json` for pandas if pyarrow is not installed.
-    """
+    """Returns the format in which to request a table: `parquet`, which preserves dtypes, or `json`
+    if the result is a pandas frame and pyarrow is not installed. The result has the library of the
+    frame `like`; None stands for pandas."""
     return "parquet" if _is_polars(like) or _has("pyarrow") else "json"
 
 

@@ -358,8 +358,8 @@ def _reflected(
 
 
 def _converted(cells: pd.Series[Any], column: sa.Column[Any], n_before: int) -> pd.Series[Any]:
-    """Converts cells to values for a column of an existing table. A TargetError about a cell gives
-    its row in the table, where `n_before` rows precede these cells."""
+    """Converts cells to values for a column of an existing table. `n_before` is the number of
+    earlier rows, so that the TargetError about an invalid cell gives its row in the whole table."""
     found: list[Any] = []
     for row, (cell, is_there) in enumerate(zip(cells, cells.notna(), strict=True)):
         try:
@@ -421,8 +421,8 @@ _WHOLE_NUMBERS = {
 
 
 def _sql_types(path: Path, dialect: str) -> dict[str, sa.types.TypeEngine[Any]]:
-    """Returns the SQL types, by name, of columns with dates and, for SQLite and MySQL, of columns
-    with times. The type of times has fractions of seconds only if a cell of the column has any."""
+    """Returns SQL types by column: for columns of dates and, in SQLite and MySQL, also for columns
+    of times. The type stores fractions of seconds only if a cell of the column contains some."""
     kinds: dict[str, sa.types.TypeEngine[Any]] = {}
     for field in pq.read_schema(path):
         if pa.types.is_date(field.type):

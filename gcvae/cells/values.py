@@ -84,8 +84,8 @@ _OWN_DTYPES = ("float64", "int64", "Int64", "bool", "boolean", TIMES, "object")
 
 
 def _is_typed(dtype: Any, column: Column) -> bool:
-    """Returns whether `values_of` has to convert a column with this dtype: one that `parse_table`
-    gives to no column, or the training frame's own (`column.dtype`)."""
+    """Returns whether `values_of` has to convert a column with this dtype. It has to if no result
+    of `parse_table` has the dtype, or if the schema stores it as that of the training frame."""
     return not column.drop and (str(dtype) not in _OWN_DTYPES or str(dtype) == column.dtype)
 
 
@@ -244,8 +244,8 @@ def _parse_column(
 
 
 def _refuse_zone(times: pd.Series[Any], cells: Cells, problems: list[Problem]) -> None:
-    """Appends a problem to `problems` if `times`, the cells as a datetime series, have a time zone,
-    which the schema does not give their column."""
+    """Appends a problem to `problems` if a column, which has no time zone in the schema, contains
+    times with one. `times` are its `cells` as a datetime series."""
     if isinstance(times.dtype, pd.DatetimeTZDtype) and times.notna().any():
         row = int(np.argmax(times.notna()))
         message = f"the time {times.iloc[row]} has a zone, but the column has none"
@@ -311,8 +311,8 @@ def own_dtype(column: Column) -> str:
 
 
 def are_missing(cells: Cells, column: Column) -> Mask:
-    """Returns a mask of the distinct cells that mean "missing": the column's markers, and usual
-    markers unless they are levels of the column. Shape: (U,)."""
+    """Returns a mask of the distinct cells that mean "missing": the markers in the column's schema,
+    and common markers such as NA, except those that are levels of the column. Shape: (U,)."""
     own = cells.are_listed(column.missing.markers)
     if cells.source != "text":
         return own & (cells.source == "datetime")

@@ -88,9 +88,9 @@ def _other_file(data: bytes) -> tuple[str, str]:
 
 
 def _is_no_text(data: bytes, beginning: bytes) -> bool:
-    """Returns whether a file that begins with the magic bytes `beginning` is binary. Magic bytes
-    that are letters and digits, such as ORC, may also begin a column name of a text file; then the
-    first 64 bytes must contain one that ASCII text does not."""
+    """Returns whether a file that begins with the magic bytes `beginning` is binary. A text file
+    can begin with magic bytes that are letters and digits, such as ORC, in a column name. The file
+    then counts as binary only if a byte that is no ASCII text is among its first 64 bytes."""
     return not beginning.isalnum() or bool(re.search(rb"[\x00-\x08\x80-\xff]", data[:64]))
 
 

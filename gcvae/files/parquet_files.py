@@ -94,8 +94,8 @@ def _read_columns(file: Any, dropped: Collection[str]) -> list[str] | None:
 
 
 def _groups_from(metadata: Any, first_row: int) -> tuple[range, int]:
-    """Returns (indices of the row groups from that of row `first_row` on; number of rows before
-    them)."""
+    """Returns (indices of the row group with the row `first_row` and of all later ones; number of
+    rows before these groups)."""
     before = 0
     for group in range(metadata.num_row_groups):
         rows = metadata.row_group(group).num_rows

@@ -80,8 +80,8 @@ def pointing(place: str, *, is_list: bool = True) -> Iterator[None]:
 
 
 def _with_pointer(problem: Problem, place: str) -> Problem:
-    """Replaces the line of a problem, if it has one, by a JSON pointer to the row (`place`, such as
-    /rows/1) or, if the problem has a column, to the cell."""
+    """Replaces the line number of a problem, if it has one, by a JSON pointer: to the cell if the
+    problem names a column, else to the row (`place`, such as /rows/1)."""
     if problem.line is None:
         return problem
     name = problem.column

@@ -170,8 +170,8 @@ class TableReader:
     def _frames(
         self, file: BinaryIO, rows: int, first_row: int, dropped: Collection[str]
     ) -> Iterator[tuple[pd.DataFrame, float]]:
-        """Yields (rows, share of the file up to the end of these rows), from `first_row` on: at
-        most `rows` rows of a Parquet file, or those of one window of bytes of a text file."""
+        """Yields (chunk, share of the file up to the end of the chunk), from `first_row` on. In a
+        Parquet file, a chunk is at most `rows` rows; in a text file, those of a byte window."""
         try:
             if self.is_parquet(file):
                 yield from parquet_chunks(file, rows, first_row, dropped)
@@ -280,9 +280,9 @@ def parsed_chunks(
 def _with_blank_columns(rows: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     """Adds modelled columns that a table in memory does not contain, as missing cells.
 
-    A column in which all cells are missing counts as absent if its dtype does not show whether the
-    table has typed cells or strings. These are columns of dtype object, and columns of dtype float
-    if other columns contain numbers or dates as strings.
+    A column without any value counts as absent if its dtype does not show whether the table has
+    typed cells or strings. This is so for dtype object. It is also so for dtype float if other
+    columns contain numbers or dates as strings.
     """
     modelled = [column.name for column in schema if column.is_modelled and column.name in rows]
     open_ = [name for name in modelled if rows[name].dtype in (object, float)]

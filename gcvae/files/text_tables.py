@@ -208,8 +208,8 @@ class _TextFile:
         self._offset += len(data)
 
     def report(self, rows: TextRows | None = None, held: bytes = b"") -> None:
-        """Calls the caller's check function with statistics of the file as read so far: the `rows`
-        since the last call, and the bytes of the incomplete row at the end."""
+        """Passes statistics of the file so far to the caller's check function. `rows` are those
+        since the last call, `held` the bytes of the incomplete row at the end."""
         self.n_rows += 0 if rows is None else len(rows)
         if self._check is None:
             return

@@ -93,9 +93,9 @@ class AugmentationSampler:
         return drawn.to(self._device)
 
     def _between_neighbours(self, at: Tensor, nearest: Tensor) -> Tensor:
-        """Returns cells at positions `at` (row indices that may be fractions) in the sorted
-        columns, interpolated linearly between two rows. If one of these has a level, a missing cell
-        or a frequent value, the cell of `nearest` is returned instead. Shape: (n, D) each."""
+        """Returns cells of the sorted columns, interpolated linearly at the positions `at`, which
+        are row indices with fractions. If the cell above or below a position is a level, missing or
+        a frequent value, the result is the cell in `nearest` instead. Shape: (n, D) each."""
         low = at.floor().long().clamp(0, len(self._codes) - 1)
         high = (low + 1).clamp(max=len(self._codes) - 1)
         are_numbers = [self._codes.gather(0, i) == self._point_codes for i in (low, high)]

@@ -119,9 +119,9 @@ def _relative_time(column: ColumnShape) -> float:
 
 
 def _rows_drawn(n_table: int, model: GenerativeModel) -> int:
-    """Returns the number of rows to generate for a table of `n_table` rows: ten for each row up to
-    `_MANY_ROWS`, so that their sampling noise is small compared with the table's, or as many as a
-    larger table has. `_MOST_ROWS` and `_MOST_OUTPUTS` network outputs limit it."""
+    """Returns the number of rows to generate for a table of `n_table` rows. It is ten times
+    `n_table`, so that sampling noise is small compared with the table's, but at most `_MANY_ROWS`
+    or, for a larger table, `n_table`. `_MOST_ROWS` and `_MOST_OUTPUTS` network outputs limit it."""
     n_rows = min(max(_ROWS_PER_ROW * n_table, _LEAST_ROWS), _MANY_ROWS)
     n_rows = min(max(n_table, n_rows), _MOST_ROWS)
     width = sum(column.n_codes for column in model.marginals.columns)
@@ -158,9 +158,9 @@ def _calibrate_biases(
 
 
 def _shares(model: GenerativeModel, z: Tensor) -> list[Tensor]:
-    """Returns the code probabilities averaged over z: one tensor for each group of columns with
-    similar numbers of codes. Shape: (D_group, K_group) for D_group columns with at most K_group
-    codes."""
+    """Returns the code probabilities of all columns, averaged over z. Columns with similar numbers
+    of codes form a group, and each group has one tensor. Shape: (D_group, K_group) for a group of
+    D_group columns with at most K_group codes."""
     sums = [torch.zeros(group.shape, dtype=z.dtype) for group in model.marginals.code_groups]
     for chunk in z.split(_CHUNK_ROWS):
         alone = model.conditional(chunk).marginal_parameters

@@ -217,12 +217,11 @@ def _most_evidence(below: Sequence[Codes], start: int, stop: int) -> tuple[float
 
 
 def _likeliest(below: Sequence[Codes], first: int, last: int) -> int:
-    """Returns the index, between `first` and `last`, of the distinct number before which a change
-    point is likeliest: there the sum of all columns' statistics G is largest.
+    """Returns the index of the distinct number before which a change point is likeliest. It lies
+    between the indices `first` and `last`; `below` is as for `_most_evidence`.
 
-    G compares the numbers from `first` to the change point with those from it to `last`; `below` is
-    as for `_most_evidence`.
-    """
+    A change point splits this range in two parts. The statistic G compares the categories of the
+    parts; at the likeliest change point, the sum of G over all columns is largest."""
     near = np.arange(first + 1, last)
     total = sum(
         _statistic(counts[near] - counts[first], counts[last] - counts[near]) for counts in below

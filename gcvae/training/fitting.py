@@ -228,8 +228,8 @@ def memory_gap(
 
 
 def _some_bounds(model: GenerativeModel, rows: EncodedRows, of_sort: Tensor, seed: int) -> Numbers:
-    """Returns lower bounds on the log-likelihood, in nats, of at most `_GAP_ROWS` randomly chosen
-    rows among those with the indices `of_sort`. Densities are per unit of the table's columns."""
+    """Returns lower bounds on the log-likelihoods of rows, in nats, with densities per unit of the
+    table's columns. At most `_GAP_ROWS` rows are randomly chosen from the indices `of_sort`."""
     generator = generator_for(seed, "memory gap")
     chosen = of_sort[torch.randperm(len(of_sort), generator=generator)[:_GAP_ROWS]].sort().values
     noise = RowNoise.numbered(seed, "memory gap", chosen.tolist())

@@ -136,14 +136,14 @@ def _informative(functions: Iterable[LevelFunction], codec: TableCodec) -> list[
 
 
 def _require_enforced(rules: Sequence[Rule], kept: Sequence[Rule], config: TrainingConfig) -> None:
-    """Checks that `kept`, the rules that the model enforces, contains all that it has to enforce.
+    """Checks that `kept`, the rules that the model enforces, contains all that are required.
 
-    It has to enforce the hard functional dependencies. Unless the settings turn rules off, it also
-    has to enforce two sorts of soft rules that the user specified: functional dependencies, and
-    conditions that some rows of the table violate.
+    Hard functional dependencies are required. Unless the settings turn rules off, two sorts of soft
+    rules that the user specified are required too: functional dependencies, and conditions that
+    some rows of the table violate.
 
     Raises:
-        SchemaError: `kept` lacks such a rule.
+        SchemaError: `kept` lacks a required rule.
     """
     refused = {("hard", "found"), ("hard", "given")}
     refused |= {("soft", "given")} if keeps_rules(config) else set()
@@ -255,9 +255,9 @@ def _conditions(
 
 
 def _residuals_of_missing_parents(codec: TableCodec, rows: EncodedRows) -> Iterator[LevelFunction]:
-    """Yields a dependency for each residual (the difference between a column and the formula of its
-    rule) and each column of its formula that may be missing. Where that column is missing, the
-    residual may have only the codes that it has in such rows of the table."""
+    """Yields dependencies of residuals (differences between a column and the formula of its rule):
+    one for each residual and each column in its formula that may be missing. In rows in which this
+    column is missing, the residual may have only codes that occur in such rows of the table."""
     for rewriting in codec.reduction.rewritings:
         y = _missingness_index(codec, rewriting.column)
         for name in rewriting.parents:

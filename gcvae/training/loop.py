@@ -99,8 +99,8 @@ class TrainingResult:
 def split(
     n_rows: int, share: float, seed: int, held_out: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Returns the indices of the training rows and of the held-out rows, which determine when
-    training stops. Of a table with fewer than 10 rows, both contain all rows.
+    """Returns (indices of the training rows, indices of the held-out rows that determine when
+    training stops). A table of fewer than 10 rows is not split: both contain all rows.
 
     Args:
         share: Share of the n rows to hold out; they are chosen at random.
@@ -340,8 +340,8 @@ class _Run:
 
     def _loss(self, batch: EncodedTable) -> Tensor:
         """Returns the negative regularised bound of a minibatch, in nats per row. The paper's
-        factor N / M (rows of the table by rows of the minibatch) is omitted, because Adam's steps
-        do not depend on the scale of the loss."""
+        factor N / M is omitted (N rows in the table, M in the minibatch), because Adam's steps do
+        not depend on the scale of the loss."""
         config = self.config
         generator = generator_for(self.seed, "noise", self.step, device=self.device)
         dropout = None

@@ -46,8 +46,8 @@ def with_outer_limits(
 
     Args:
         table: Table with cells converted to the dtypes of the schema.
-        given: Schema as the user specified it. In a `TableSchema`, which may be inferred, a limit
-            counts as specified only if it is beyond all cells.
+        given: The user's schema. A `TableSchema` does not show which limits were inferred; a limit
+            in it counts as inferred if it equals the cells' minimum or maximum.
         rows: Number of rows that have to share a minimum or maximum for it to be disclosed.
         with_atoms: Whether the model stores the values of columns with few distinct numbers; their
             limits are then not rounded.
@@ -62,8 +62,8 @@ def with_outer_limits(
 
 
 def declared(name: str, given: Given) -> Mapping[str, Any] | None:
-    """Returns the properties of a column that the user specified, {} if none; None if `given` is a
-    `TableSchema`, where specified properties cannot be distinguished from inferred ones."""
+    """Returns the properties of a column that the user specified; {} if there are none. Returns
+    None if `given` is a `TableSchema`, which does not show which properties were inferred."""
     if isinstance(given, TableSchema):
         return None
     columns = (given or {}).get("columns") or ()
@@ -121,8 +121,8 @@ def _at_unit_boundaries(column: Column, changed: Mapping[str, Any]) -> Column:
 
 
 def _is_cell_limit(column: Column, key: str, extreme: Any) -> bool:
-    """Returns whether the limit `key` (`minimum` or `maximum`) may have been inferred from the
-    cells: it is None or equals their extreme."""
+    """Returns whether a limit of a column, `minimum` or `maximum` (`key`), may have been inferred:
+    whether it is None or equals the minimum or maximum of the cells (`extreme`)."""
     limit = getattr(column, key)
     if limit is None or not column.has_times:
         return limit is None or bool(limit == extreme)
@@ -135,8 +135,8 @@ def _is_cell_limit(column: Column, key: str, extreme: Any) -> bool:
 def _numbers(
     column: Column, distinct_numbers: npt.NDArray[Any], counts: Codes, rows: int
 ) -> tuple[Bound, Bound]:
-    """Returns the minimum and maximum of ascending distinct numbers, rounded outward unless at
-    least `rows` rows share them, but not beyond the range of the column's types."""
+    """Returns the minimum and the maximum of ascending distinct numbers. Each is rounded outward,
+    within the range of the column's types, unless at least `rows` rows have it."""
     whole = column.kind.is_whole
     decimals = 0 if whole else column.decimals
     unit = Decimal(0) if decimals is None else Decimal(1).scaleb(-decimals)
@@ -177,8 +177,8 @@ def _ranges_of_types(column: Column) -> list[tuple[Decimal, Decimal]]:
 def _dates(
     column: Column, distinct_numbers: npt.NDArray[Any], counts: Codes, rows: int
 ) -> tuple[Bound | None, Bound | None]:
-    """Returns the minimum and maximum of ascending distinct times (microseconds since 1970),
-    rounded outward unless at least `rows` rows share them, as text in the column's format."""
+    """Returns the minimum and the maximum of ascending distinct times (microseconds since 1970) as
+    text in the column's format. Each is rounded outward unless at least `rows` rows have it."""
     ends = OuterRows.of(distinct_numbers, counts, rows)
     low, high = column.minimum, column.maximum
     if ends.low_size is not None:
@@ -189,17 +189,15 @@ def _dates(
 
 
 def _rounded_outward(column: Column, end: int, size: Decimal, *, above: bool) -> Bound:
-    """Returns the minimum or maximum of a column's times, rounded outward, as text in the column's
-    format.
+    """Returns the minimum or maximum of a column's times, rounded outward, in the column's format.
 
-    The result is the first moment of the period of time, such as a month, that contains `end`; for
-    a maximum it is the last moment. If the column's format or dtype cannot represent the result, a
-    shorter period is used; if it cannot represent the result for any period, `end` is returned.
+    A minimum is rounded to the first moment of the period of time, such as a month, that contains
+    it, and a maximum to the last moment. If the column's format or dtype cannot represent this
+    moment, shorter periods are tried. If none of them is possible, `end` is not rounded.
 
     Args:
         end: The minimum or maximum, in microseconds since 1970.
-        size: Duration, in microseconds, that determines the period, which is about a twentieth of
-            it (see `OuterRows`).
+        size: Twenty times the approximate length of the period, in microseconds (see `OuterRows`).
         above: Whether `end` is the maximum.
     """
     written = column.date_format
@@ -232,9 +230,9 @@ def _text(column: Column, time: Any) -> str:
 def _units(written: str, size: Decimal) -> list[tuple[str, int]]:
     """Returns the periods of time to which dates may be rounded, as (unit, number of units).
 
-    The first period is about a twentieth of `size` microseconds; each of the others is shorter than
-    the one before it. `written` is the format of the dates. If it contains no days, as for months
-    or years, the first period is at least two years.
+    The periods become shorter. The first one is about a twentieth of `size` microseconds. `written`
+    is the format of the dates. If it contains no days, such as a format of months or years, the
+    first period is at least two years.
     """
     wanted = size / (PARTS * 10**6)
     is_coarse = "%d" not in written.replace("%-", "%") and not is_time_of_day(written)

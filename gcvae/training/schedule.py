@@ -2,7 +2,7 @@
 
 The rate rises over the first steps and is then constant until `max_steps`, or until the bound on
 held-out rows has not improved for `patience_steps` (early stopping). Then it falls linearly to zero
-(annealing) over `annealing` times the number of steps so far, or 0.4 of that after early stopping.
+(annealing). This takes `annealing` times the steps so far or, after early stopping, 0.4 times that.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Schedule:
 
     @property
     def learning_rate(self) -> float:
-        """Factor on the maximum learning rate at this step, from 0 to 1."""
+        """Learning rate at this step, as a share of the maximum learning rate, from 0 to 1."""
         share = min(1.0, (self.step + 1) / _WARM_UP_STEPS) if self.config.annealing else 1.0
         if self.annealing_from is not None:
             share *= 1.0 - (self.step - self.annealing_from) / self.annealing_steps

@@ -199,7 +199,7 @@ def within_parents(
         counts: Noisy count of each node. Shape: (m,).
         widths: Number of values in each node. Shape: (m,).
         parents: Index of each node's parent, ascending. Shape: (m,).
-        held: Count of rows in each of the p distinct parents, in the same order. Shape: (p,).
+        held: Count of rows in each of the p distinct parents, by ascending index. Shape: (p,).
         deviation: Standard deviation of the noise.
 
     Shape: (m,).

@@ -68,7 +68,7 @@ _REQUIRED = {
 
 
 def budget_problems(setting: Mapping[str, Any]) -> list[Problem]:
-    """Returns the problems of a value of the setting; an empty list if it is valid or empty."""
+    """Returns the errors in a value of `differential_privacy`; an empty value has none."""
     if not setting:
         return []
     places = [

@@ -159,8 +159,8 @@ _LINES: dict[Outcomes, dict[str, str]] = {
 
 
 def _with_other(column: Mapping[str, Any], name: str, budget: Budget) -> dict[str, Any]:
-    """Returns the schema of a column as a dict; `OTHER` stands for levels that are to be
-    discovered."""
+    """Returns the schema of a column as a dict. If its levels are still to be discovered, `OTHER`
+    is its only level."""
     is_open = name in budget.discover and not column.get("levels")
     return dict(column) | ({"levels": [OTHER]} if is_open else {})
 
@@ -244,8 +244,8 @@ class ValueLine:
 
 
 def _stride(column: Column, grid: Grid) -> int:
-    """Returns the distance of neighbouring values as a multiple of the column's resolution: the
-    schema's step, or 1 without a step that is such a multiple."""
+    """Returns the distance of neighbouring values, in multiples of the column's resolution. It is
+    the schema's step, or 1 if no step is given or the step is not a multiple of the resolution."""
     if not column.steps:
         return 1
     step = column.steps[-1]

@@ -64,11 +64,11 @@ def _passing(counts: dict[str, int], variance: Fraction, delta: float) -> list[s
 
 
 def threshold(variance: Fraction, delta: float) -> int:
-    """Returns the smallest threshold t with P(LEAST_ROWS + noise > t) <= delta.
+    """Returns the smallest threshold that the noisy count of a level in `LEAST_ROWS` (two) rows
+    exceeds with probability at most `delta`.
 
     Args:
         variance: Variance of the noise, which has a discrete Gaussian distribution.
-        delta: Maximum probability that a level in `LEAST_ROWS` rows passes.
     """
     sigma = math.sqrt(variance)
     y = np.arange(0, math.ceil(_FURTHEST * sigma) + 2)

@@ -103,9 +103,9 @@ class Estimate:
 
     def _with_target(self, p: Tensor) -> Tensor:
         """Returns, for each component, the joint probability of each target level and each bin of
-        every column. Without a target it is p itself, the bin probabilities from `probabilities`,
-        as (1, K, S). Shape: (K, S) -> (n_t, K, S) for K components, S bins and n_t target
-        levels."""
+        every column. `p` contains the bin probabilities from `probabilities`. Without a target, the
+        result is `p` with a first axis of length 1. Shape: (K, S) -> (n_t, K, S) for K components,
+        S bins and n_t target levels."""
         if self.target is None:
             return p[None]
         return p[:, self._part(self.target)].T[:, :, None] * p[None]
@@ -156,12 +156,11 @@ class Estimate:
 
     @torch.no_grad()
     def draw(self, n: int, random: np.random.Generator) -> Codes:
-        """Samples n rows of D columns from the mixture, as the bin index of each cell. Shape: (n,
-        D).
+        """Samples n rows from the mixture, as the bin index of each cell. Shape: (n, D).
 
-        Sampling is stratified: components have equal numbers of rows, and in each component the bin
-        counts of a column equal their expected values as closely as integers allow; random
-        permutations combine the columns.
+        Sampling is stratified. Components have equal numbers of rows. In each component, the bin
+        counts of a column equal their expected values as closely as integers allow. The rows of a
+        component are in a separate random order for each column, so its columns are independent.
         """
         p = self.probabilities().double().numpy()
         component = random.permutation(np.arange(n) % self.n_components)

@@ -90,8 +90,8 @@ class Selection:
         variance: Fraction,
         rho: Fraction,
     ) -> int:
-        """Returns the index of the pair to count, chosen by the exponential mechanism with privacy
-        budget `rho`. `variance` is that of the noise with which the pair will be counted."""
+        """Chooses the pair of columns to count, with privacy budget `rho`; returns its index. The
+        arguments `exact`, `estimated` and `variance` are those of `round_scores`."""
         epsilon = selection_epsilon(rho)
         columns = tuple(self.names)
         self.ledger.spend(Entry("selection", columns, epsilon * epsilon / 8))

@@ -107,7 +107,7 @@ def _not_covered(rows: ReportRows) -> tuple[str, ...]:
 
 
 def _rows_attacked(rows: ReportRows) -> int:
-    """Returns n: the report scores and attacks n training rows and n unseen rows."""
+    """Returns how many training rows, and how many unseen rows, the report scores and attacks."""
     n_unseen = 0 if rows.unseen is None else len(rows.unseen)
     return min(len(rows.members), n_unseen, privacy.MOST_ROWS)
 

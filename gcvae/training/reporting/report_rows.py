@@ -121,10 +121,10 @@ def rows_of_report(
 
 
 def _rare_rows(record: Mapping[str, Any], share: float) -> int:
-    """Returns the number of rows below which a text counts as rare: the model's setting
-    `rare_level_rows`, or 1 if it does not suppress rare levels. Without a model (empty `record`),
-    it is `LEAST_SHARED_ROWS` times `share`, the share of the table's rows in the report; at least
-    1."""
+    """Returns the number of rows below which a text counts as rare. It is the model's setting
+    `rare_level_rows`, or 1 if the model does not suppress rare levels. Without a model (`record` is
+    empty), it is `LEAST_SHARED_ROWS` times `share`, but at least 1. `share` is the share of the
+    table's rows that the report uses."""
     settings = record.get("settings")
     if settings is None:
         return max(int(LEAST_SHARED_ROWS * share), 1)
