@@ -1,4 +1,4 @@
-"""Access checks that need no API key: workspaces of requests, host names, origins, IP addresses."""
+"""Checks the host names and origins of requests, and opens the workspace of a request."""
 
 from __future__ import annotations
 

@@ -252,9 +252,8 @@ def _unpacked(file: BinaryIO, name: str, settings: ServiceSettings) -> Iterator[
 def _unpacked_member(
     archive: Any, member: Any, n_before: int, settings: ServiceSettings
 ) -> Iterator[BinaryIO]:
-    """Extracts one file of an archive to a temporary file. Raises TooLargeError if the archive's
-    tables, of which `n_before` bytes were extracted before, have more than `max_table_bytes`
-    bytes."""
+    """Extracts one file of an archive to a temporary file. Raises TooLargeError if its bytes and
+    the `n_before` bytes of files extracted before exceed the setting `max_table_bytes`."""
     from gcvae.files.table_archives import unpack
 
     limit = settings.max_table_bytes

@@ -1,8 +1,7 @@
 """Batched reads of jobs: clients that poll at the same time share one database query.
 
-If each poll had its own thread and query, these would take three quarters of its time. A read
-begins at most every 20 ms: a single poll is answered at once, and polls soon after it wait for the
-next read.
+A thread and a query for each poll would take three quarters of its time. Reads begin at least
+20 ms apart: a single poll is answered at once, and polls shortly after it share the next read.
 """
 
 from __future__ import annotations

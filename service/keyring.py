@@ -73,8 +73,8 @@ class KeyRing:
         self._admitted.forget(_digest_of("session", session))
 
     async def _recent_or_find(self, kind: str, text: str) -> Caller:
-        """Returns the caller with the token `text`, from the cache or else from the database. A
-        refusal, raised as UnauthorizedError, is cached, too."""
+        """Returns the caller with the token `text`, from the cache or else from the database.
+        Raises UnauthorizedError for an invalid token; this refusal is cached, too."""
         name = _digest_of(kind, text)
         if (caller := self._admitted.get(name)) is not None:
             return caller

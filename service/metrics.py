@@ -89,7 +89,7 @@ class Metrics:
         self._requests.labels(known, route, str(status)).observe(seconds)
 
     def add(self, tally: Tally) -> None:
-        """Adds the counts that a child process has reported to the metrics."""
+        """Increases the metrics by the counts that a child process has sent to this process."""
         for result, n in tally.lookups.items():
             self._lookups.labels(result).inc(n)
         for kind, n_rows in tally.rows.items():

@@ -39,7 +39,7 @@ class AllowedHosts:
         hosts: Names of allowed hosts; `*.example.com` allows all names that end with
             `.example.com`.
         networks: Networks of non-public addresses that may be reached.
-        timeout_seconds: Time limit for connecting, for each sending and for each receiving.
+        timeout_seconds: Time limit for connecting, and for each wait to send or receive data.
     """
 
     def __init__(
@@ -236,8 +236,7 @@ def _matches(host: str, allowed: str) -> bool:
 
 
 def _embedded(address: Address) -> ipaddress.IPv4Address | None:
-    """Returns the IPv4 address embedded in an IPv6 address (NAT64, IPv4-mapped, 6to4, Teredo), if
-    any."""
+    """Returns the IPv4 address in an IPv6 address (NAT64, IPv4-mapped, 6to4, Teredo), or None."""
     if isinstance(address, ipaddress.IPv4Address):
         return None
     if address in _NAT64:

@@ -39,7 +39,7 @@ log = logging.getLogger("service")
 
 
 class _FailedRunError(Exception):
-    """A run fails, because a step has an error that would occur again in another attempt.
+    """An error of a step that would recur if the step were repeated, so that the run fails.
 
     Args:
         code: Name of the kind of error.
@@ -78,8 +78,7 @@ class ScheduleRunner:
             await asyncio.sleep(self._resources.settings.schedule_interval_seconds)
 
     async def _do(self, step: Step) -> None:
-        """Executes a step and records its outcome. If that fails, the step is executed again
-        later."""
+        """Executes a step and records its outcome; if the database fails, the step is repeated."""
         run, keeping = step.run, asyncio.create_task(self._keep(step.run))
         try:
             with in_request(RequestContext(request_id=run.id)):
@@ -144,8 +143,8 @@ class ScheduleRunner:
         await asyncio.to_thread(self._done, schedule, run, "POST /v1/datasets", made)
 
     def _train(self, schedule: Schedule, run: Run) -> None:
-        """Queues the training. The first run records the types of the source's columns; if they
-        have changed in a later run, _FailedRunError is raised."""
+        """Queues the training. The first run records the types of the source's columns. A later
+        run raises _FailedRunError if its source has other columns or types."""
         workspace = self._resources.catalog.workspace(schedule.workspace)
         dataset = workspace.datasets.get(str(run.dataset_id))
         if "source" in schedule.work:
@@ -206,8 +205,8 @@ class ScheduleRunner:
         self._runs.done(run)
 
     def _note(self, schedule: Schedule, run: Run, action: str, made: str | None) -> None:
-        """Appends a line to the audit log: `action` is the API request (method and route) that
-        would do the same as the step, `made` the URL path of what the step has created."""
+        """Appends a line about a step to the audit log. `action` is the API request (method and
+        route) that does the same, and `made` is the URL path of what the step has created."""
         self._resources.catalog.audit.append(
             AuditedAction(
                 workspace=schedule.workspace,

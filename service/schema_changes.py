@@ -97,8 +97,8 @@ def pointed_at_patch(error: SchemaError, document: Document, patch: Document) ->
 
 
 def _pointed_at_patch(problem: Problem, names: list[str], patch: Document) -> Problem:
-    """Makes the pointer of a problem point into the patch. There, columns are found by name; in the
-    schema, by their number in `names`."""
+    """Makes the pointer of a problem in the schema point into the patch. The schema's pointers
+    contain the index of a column in `names`, the patch's pointers its name."""
     if problem.pointer is None:
         return problem
     parts = problem.pointer.split("/")[1:]
@@ -171,7 +171,7 @@ def _rules_that_differ(before: Document, after: Document) -> tuple[list[Document
 
 
 def _by_statement(document: Document) -> dict[str, Document]:
-    """The keys are the JSON texts of the rules without the members `share` and `source`."""
+    """Returns the rules by their JSON text, from which `share` and `source` are left out."""
     rules = document.get("rules") or []
     return {
         json.dumps({m: v for m, v in rule.items() if m not in ("share", "source")}): rule
@@ -186,8 +186,8 @@ def _described_rules(rules: list[Document], schema: Document) -> list[str]:
 
 
 def _check_columns(columns: Any) -> None:
-    """Raises RequestError unless `columns` of a patch is null or an object whose members, named
-    like columns, are objects or null."""
+    """Raises RequestError unless `columns` of a patch is null or an object by column name. Each
+    value must be null or an object, without `name`."""
     if columns is None:
         return
     if not isinstance(columns, Mapping):
@@ -214,7 +214,7 @@ def _check_columns(columns: Any) -> None:
 
 
 def _different(old: Document, new: Document) -> dict[str, ChangeBody]:
-    """Returns the changes of a column by member; only that of `drop` if the new schema drops it."""
+    """Returns the changed members of a column. If it is now dropped, only `drop` is compared."""
     members = ["drop"] if new.get("drop") else dict.fromkeys((*old, *new))
     return {
         member: ChangeBody(before=_cut(old.get(member)), after=_cut(new.get(member)))

@@ -150,6 +150,5 @@ class ProcessServer(Server):
 
 
 def _keep_record(record: logging.LogRecord) -> bool:
-    """Drops records about cut-off responses, which `service/http/observations.py` has already
-    logged."""
+    """Returns False for records about cut-off responses, which `Observations` has logged."""
     return not (record.exc_info and isinstance(record.exc_info[1], CutOffError))

@@ -242,8 +242,7 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     @field_validator("oidc_groups", mode="before")
     @classmethod
     def _parse_groups(cls, given: object) -> object:
-        """Parses the JSON text of an environment variable. An error names the group that is
-        invalid."""
+        """Parses the JSON text of an environment variable. An error names the invalid group."""
         try:
             if isinstance(given, str):
                 given = from_json((given or "{}").encode(), catch_duplicate_keys=True)

@@ -107,10 +107,9 @@ def _serve(pipe: Connection, settings: ServiceSettings, mode: Literal["rb", "r+b
 def _answer(
     file: BinaryIO, question: tuple[Callable[[BinaryIO], Any], dict[str, Any]] | None
 ) -> tuple[Any, Raised | None]:
-    """Calls a function on the file. Returns (result, None) or, after an exception, (None,
-    exception).
+    """Calls a function with the file. Returns (result, None); (None, exception) if it failed.
 
-    The question is (function, ids for log lines), or None to check that the process has started.
+    `question` is (function, ids for log lines), or None only to test that the process responds.
     """
     if question is None:
         return None, None

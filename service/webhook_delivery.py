@@ -38,7 +38,7 @@ class Deliverer:
     """Delivers the events of all workspaces to their webhooks when they are due.
 
     Args:
-        timeout_seconds: A quarter of the time limit of an attempt, which has four steps: DNS
+        timeout_seconds: A quarter of the time limit of an attempt. An attempt has four steps: DNS
             lookup, connection, request and response.
         interval_seconds: Time between two searches for due deliveries.
     """

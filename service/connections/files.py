@@ -38,7 +38,7 @@ class Files:
     Args:
         destination: The web server or bucket.
         connection: The connection with its password.
-        timeout_seconds: Time limit for connecting, for each sending and for each receiving.
+        timeout_seconds: Time limit for connecting, and for each wait to send or receive data.
     """
 
     destination: WebDestination | BucketDestination

@@ -170,11 +170,10 @@ def examine(
 def _confined_to_host(
     connection: DecryptedConnection, settings: ServiceSettings, refusal: type[InputError]
 ) -> Iterator[tuple[Destination, Address | None, AllowedHosts]]:
-    """Confines this process to the host of a connection while the block runs. Yields (destination,
-    IP address of its host or None for a local file, allowed hosts).
+    """Context manager that lets this process connect only to the host of a connection.
 
-    If the host is not allowed or does not answer, also in the block, an error of the class
-    `refusal` is raised.
+    Yields (destination, IP address of the host or None for a local file, allowed hosts). An error
+    of class `refusal` is raised if the host is not allowed or, also in the block, does not answer.
     """
     forget_environment()
     hosts = AllowedHosts.of(settings)
@@ -203,9 +202,9 @@ def _driver_arguments(
 ) -> tuple[sa.URL, dict[str, Any]]:
     """Returns (URL with the password, keyword arguments of the driver) to connect to a database.
 
-    A public address, which is in no network that the operator allows, needs encryption: the
-    arguments enforce it, and a URL that permits none raises OutsideError. `address` is None for an
-    SQLite file.
+    Unless `address` is within a network that the operator has allowed, the arguments enforce
+    encryption; OutsideError is raised if the URL permits an unencrypted connection. `address` is
+    None for an SQLite file.
     """
     url = destination.url
     if connection.password is not None:

@@ -27,9 +27,9 @@ class _LimitedHeads(HttpToolsProtocol):
 
     Attributes:
         _in_head: Whether request line and headers have begun and are not complete.
-        _n_received: Number of received bytes of the incomplete request line and headers, without
-            those in the packet in which the request line began. The exact length is checked when
-            the headers are complete.
+        _n_received: Number of received bytes of the incomplete request line and headers. Bytes of
+            the packet in which the request began are not counted, because the packet may contain
+            the end of the previous request. `on_headers_complete` checks the exact length.
     """
 
     limit: int

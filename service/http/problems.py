@@ -342,8 +342,8 @@ def _headers(error: Exception) -> dict[str, str]:
 
 
 def _located(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts an error of pydantic to an element of the member `errors` of a response: a message,
-    and a JSON pointer into the body, `?` and a query parameter, or another parameter's name."""
+    """Converts an error of pydantic to an element of `errors` in a response: message and place. The
+    place is a JSON pointer into the body, `?name` for the query, or another parameter's name."""
     part, *path = found["loc"]
     entry: dict[str, Any] = {"message": str(found["msg"]).removeprefix("Value error, ")}
     if part == "body":

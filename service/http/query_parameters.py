@@ -36,8 +36,8 @@ async def refuse_unknown_parameters(request: Request) -> None:
 
 
 def _offered(request: Request, known: list[str]) -> list[str]:
-    """Returns the query parameters that an endpoint supports: `known` or, if the request's path
-    names a model of a database, sometimes fewer."""
+    """Returns those of the endpoint's query parameters `known` that the requested model supports.
+    Some endpoints support fewer for a model of a database than for one of a table."""
     call = _calls_at(request.app, request.scope["path"]).get(request.method.lower(), {})
     if OF_DATABASES not in call:
         return known

@@ -105,8 +105,8 @@ async def received(
     Raises:
         MediaTypeError: The body has another media type.
         RequestError: The form has no file, or unknown fields.
-        TableError: The encoding is unknown. Or the form has several files, and the name of one is
-            not valid for a table (a valid name is `orders.csv`), or two have the same table name.
+        TableError: The encoding is unknown. In a form with several files: a file's name is not
+            valid for a table (`orders.csv` is valid), or two files have the same table name.
         TooLargeError: The body exceeds its limit; raised while it is read.
     """
     content_type = request.headers.get("Content-Type")

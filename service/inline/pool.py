@@ -1,8 +1,8 @@
 """Pool of child processes that run models, for requests that are answered at once, without a job.
 
 Child processes do not hold the API's global interpreter lock, and their crashes do not end the API.
-Each has its own pipe, so that a killed process ends only its own work. All chunks of a stream are
-made in the process that started it. `runtime/processes.py` describes how processes are started.
+Each process has its own pipe, so that killing it ends only its own work. One process makes all
+chunks of a streamed response. `runtime/processes.py` describes how processes are started.
 """
 
 from __future__ import annotations
@@ -101,11 +101,11 @@ class InlinePool:
         return result
 
     async def open(self, work: Callable[[InlineContext], Streamed]) -> StartedStream:
-        """Starts a stream of chunks and waits for the first one; others are made when read.
+        """Calls `work` in a child process to start a stream of chunks. Waits for the first chunk.
 
-        The stream counts as a request in the pool until its last chunk is read. After the time
-        limit `inline_seconds` it is closed, and reading it raises SlowReaderError. `work` is called
-        in a child process.
+        Each later chunk is made when the caller asks for it. The stream counts as a request in the
+        pool until its last chunk is read. After `inline_seconds` the stream is closed, and
+        reading it raises SlowReaderError.
 
         Raises:
             PoolFullError: All processes are busy, and too many requests are waiting.
@@ -137,7 +137,7 @@ class InlinePool:
             process.close()
 
     async def ask(self, process: InlineProcess, work: Work) -> Any:
-        """Waits for this process to be idle, calls `work` in it and returns the result."""
+        """Waits until `process` is idle, calls `work` in it and returns the result."""
         await self._assigned_process(self._wait_in_queue(process))
         return await asyncio.shield(self._begin(process, work))
 
@@ -147,7 +147,7 @@ class InlinePool:
         return process, self._begin(process, work)
 
     def submit(self, process: InlineProcess, work: Work) -> None:
-        """Calls `work` in this process when it is idle, without waiting for it."""
+        """Lets `process` call `work` when it is next idle. Returns at once, without a result."""
         waiter = self._wait_in_queue(process)
 
         async def do() -> None:
@@ -159,7 +159,7 @@ class InlinePool:
         submitted.add_done_callback(_retrieve)
 
     def _begin(self, process: InlineProcess, work: Work) -> asyncio.Task[Any]:
-        """Starts `work` in an assigned process; it continues even if the caller is cancelled."""
+        """Returns a task that calls `work` in `process`, also after the caller is cancelled."""
 
         async def do() -> Any:
             try:
@@ -194,8 +194,8 @@ class InlinePool:
             raise
 
     def _assign_idle(self) -> None:
-        """Assigns idle processes to the first requests in the queue that can use them. Started
-        processes come first, so that none is started while another is idle."""
+        """Assigns each idle process to the first request in the queue that can use it. Processes
+        that run are assigned first, so that no new one is started while another is idle."""
         waiting = [waiter for waiter in self._waiters if not waiter.assigned.done()]
         for process in sorted(self._processes, key=lambda process: not process.is_started):
             fits = (waiter for waiter in waiting if waiter.process in (None, process))
@@ -209,7 +209,7 @@ class InlinePool:
         self.n_free += 1
 
     def count_request(self) -> None:
-        """Counts another request in the pool. The caller adds 1 to `n_free` when it has ended.
+        """Subtracts 1 from `n_free`. The caller adds 1 again when its request has ended.
 
         Raises:
             PoolFullError: All processes are busy, and too many requests are waiting.
@@ -241,7 +241,7 @@ class InlineProcess:
 
     @property
     def is_started(self) -> bool:
-        """Whether the process has been started; its later death may not have been noticed yet."""
+        """Whether the process was started; also True if it has died unnoticed since then."""
         return self._process is not None
 
     def start(self) -> Process:
@@ -360,7 +360,7 @@ class _Stream:
             self.end()
 
     def end(self) -> None:
-        """Closes the stream, so that the pool accepts another; a second call has no effect."""
+        """Closes the stream, so that the pool accepts another request. May be called repeatedly."""
         self._timer.cancel()
         if not self._is_over:
             self._is_over = True

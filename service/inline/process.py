@@ -93,7 +93,7 @@ def next_chunk(context: InlineContext, stream_id: str) -> bytes | None:
     """Returns the next chunk of a stream; None at its end, where the stream is closed.
 
     Raises:
-        ProcessDiedError: The stream is not open here, because the process that started it has died.
+        ProcessDiedError: The process that started the stream has died; this process replaces it.
     """
     if stream_id not in context.streams:
         raise ProcessDiedError
@@ -152,7 +152,7 @@ class Raised:
 
 
 class OtherProcessError(Exception):
-    """Traceback of another process as a string; `__cause__` of the exception that it sent."""
+    """The `__cause__` of an exception of another process: that process's traceback as text."""
 
     def __str__(self) -> str:
         """Returns the traceback, starting on a new line."""

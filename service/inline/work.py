@@ -264,8 +264,8 @@ def _sampler(context: InlineContext, model: Model, spec: SampleSpec) -> Sampler:
 
 
 def _pointing(pointer: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yields the chunks. Row numbers in errors about rows are replaced by JSON pointers that begin
-    with `pointer`."""
+    """Yields the chunks. Errors that are raised while a chunk is made name a bad row by a JSON
+    pointer that begins with `pointer`, instead of by its number."""
     with pointing(pointer):
         yield from chunks
 

@@ -1,4 +1,4 @@
-"""Requests to score or impute all tables of a database, which a job does."""
+"""Requests to score or impute all tables of a database. A job does the work."""
 
 from __future__ import annotations
 

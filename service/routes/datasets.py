@@ -414,8 +414,8 @@ def _completed(
 ) -> dict[str, Any]:
     """Checks a new schema against the stored table. Returns the members of the dataset's record.
 
-    `document` contains all schema members that users have specified. If the request contains a JSON
-    merge patch of them instead, errors point into this `patch`.
+    `document` contains all schema members that users have specified. `patch` is the JSON merge
+    patch in the request, into which errors then point; None if the request contains `document`.
     """
     try:
         with stored_table(resources.store, dataset) as file:
@@ -427,7 +427,7 @@ def _completed(
 
 
 def _refuse_while_training(workspace: Workspace, dataset_id: str) -> None:
-    """A training uses the dataset's schema, which must therefore not change."""
+    """Raises ConflictError if a model of the dataset is in training, which uses the schema."""
     page = workspace.models.list(limit=1, dataset_id=dataset_id, status=ModelStatus.TRAINING)
     for model in page.items:
         raise ConflictError(

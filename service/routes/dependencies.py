@@ -143,7 +143,7 @@ async def _pictured_model(
     model_id: str, request: Request, workspace: Workspace, format: str | None, what: str
 ) -> tuple[str, Model]:
     """Returns (response format, model) for a request for a dependency map or manifold. `what` is
-    its name in the plural, for the error if the model is one of a database."""
+    "dependency maps" or "manifolds", for the error if the model is one of a database."""
     response_format = choose_format(format, request.headers.get("Accept"), PICTURE_MEDIA_TYPES)
     model = await run_in_threadpool(workspace.models.get, model_id)
     require_table(model, what)

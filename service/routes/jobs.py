@@ -35,10 +35,10 @@ _EVENT_STREAM: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-
 
 
 class _PollingRoute(APIRoute):
-    """FastAPI route that calls the dependencies of `read_job` directly.
+    """Fast route for `read_job`, which clients call often.
 
-    If FastAPI resolved them for each request, they would take a third of a poll's processor time.
-    The OpenAPI document is generated from the function as usual.
+    It calls the dependencies of `read_job` directly. FastAPI's own dependency injection would take
+    a third of the processor time. The OpenAPI document describes the function as usual.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

@@ -311,6 +311,6 @@ def _refuse_of_database(asked_of: Dataset | Model, training: Document, scoring: 
 
 
 def _known_schema(training: Document, dataset: Dataset) -> Document:
-    """Returns the schema to show before a model is trained. For a private model it contains only
-    what users have set, because the rest depends on the rows."""
+    """Returns the schema to show before a model is trained. For a model with differential privacy
+    it contains only what users have specified, because inferred members depend on the rows."""
     return dataset.given_schema if TrainSpec(training).is_private else dataset.schema

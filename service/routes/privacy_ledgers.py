@@ -152,7 +152,7 @@ def _caps_of_service(resources: Resources) -> tuple[Document, ...]:
 
 
 def _ledger(dataset: Dataset, account: _Account, delta: float | None) -> PrivacyLedgerBody:
-    """`delta` is that of the reported epsilon; None for the default of `_totals`."""
+    """Returns the response body with all spent budget. `delta` is as for `_totals`."""
     totals = _totals(account, delta) or PrivacyBody(
         epsilon=None if account.n_unbounded else 0.0,
         models_without_privacy=account.n_unbounded,
@@ -168,8 +168,8 @@ def _totals(account: _Account, delta: float | None) -> PrivacyBody | None:
     """Returns the privacy budget that all trainings on a table have spent together. Returns None if
     no budget was spent or reserved and there is no cap.
 
-    If `delta`, for the reported epsilon, is None, it is the delta of the strictest cap or, without
-    a cap, the smallest delta of the trainings.
+    The joint epsilon is reported at `delta`. None stands for the delta of the strictest cap or,
+    without a cap, the smallest delta of the trainings.
     """
     spendings, caps = account.spendings, account.caps
     if not caps and not spendings:

@@ -196,8 +196,8 @@ def enqueue_sample(
 
 
 def _seed(body: NewSampleBody, key: str | None, request_sha256: str) -> int:
-    """Without a requested seed, it is derived from the Idempotency-Key `key`, so that a repeated
-    request gets the same rows; with neither, it is random."""
+    """Returns the seed in the request. Without one, it is derived from the Idempotency-Key `key`,
+    so that a repeated request gets the same rows. Without a key, the seed is random."""
     if body.seed is not None:
         return body.seed
     return fresh_seed() if key is None else derived_seed(key, request_sha256)

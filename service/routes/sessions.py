@@ -115,8 +115,8 @@ def _session(resources: Resources, request: Request) -> Session | None:
 
 
 def _body(workspace: str, caller: Caller | None, session: Session | None) -> SessionBody:
-    """`caller` is None if the service requires no authentication, `session` if the request has
-    none."""
+    """Returns the description of a caller and session. `caller` is None if the service needs no
+    authentication; `session` is None if the request has no session."""
     key = caller if isinstance(caller, Key) else None
     person = caller if isinstance(caller, Person) else None
     return SessionBody(

@@ -83,14 +83,14 @@ def show_work(resources: Shared) -> WorkBody:
 
 
 def _worker(worker: Worker, now: datetime) -> WorkerBody:
-    """A worker not seen for some time is shown as lost. `now` is the time of the database's
-    clock."""
+    """Returns the description of a worker. It counts as lost if it has not reported for some time
+    before `now`, the time of the database's clock."""
     is_lost = (now - worker.seen_at).total_seconds() > _LOST_SECONDS
     return WorkerBody.model_validate(vars(worker) | {"is_lost": is_lost})
 
 
 def _held(job: Job, now: datetime) -> HeldJobBody:
-    """A job whose lease has expired is shown as lost. `now` is the time of the database's clock."""
+    """Returns the description of a running job. It is lost if its lease ended before `now`."""
     owner, expires_at = job.lease_owner, job.lease_expires_at
     found = {
         "worker": None if owner is None else owner.rpartition("/")[0],

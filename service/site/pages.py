@@ -1,7 +1,7 @@
 """The web pages at `/`: one HTML document, whose scripts show what the API returns.
 
 Each page has its own path, such as /datasets/ds_… or /models/mdl_…, so that it can be linked. All
-paths return the same document. It loads nothing from other hosts and has no inline scripts.
+paths return the same document, which loads nothing from other hosts and has no inline scripts.
 """
 
 from __future__ import annotations
