@@ -78,8 +78,8 @@ def forms_of(kind: object) -> tuple[Callable[[str], str], ...]:
 
 
 def _form(kept: re.Pattern[str]) -> Callable[[str], str]:
-    """Returns a function that replaces digits by 0 and letters by "a" in a string, after the
-    beginning that matches `kept`."""
+    """Returns a function that replaces digits by 0 and letters by "a" in a string. A beginning of
+    the string that `kept` matches stays unchanged."""
 
     def form(text: str) -> str:
         found = kept.match(text)

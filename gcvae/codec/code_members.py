@@ -91,8 +91,8 @@ class CodeMembers:
 
     @cached_property
     def _ends(self) -> Numbers:
-        """Code plus upper end of the interval of positions, for the members sorted by code. The
-        sums ascend, so that a search for code + position finds the member. Shape: (K,)."""
+        """Code plus upper end of the interval of positions of each member, in ascending order. A
+        search for code + position in this array finds the member. Shape: (K,)."""
         codes, shares = self.codes[self._order], self.shares[self._order]
         total = np.cumsum(shares)
         before = np.concatenate([[0.0], total])[np.searchsorted(codes, codes)]

@@ -2,8 +2,8 @@
 
     missing          code 0
     other level      code 1
-    frequent value   its own code; for numbers with its normal score
-    other number     the last code, with its normal score Phi^-1(F(x)) as value
+    frequent value   its own code; `code_scores` has the normal scores of numbers
+    other number     the last code; the value is the normal score Phi^-1(F(x))
 
 Values that were not seen in fitting are encoded as other numbers or levels: parents without
 children may have values that parents with children lack.
@@ -93,8 +93,8 @@ class ContextColumn(Document):
         return (0.0, *self._score(np.array(self.frequent)).tolist(), 0.0)
 
     def encode(self, cells: pd.Series[Any]) -> tuple[Numbers, Numbers]:
-        """Returns (integer codes, normal scores as values) of n parsed cells. Shape: (n,) -> (n,),
-        (n,)."""
+        """Returns (integer codes, values) of n parsed cells. The value is the normal score of a
+        number without its own code, and 0 for all other cells. Shape: (n,) -> (n,), (n,)."""
         if cells.isna().all():
             return np.zeros(len(cells)), np.zeros(len(cells))
         if not self.is_number:
@@ -122,8 +122,7 @@ class ContextColumn(Document):
 
 @dataclass(frozen=True)
 class ContextCodec:
-    """Codec of all context columns: columns of a parent table on which the rows of another table
-    depend."""
+    """Codec of all context columns: the parent table's columns on which a child table depends."""
 
     columns: tuple[ContextColumn, ...]
 

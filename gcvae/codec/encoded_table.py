@@ -90,8 +90,8 @@ class EncodedTable:
         return replace(self._mapped(lambda part: part[rows]), dependent=dependent)
 
     def first(self, n: int) -> EncodedTable:
-        """Returns the first n rows, without constraints and context; the table must not have
-        intervals."""
+        """Returns the first n rows, without constraints and context. All numbers must be exact, as
+        in generated rows (`intervals` is None)."""
         assert self.intervals is None, "drawn rows stand for themselves"
         return EncodedTable(self.codes[:n], self.values[:n], self.observed[:n])
 

@@ -49,8 +49,8 @@ class IdentifierCodec(ColumnPart):
 
     Attributes:
         are_numbers: Whether the keys are whole numbers.
-        templates: Key formats, each with its number of rows in each run of CYCLE_ROWS rows; the
-            remaining rows have no key.
+        templates: Key formats. The attribute `rows` of each is the number of rows with this format
+            among 1,000 consecutive rows (CYCLE_ROWS). Rows without a format have no key.
         parts: Parts of the keys that other columns determine; the templates do not contain them.
         sizes: Group sizes (numbers of rows with the same key); each stands for an equal share of
             the keys. (1,) if keys do not recur, or if `Entities` groups the rows.

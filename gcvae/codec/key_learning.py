@@ -247,8 +247,8 @@ def _are_few(values: list[str], least: int) -> bool:
 
 @cache
 def _class_of(character: str) -> frozenset[str]:
-    """Returns all characters like a letter or digit, such as the ten digits: those of its Unicode
-    category in its block of 32 code points."""
+    """Returns all characters of the same class as a letter or digit, such as the ten digits: those
+    with the same Unicode category in the same block of 32 code points."""
     first, kind = ord(character) & ~31, category(character)
     return frozenset(c for c in map(chr, range(first, first + 32)) if category(c) == kind)
 
@@ -288,12 +288,12 @@ def _alphabets(texts: list[str], by_class: bool, number: int | None = None) -> A
 
 
 class _Search:
-    """Finds new keys of one pattern that differ from all original keys, of which about `n_rows`
-    have the pattern.
+    """Finds new keys of one format that differ from all original keys.
 
     New keys have the length of the originals and, at each position, the characters of the
-    originals. If there are too few such keys, the number in them may have all ten digits. When the
-    keys of this length are used up, longer ones follow, with numeric values of at most `largest`.
+    originals. If there are too few such keys, any digit may occur in their number. When keys of
+    this length are used up, longer ones follow. About `n_rows` originals have the format. Keys that
+    are whole numbers do not exceed `largest`; None for other keys.
     """
 
     def __init__(self, group: _Group, n_rows: int, largest: int | None) -> None:
@@ -316,12 +316,11 @@ class _Search:
                 self._longest = max(self._longest, len(text))
 
     def tiers(self, number: int) -> list[_UsedKeys]:
-        """Returns two recorders of used keys, both empty: one for keys of the usual length, and one
-        for longer keys.
+        """Returns two empty recorders of used keys, for keys of the usual length and longer keys.
 
         Args:
-            number: Index of the template, from 0. If keys contain no number, it is added to the
-                length of the longer keys, so that longer keys of different templates differ.
+            number: Index of the template, from 0. In formats without a number, the longer keys get
+                this many additional characters, so that they differ between templates.
         """
         own, enough = self._alphabets, _MUCH_ROOM * self._n_rows
         usual = [own, self._longer(len(own))] if self._is_number else [own]
@@ -335,7 +334,8 @@ class _Search:
 
     @property
     def _counts_on(self) -> bool:
-        """Whether a few keys have one digit more than most, as in a table that counts to 1,000."""
+        """Whether the longest keys have one digit more than the usual ones, as in a table that
+        counts to 1,000. New keys then continue at the length of the longest."""
         return self._is_number and self._longest == len(self._alphabets) + 1
 
     def template(self, tiers: list[_UsedKeys], step: int, rows: int) -> KeyTemplate:
@@ -361,8 +361,8 @@ class _Search:
 
 
 class _UsedKeys(UsedNumbers):
-    """Records which of the texts that given alphabets (characters at each position) permit are keys
-    of the table. Each text is represented by a number."""
+    """Records which keys of one format the table contains; a number represents each key. The
+    argument `alphabets` has the characters that the format allows at each position."""
 
     def __init__(self, alphabets: Alphabets, n_rows: int) -> None:
         self.alphabets = alphabets
@@ -370,8 +370,8 @@ class _UsedKeys(UsedNumbers):
         super().__init__(size_of(alphabets, self._places), n_rows)
 
     def add_keys(self, characters: Characters) -> None:
-        """Marks as used those of n keys that the alphabets permit; other keys are ignored. Keys are
-        given by code points. Shape: (n, length)."""
+        """Marks n keys as used, given the code points of their characters. Keys with a character
+        that the alphabets do not allow are ignored. Shape: (n, length)."""
         numbers = np.zeros(len(characters), dtype=np.uint64)
         for place, alphabet in enumerate(self.alphabets):
             letters = characters_of([alphabet], len(alphabet))[0]

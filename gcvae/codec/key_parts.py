@@ -130,7 +130,7 @@ def learn_parts(table: TypedTable, key: Column, others: Sequence[Column]) -> tup
 
 
 def _room(counters: Collection[str]) -> int:
-    """Returns 10 to the power of the largest number of digits in a key without its parts."""
+    """Returns how many numbers fit in keys without parts: 10^d, if they have at most d digits."""
     most = max(sum(map(str.isdecimal, text)) for text in counters)
     return int(10**most)
 
@@ -143,9 +143,9 @@ def _part(
     dates: Sequence[Column],
     coded: Sequence[Column],
 ) -> Iterator[KeyPart]:
-    """Yields the part of the keys that is token i or begins it, if another column determines one;
-    at most one part. `tokens` has the text of the token in each row; `rows` has the cells of the
-    columns `dates` and `coded` (columns of levels)."""
+    """Yields the part that is token i of the keys, or the beginning of this token, if a column
+    determines such a part; else nothing. `tokens` has the text of the token in each row; `rows` has
+    the cells of the columns `dates` and `coded` (columns of levels)."""
     for form in _FORMS if kind == "digits" else ():
         for date in dates:
             texts = rows[date.name].dt.strftime(form).to_numpy(dtype=object)

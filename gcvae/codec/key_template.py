@@ -76,8 +76,8 @@ class NumberSet(Document):
 
 
 class UsedNumbers:
-    """Records which numbers from 0 to `size` - 1 a table of `n_rows` rows uses, by residues and an
-    upper bound instead of the numbers themselves."""
+    """Records which numbers from 0 to `size` - 1 a table of `n_rows` rows uses. To limit memory, it
+    stores only an upper bound, and residues modulo a power of two (see `NumberSet`)."""
 
     def __init__(self, size: int, n_rows: int) -> None:
         self._size = size

@@ -172,8 +172,8 @@ def forms_of(texts: Sequence[str], names: NameList) -> Forms:
 def formed(
     forms: Forms, parts: Mapping[str, Texts], u: Numbers
 ) -> Iterator[tuple[str, Mask, Texts]]:
-    """Assigns a form to each of n rows, in proportion to the forms' numbers of rows; yields each
-    form with the mask of its rows and their texts.
+    """Assigns a random form to each of n rows; the more rows of the table have a form, the likelier
+    it is. Yields each form with the mask of its rows and the names in this form.
 
     Args:
         parts: Parts of the names in n rows. Shape: (n,) each.

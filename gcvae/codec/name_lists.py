@@ -221,7 +221,8 @@ def names_of(locale: str) -> NameList:
 
 
 def _names(provider: Any, which: str, sex: str = "") -> list[str]:
-    """Returns a list of first or last names, or a similar list if the locale does not have it."""
+    """Returns a locale's first or last names. If this list is short or absent, and no sex is given,
+    returns the names of all similar lists, such as those by sex."""
     found = _listed(provider, f"{which}_names_{sex}" if sex else f"{which}_names")
     if len(found) >= _FEWEST_NAMES or sex:
         return found

@@ -66,9 +66,9 @@ class KnotLimits:
     """Limits on the knots of a fitted CDF, so that they do not disclose single rows of the table.
 
     Attributes:
-        rows: Minimum number of rows between two knots, and minimum number of rows that share a
-            number for F to have a step there. If above 1, the outermost knots are moved, too, so
-            that they do not show the smallest and the largest number (see `moved_knots`).
+        rows: Minimum number of rows between two knots. F has a step at a number only if at least
+            this many rows share the number. If `rows` is above 1, the outermost knots are moved,
+            because they would show the smallest and the largest number (see `moved_knots`).
         low: Smallest number allowed for a knot.
         high: Largest number allowed for a knot.
     """
@@ -294,7 +294,7 @@ class NumberDistribution(Document):
 
     @cached_property
     def _ends(self) -> Numbers:
-        """Slope of F at both ends of each interval, divided by the secant's. Shape: (2, K - 1)."""
+        """Slopes of F at the ends of each interval, over its mean slope. Shape: (2, K - 1)."""
         if len(self.knots) < 3:
             return np.ones((2, len(self.knots) - 1))
         slopes = _slopes(self.knots, self._secants)
@@ -387,8 +387,8 @@ class NumberDistribution(Document):
         """Returns F at positions, which are clipped to the range of the knots.
 
         With t in [0, 1] the relative position in the interval, and r_0, r_1 the slopes at its ends
-        divided by the secant's, the rise is (t^2 + r_0 t (1 - t)) / (1 + (r_0 + r_1 - 2) t (1 -
-        t)).
+        divided by its mean slope, the relative rise is
+        (t^2 + r_0 t (1 - t)) / (1 + (r_0 + r_1 - 2) t (1 - t)).
         """
         inside = np.clip(positions, self.knots[0], self.knots[-1])
         at = np.searchsorted(self.knots, inside, side="right") - 1
@@ -479,9 +479,9 @@ def _nearest(below: Codes, targets: Numbers) -> Codes:
 
 
 def _slopes(knots: Numbers, secants: Numbers) -> Numbers:
-    """Returns the slopes of F at the knots: weighted harmonic means of the adjacent secants'
-    slopes; at both ends, the slope of the parabola through three knots, limited to between a third
-    and three times the secant's."""
+    """Returns the slope of F at each knot, given its mean slopes between knots (`secants`): the
+    weighted harmonic mean of the mean slopes on both sides. At the outermost knots, it is the slope
+    of a parabola through three knots, but at least 1/3 and at most 3 times the mean slope."""
     steps = np.diff(knots)
     share = steps[1:] / (steps[1:] + steps[:-1])  # of the right one in two intervals
     inner = 3.0 / ((1.0 + share) / secants[:-1] + (2.0 - share) / secants[1:])

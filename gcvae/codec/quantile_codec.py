@@ -1,10 +1,10 @@
 """Encodes numbers as frequent values (atoms) and normal scores of the column's marginal.
 
-A value that many rows share is an *atom* and has its own code. So has a sentinel value, which some
-rows share and which lies apart from all other numbers. The remaining numbers share the last code;
-their value is the normal score q = Phi^-1(F(x)) under a smooth F (`NumberDistribution`), so every
-column is standard normal before the model sees it. Knots of F lie between numbers, so the codec
-stores no number that fewer than five rows share.
+A value that many rows share is an *atom* and has its own code. A sentinel value such as 9999, which
+some rows share and which lies far from all other numbers, is an atom, too. The remaining numbers
+share the last code; their value is the normal score q = Phi^-1(F(x)) under a smooth CDF F
+(`NumberDistribution`), so every column is standard normal before the model sees it. Knots of F lie
+between numbers, so the codec stores no number that fewer than five rows share.
 
 # PAPER-DIFF: the paper's numbers are continuous, and standardised as in the `paper-...` presets. A
 # table's numbers repeat values and are skewed, which the paper's decoder would have to learn.
@@ -94,7 +94,7 @@ class QuantileCodec(ColumnCodec):
         Args:
             atom_rows: Numbers with at least this many rows are atoms, in addition to the numbers
                 that the usual criteria select; None for the usual criteria only.
-            rare_rows: Minimum number of rows that must share a number for F to disclose it.
+            rare_rows: Numbers that fewer rows share are not disclosed by the CDF of the column.
         """
         line = _line_of(series, column)
         present, positions = line.positions(series)
@@ -308,7 +308,7 @@ def _knot_limits(line: RealCodec, rare_rows: int) -> KnotLimits:
 
 
 def _line_of(series: pd.Series[Any], column: Column) -> RealCodec:
-    """Fits the linear codec to all numbers except atoms that lie far from the rest."""
+    """Fits the linear codec to numbers except frequent values far from all others, such as 9999."""
     fit = LINEAR_CODECS[column.kind].standardised
     line = _with_distinct_numbers(fit(series, column), series)
     present, positions = line.positions(series)

@@ -169,8 +169,8 @@ class GroupedLevelCodec(ColumnCodec):
     @cached_property
     def _suppressed_share(self) -> Numbers:
         """Share of each level's rows in which it replaces a suppressed level. These rows do not
-        count towards the level's probability, except for the level "(other)", which means any
-        suppressed level; its share is 0. Shape: (K,)."""
+        count towards the level's probability. The entry of the level "(other)" is 0: it stands for
+        any suppressed level, so all its rows count. Shape: (K,)."""
         are_other = np.array([level == OTHER for level in self.levels], dtype=bool)
         return np.where(are_other, 0.0, self.withheld / self.counts)
 

@@ -159,8 +159,8 @@ def _rounded_shares(shares: Numbers, sizes: Numbers, *, is_limit: bool) -> Numbe
     from the shares of numbers that have d decimals (s_d), by size. Shape: (S, C + 1).
 
     The formula assumes that the last decimal can be zero. Therefore it is not applied where the
-    last decimal is the number's first nonzero digit. It is applied to the last column only if no
-    number has more decimals (`is_limit`), because numbers with more decimals count there, too.
+    last decimal is the number's first nonzero digit. Without `is_limit`, the last column also
+    counts numbers with more than C decimals, and the formula is not applied to it.
     """
     ends_in_zeros = np.arange(shares.shape[1]) > np.maximum(-sizes, 0.0)[:, None]
     ends_in_zeros[:, -1] &= is_limit

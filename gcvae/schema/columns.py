@@ -70,7 +70,7 @@ class Column:
             for no limit.
         maximum: Largest value that is generated, like `minimum`.
         decimals: Maximum number of decimals of a number, or of a date's seconds; None for no limit.
-            Synthetic keys of an identifier are whole numbers if 0, and strings if None.
+            In an identifier, 0 means that keys are whole numbers, and None that they are strings.
         padded: Whether every number is written with exactly `decimals` decimals.
         notation: How digits are written, such as with exponents; None for plain decimals.
         number_format: Separators, signs and units of numbers; None if numbers have only a decimal

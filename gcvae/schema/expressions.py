@@ -141,14 +141,14 @@ class Percentage(float):
 
 
 def _in_one_line(part: str) -> str:
-    """Returns a part of an expression with spaces for comments and line breaks."""
+    """Replaces comments and line breaks in a part of an expression by as many spaces."""
     return re.sub(r"#[^\r\n]*|[\r\n]", lambda match: " " * len(match[0]), part)
 
 
 def _position(place: int, longer: Sequence[int]) -> int:
     """Converts a character position in the Python code to one in the original text, counted from 1.
-    `longer` has the end of each part that is longer in the code, such as ≤ (in code <=), once per
-    additional character."""
+    The code has more characters than the text where it has <= for ≤, for example. `longer` has the
+    end in the text of each such part, as often as the code has additional characters."""
     for end in longer:
         place -= place > end
     return place
@@ -239,8 +239,8 @@ def _check_depth(tree: ast.expr) -> None:
 def _check_node(node: ast.AST, source: str, before: int, longer: Sequence[int]) -> None:
     """Raises a ValueError if a syntax node is not allowed.
 
-    The other arguments give its place in the original text: `source` is the Python code, `before`
-    the number of spaces before it in the text, and `longer` as for `_position`.
+    The message gives the node's position in the original text, computed from the Python code
+    `source`, the number of spaces `before` the code, and `longer` (see `_position`).
     """
     where = ""
     if isinstance(node, ast.expr):

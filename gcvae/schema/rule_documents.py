@@ -151,8 +151,8 @@ def unknown_in_rules(rules: Sequence[Rule], names: Sequence[str]) -> list[Proble
 
 
 def rule_problems(rules: Sequence[Rule], schema: Columns) -> list[Problem]:
-    """Returns a problem for each contradiction of rules: columns that the model does not learn,
-    several formulas for one column, and rules that depend on each other in a cycle.
+    """Returns the problems of rules: columns that a rule cannot use, several formulas for one
+    column, and rules that depend on each other in a cycle.
 
     Types in expressions are not checked here, and rules with keep "off" not at all.
     """

@@ -101,8 +101,8 @@ class Dependency:
 
 @dataclass(frozen=True)
 class Missingness:
-    """A rule on missing cells: `column` is missing wherever another column, its parent, is missing
-    (or, if `is_inverse`, has a value) and, if `is_same`, nowhere else."""
+    """A rule on missing cells: `column` is missing wherever another column, its parent, is missing.
+    With `is_inverse`: wherever the parent has a value. With `is_same`: there and nowhere else."""
 
     column: str
     parents: tuple[str, ...]
@@ -283,8 +283,8 @@ def dependency(of: tuple[str, ...], column: str) -> str:
 
 
 def missingness(of: str, column: str, *, is_same: bool, is_inverse: bool = False) -> str:
-    """Returns the rule, as a string, that `column` is missing where column `of` is missing (or, if
-    `is_inverse`, has a value) and, if `is_same`, nowhere else."""
+    """Returns the rule, as a string, that `column` is missing wherever the column `of` is missing.
+    With `is_inverse`: wherever `of` has a value. With `is_same`: there and nowhere else."""
     here, there = (f"is_missing({quoted_name(name)})" for name in (column, of))
     if is_same:
         return f"{here} {'!=' if is_inverse else '=='} {there}"
@@ -321,8 +321,8 @@ def read_form(text: str) -> Form:
 
 
 def implied_formulas(rules: Iterable[Rule]) -> list[Rule]:
-    """Returns the formulas and inequalities that hard conditions (rules of other forms that every
-    row must satisfy) contain as terms joined by "and".
+    """Returns the formulas and inequalities that hard rules of the form `Condition` imply. They are
+    terms that "and" joins in a condition, or a whole condition.
 
     For "net < gross and gross == net + tax and net != 5", these are "net <= gross" and
     "gross == net + tax". The model satisfies the returned rules by construction. Rows that violate

@@ -2,9 +2,9 @@
 
     "steps": [1, 0.01], "endings": [".99"]          "steps": ["1 week", "1 day", "5 minutes"]
 
-Steps are spacings of the column's values, in descending order. All cells are multiples of the last
-step (plus an ending, a common remainder). The model learns the remainder after each earlier step as
-a separate column: cents, weekday, time of day.
+Steps are spacings of the column's values, in descending order. Endings are common remainders after
+division by a step: .99 by 1. All cells are multiples of the last step, plus an ending if there are
+endings. For each other step, the model learns the remainder as a column: cents, weekday, time.
 """
 
 from __future__ import annotations

@@ -250,8 +250,8 @@ class _Evidence:
         }
 
     def _grouping(self, found: NumberFormat, fits: Mask) -> dict[str, Any]:
-        """Returns two fields of the format: the most frequent separator of thousands, and the
-        number of digits from which on numbers contain it."""
+        """Returns two fields of the format: `thousands`, the most frequent separator of thousands,
+        and `grouped_from_digits`, the fewest digits of a whole part that contains separators."""
         bodies, counts = self.split.bodies.filter(pa.array(fits)), self.counts[fits]
         if "thousands" not in self.members:
             signs = {

@@ -138,7 +138,7 @@ def infer_spelling(texts: Texts, *, whole: bool = False) -> Spelling:
     none, one that preserves the values.
 
     Args:
-        texts: Numbers as strings, each distinct one at least once.
+        texts: Numbers as strings; repetitions may be left out.
         whole: Whether all numbers are whole; float64 would lose digits of large ones.
 
     >>> infer_spelling(pa.array(["1.50", "2.25"])) == Spelling(decimals=2, padded=True)
