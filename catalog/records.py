@@ -564,7 +564,7 @@ class Trained:
 
     Attributes:
         next_job: Job to queue on the new model, with `kind`, `spec` and `estimate`; None for none.
-        scoring: Limit on scores that is stored in the model's file.
+        scoring: Which scores the model may return: a value of `Scoring`, stored in its file.
     """
 
     artifact_key: str

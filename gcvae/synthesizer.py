@@ -488,7 +488,14 @@ class Synthesizer:
     def _blocks(
         self, rows: int, seed: int, sampler: Sampler | None, among: range | None
     ) -> Iterator[pd.DataFrame]:
-        """Yields the frames of `sample_blocks`; there are no conditions if `sampler` is None."""
+        """Yields the frames that `sample_blocks` returns.
+
+        Args:
+            rows: Number of rows of the complete sample.
+            seed: Seed of the complete sample.
+            sampler: Generator of rows under conditions; None generates rows without a condition.
+            among: Range of the row indices to generate, as in `sample_blocks`; None for all rows.
+        """
         if self.context is not None:
             message = "the model draws rows that are given a context"
             raise SettingError(Problem(message, expected="`sample_given`, with the context"))
@@ -532,8 +539,8 @@ class Synthesizer:
             seed: Seed of the draws.
             tolerance: Target standard error of a score, in nats. Default: 0.1.
             measure: What is scored of a continuous value: its density per unit (`density`), or the
-                probability of the interval that is rounded to it (`rounding_cell`) or of its
-                quantile bin (`pmf`).
+                probability of all numbers that round to it (`rounding_cell`) or of its quantile bin
+                (`pmf`).
             score_missingness: Whether a missing cell contributes its probability of being missing
                 instead of being integrated out.
 
@@ -542,13 +549,13 @@ class Synthesizer:
             `standard_error`, the `percentile` (0 to 100) of the row among the held-out rows of
             training (for a row with missing cells: among generated rows with the same cells
             missing), and `contributions.<column>`, which add up to the score. Models with an
-            autoregressive decoder add `anomaly` and `odd_cell` (docs/anomalies.md). If `scoring` is
-            `flag`, the only column is `is_rare`.
+            autoregressive decoder add `anomaly` and `odd_cell` (docs/anomalies.md). If the
+            model's `scoring` is `flag`, the only column is `is_rare`.
 
         Raises:
             TableError: The frame has no modelled column, or a cell cannot be parsed.
-            SettingError: An option is out of range, or not allowed if `scoring` is `flag`.
-            ScoringError: `scoring` is `off`.
+            SettingError: An option is out of range, or a model with `scoring` `flag` refuses it.
+            ScoringError: The model's `scoring` is `off`.
         """
         options = ScoreOptions(draws, seed, measure, score_missingness, tolerance)
         blocks = list(with_index_of(self.scorer.blocks(frame, options), frame))

@@ -406,8 +406,8 @@ class Client(Schedules):
             tolerance: Target standard error of a score, in nats. Default: 0.1 if `draws` is None.
             seed: Seed of the draws.
             measure: What is scored of a continuous value: its density per unit (`density`), or the
-                probability of the interval that is rounded to it (`rounding_cell`) or of its
-                quantile bin (`pmf`).
+                probability of all numbers that round to it (`rounding_cell`) or of its quantile bin
+                (`pmf`).
             score_missingness: Whether a missing cell contributes its probability of being missing
                 instead of being integrated out.
             encoding: Encoding of rows in a text file, such as cp1252. Default: UTF-8.

@@ -18,8 +18,8 @@ BATCH_ROWS = 10_000
 
 
 def readable_file(path: Path, name: str | None, folder: Path) -> Path:
-    """Returns the path of a CSV or Parquet file that contains the same table as a file. It is the
-    file itself or, if the file has another format, a new Parquet file in the folder.
+    """Returns the path of a CSV or Parquet file with the table of the file `path`. It is `path`
+    itself or, if that file has another format, a new Parquet file in the folder.
 
     Args:
         name: Name of the sheet of a workbook; None for the first one and for other files.

@@ -134,7 +134,8 @@ def read_artifact(path: str | Path) -> bytes:
 
 
 def _header(data: bytes) -> bytes:
-    """Returns the JSON header of a safetensors file, which follows eight bytes with its length."""
+    """Returns the JSON header of a safetensors file. The first eight bytes of the file contain the
+    header's length; the header follows."""
     length = int.from_bytes(data[:_LENGTH_BYTES], "little")
     return data[_LENGTH_BYTES : _LENGTH_BYTES + length]
 

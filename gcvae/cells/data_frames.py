@@ -188,7 +188,8 @@ def _of_arrow(table: Any) -> pd.DataFrame:
 
 
 def _of_texts(kind: Any) -> Any:
-    """Replaces string views by strings, because pandas cannot select rows of string views."""
+    """Returns the Arrow type `kind` with the type string in place of string view, of which pandas
+    cannot select rows."""
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _of_texts(kind.value_type), kind.ordered)
     return pa.string() if pa.types.is_string_view(kind) else kind

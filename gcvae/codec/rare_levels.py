@@ -205,8 +205,8 @@ class GroupedLevelCodec(ColumnCodec):
 def _grouped(rows: Codes, classes: Codes, least: int) -> Codes:
     """Returns the code of each of K levels. A level with at least `least` rows has its own code, if
     it is among the MOST_OWN_CODES most frequent levels. All other levels are divided into groups,
-    each of which shares a code. Levels of a group have similar frequencies and the same number in
-    `classes`.
+    each of which shares a code. Levels of a group have similar frequencies and belong to the same
+    class; `classes` contains the class of each level.
 
     A group has ROWS_PER_GROUP rows in total, or more if there would be more than MOST_GROUPS
     groups.

@@ -33,7 +33,7 @@ class RepeatedNumbers(Document):
 
     Attributes:
         shares: Height of the step at each number, ascending by v. Shape: (k,).
-        starts: S at the lower end of the interval that is rounded to each number. Shape: (k,).
+        starts: S at the lower end of the interval whose numbers round to v. Shape: (k,).
         ends: S at the upper end of this interval. Shape: (k,).
     """
 

@@ -176,20 +176,23 @@ class TableCodec:
         """Fits the codec to a parsed table; columns that the schema drops are left out.
 
         Args:
-            encoding: `standardised`; `unit`, numbers scaled to [0, 1] by the column's range; or
-                `quantile`: codes for frequent numbers and normal scores for others, levels in the
+            encoding: `standardised`, numbers shifted by their mean and divided by their standard
+                deviation; `unit`, numbers scaled to [0, 1] by the column's range; or `quantile`:
+                codes for frequent numbers and normal scores for others, levels in the
                 order of a correspondence analysis with rare ones in groups, and a column that
                 equals another in every row is copied instead of modelled.
-            with_rules: Whether columns that the schema's rules derive are modelled as residuals,
-                and columns with several step sizes as several columns.
+            with_rules: Whether a column that a rule of the schema computes is modelled as the
+                difference from the rule, and a column with several steps (such as 1 and 0.01) as
+                several columns (such as whole amounts and cents).
             functions: Functional dependencies that the model enforces.
             rare_rows: Numbers that fewer than this many rows share are not disclosed, except
                 frequent values with their own codes; 1 for no limit.
-            withheld: By column and level, the number of rows in which the level replaces suppressed
-                levels (those of too few rows to be disclosed).
+            withheld: `{column: {level: rows}}`: number of rows in which the table has this level
+                in place of another one, which too few rows have for it to be disclosed.
             with_entities: Whether rows with the same recurring key are generated as an entity.
-            whole: Keys and personal columns of all rows, none of whose cells are generated; None if
-                `table` has all rows.
+            whole: Keys and personal columns of all rows, also those not used in training. Generated
+                keys and personal cells never equal one of these cells. None if `table` has all
+                rows.
         """
         entities = Entities.fit(table, schema) if with_entities else None
         candidates = [column for column in schema if column.is_modelled]

@@ -66,7 +66,7 @@ class Dependency:
 
     @property
     def most_kept(self) -> float:
-        """Upper limit of `kept`: the ratio with the sampling error added to `drawn`."""
+        """Upper limit of `kept`, which allows for sampling error: (drawn + error) / real."""
         return (self.drawn + self.error) / self.real
 
     def to_json(self) -> dict[str, Any]:

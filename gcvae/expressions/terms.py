@@ -301,9 +301,9 @@ def _zone(terms: Sequence[Term]) -> Any:
 
 
 def key_texts(value: Any, kind: Type) -> npt.NDArray[Any]:
-    """Converts n values of an expression of type `kind` to keys of lookup tables, which are
-    strings: "true" and "false" for truth values, numbers as by `number_key`; None if missing.
-    Shape: (n,)."""
+    """Converts n values of an expression of type `kind` to keys of lookup tables. Keys are strings:
+    "true" or "false" for a truth value, the result of `number_key` for a number. A missing value
+    becomes None. Shape: (n,)."""
     if kind is Type.TEXT:
         return np.asarray(value)
     if kind is Type.TRUTH:
@@ -552,8 +552,9 @@ def _amount(term: Term, rows: Rows) -> Amount:
 
 
 def _rounded_column(left: Term, right: Term) -> Column | None:
-    """Returns the column to whose resolution the other side of an equality is rounded; None if the
-    sides are compared exactly, as two columns of the same resolution are."""
+    """Returns the column that is one side of an equality, if the other side is rounded to the
+    column's resolution. Returns None if the sides are compared exactly; two columns of the same
+    resolution are."""
     if left.type is Type.TRUTH or left.literal is not None or right.literal is not None:
         return None
     if left.column is not None and left.is_column:

@@ -221,7 +221,8 @@ class _TextFile:
         self._check(ReadSoFar(self.n_rows, len(self.names), self._n_bytes, most, line))
 
     def split_header(self, window: bytes) -> tuple[bytes, bytes]:
-        """Returns (header line at the position, the bytes after it).
+        """Splits bytes of the file that begin with its header line into (header line, the bytes
+        after it).
 
         Raises:
             TableError: The line is incomplete, or is not a header.
@@ -256,7 +257,8 @@ class _TextFile:
             raise TableError(Problem(message, line=self.line, expected='a closing "'))
 
     def rows(self, data: bytes) -> TextRows:
-        """Parses complete records, which begin at the position.
+        """Parses bytes of the file: complete records, the first of which is the next record that
+        has not been parsed.
 
         Raises:
             TableError: A record is invalid; errors name the lines.

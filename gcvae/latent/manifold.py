@@ -146,10 +146,11 @@ def _check(d_latent: int, n_steps: int) -> None:
 def _columns(
     model: GenerativeModel, codec: TableCodec, z: Tensor, shape: tuple[int, int]
 ) -> tuple[NumberGrid | LevelGrid, ...]:
-    """Returns the marginals of the table's modelled columns.
+    """Returns the distribution of each modelled column at each latent vector z.
 
-    Probabilities are those of the decoder. The decoder has none for a column that a rule computes
-    or that is encoded in parts; for these, 64 rows are decoded at each z, and shares are counted.
+    Probabilities are those of the decoder, with two exceptions: columns that a rule computes, and
+    columns that are modelled as several columns (such as whole amounts and cents). For these, 64
+    rows are decoded at each z, and shares are counted.
     """
     cells, owners = _quantile_cells(model, codec, z), codec.reduction.owners
     found: dict[str, NumberGrid | LevelGrid] = {}

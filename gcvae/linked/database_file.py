@@ -99,7 +99,8 @@ def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) ->
 
 
 def read_part(document: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> DatabasePart:
-    """Reads a fitted table from its JSON document and the tensors (`written_part`)."""
+    """Reads a fitted table. Its arguments are the JSON document that `written_part` returns, and
+    the tensors to which `written_part` adds the content of the table."""
     plan, kept, model = document["plan"], None, None
     if "kept" in document:
         kept = pd.read_parquet(BytesIO(unpacked_bytes(tensors[document["kept"]])))

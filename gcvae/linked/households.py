@@ -559,9 +559,9 @@ class Households(LinkedRows):
         sequence_context: SequenceContext | None,
         seed: int,
     ) -> Numbers:
-        """Returns log p of the known cells of n rows, without rows below and without the columns
-        `unscored`, given the cells of their ancestors and, in a sequence, of the previous row.
-        Shape: (n,)."""
+        """Returns the log density of the known cells of each of n rows, given the rows to which it
+        belongs in other tables and, in a sequence, the previous row. The columns `unscored` and the
+        rows of child tables are not included. Shape: (n,)."""
         options = ScoreOptions(seed=seed, tolerance=_OF_A_ROW)
         found = np.zeros(len(at))
         for breaks, log_prob in self.broken[name].values():

@@ -22,8 +22,8 @@ from gcvae.linked.sequences import Clock
 
 
 def effect_columns(child: str, columns: Iterable[str]) -> list[str]:
-    """Selects from the names `columns` those of columns that contain the random effect of a row on
-    its children in table `child`."""
+    """Returns those of the names `columns` that stand for the random effect of a row on its
+    children in table `child`."""
     return [c for c in columns if c.startswith(f"{child} effect ")]
 
 

@@ -116,8 +116,8 @@ def with_filler(frame: pd.DataFrame, document: Mapping[str, Any] | None) -> pd.D
 
 
 def with_filler_column(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns the frame with an additional column of two alternating levels, which a model can
-    learn."""
+    """Returns the frame with an additional column of two alternating levels. Schema inference and
+    fits refuse a table that contains only keys and constants; with this column they accept it."""
     filler = np.where(np.arange(len(frame)) % 2, "a", "b")
     return pd.concat([frame, pd.DataFrame({_FILLER: filler}, index=frame.index)], axis=1)
 

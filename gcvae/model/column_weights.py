@@ -128,8 +128,8 @@ class ColumnWeights:
         return outputs[:, self.n_logits : self.n_logits + self.n_mixture]
 
     def marginal(self, outputs: Tensor) -> Marginal | PiecewiseMarginal:
-        """Returns densities of the column's numbers given its outputs. Shape: (n, w) -> batch
-        (n,)."""
+        """Returns for each of n rows the density of the column's numbers, computed from the
+        network's outputs for the column. Shape: (n, w) -> batch (n,)."""
         base = self.marginals.numbers_of(self._mixture(outputs))
         change_points = self.network.steps
         if not change_points.has_numbers(self.number):
@@ -153,8 +153,9 @@ class ColumnWeights:
         return masses
 
     def distribution(self, outputs: Tensor) -> ColumnDistribution:
-        """Returns the distribution of the column given its outputs, ignoring functional
-        dependencies. Shape: (n, w) -> n distributions."""
+        """Returns the distribution of the column in each of n rows, computed from the network's
+        outputs for the column. Functional dependencies are ignored. Shape: (n, w) -> n
+        distributions."""
         log_beta = self._log_beta_alone(outputs)
         if self.number_index is None:
             return ColumnDistribution(log_beta, self.point_code, None, None)

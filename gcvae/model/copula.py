@@ -186,11 +186,20 @@ class RankOneCopula:
         return found
 
     def _log_prefixes_of_points(self, score: Tensor, points: Tensor) -> Tensor:
-        """Returns `log_prefixes` for rows whose present cells are all points.
+        """Returns the log density of the points among the first columns, for each number of
+        columns: entry j is that of columns 0 to j. It equals `log_prefixes` for rows without
+        intervals.
 
-        Given the earlier points, with indices g, the factor is N(t / P, 1 / P) with P = 1 + sum
-        b_g^2 and t = sum b_g psi_g q_g. Therefore psi_j q_j is N(b_j t / P, 1 + b_j^2 / P), so the
-        log density of each point needs no difference of large numbers.
+        With the scaled loadings b and psi_i^2 = 1 + b_i^2, the factor given the normal scores q_g
+        of the earlier points g is N(t / P, 1 / P), where P = 1 + sum b_g^2 and t = sum b_g psi_g
+        q_g. Therefore psi_j q_j is N(b_j t / P, 1 + b_j^2 / P). With this, the log density of a
+        point needs no difference of large numbers.
+
+        Args:
+            score: Normal scores q. Shape: (..., D).
+            points: True for columns to include; others are integrated out. Shape: (..., D).
+
+        Shape: (..., D), in float64.
         """
         b = self.scaled_loadings * points
         psi_squared = 1.0 + b.square()

@@ -139,9 +139,12 @@ def _with_steps(work: Completion, column: Column, values: npt.NDArray[Any]) -> C
 
 
 def _with_grid(column: Column, grid: Grid) -> Column:
-    """Returns the column with its resolution, the spacing of `grid`, as a further and finest step,
-    so that every cell is a multiple of a step. Endings of dates are removed, except "month end":
-    they are remainders of the finest step, and the resolution leaves no remainder."""
+    """Appends the column's resolution, the spacing of `grid`, to its steps (spacings of the cells,
+    largest first). Every cell is then a multiple of the last step.
+
+    In a column of dates, endings (remainders after division by the last step, such as 23:59:59) are
+    removed, because the new last step leaves no remainder. The ending "month end" stays.
+    """
     endings = [text for text in column.endings or () if text == "month end" or grid.step is None]
     steps = list(column.steps or ())
     if steps == ["1 month"] and grid.step is not None:

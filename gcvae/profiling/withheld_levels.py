@@ -322,8 +322,8 @@ def _bound_columns(schema: TableSchema, functions: Sequence[Rule]) -> set[str]:
 
 
 def _named_levels(schema: TableSchema) -> frozenset[str]:
-    """Returns the levels that are never replaced: levels that occur in hard conditions or in
-    conditions of the user, and all words that mean "missing"."""
+    """Returns the levels that are never replaced: levels in conditions that are hard or that the
+    user specified, and all words that mean "missing"."""
     kept = [r for r in schema.rules or () if r.keep == "hard" or r.source == "given"]
     return MARKERS | WEAK_MARKERS | _words(kept)
 

@@ -405,8 +405,8 @@ class Residual(Computed):
         return base + (self.offset - base) % self.stride, has_value
 
     def _sides(self, frame: pd.DataFrame) -> Indices:
-        """Returns -1 for rows in which the sign of the residual is reversed (`by_side`), else 1.
-        Shape: (n,)."""
+        """Returns the factor that gives the residual of each of n rows its sign: -1 where `by_side`
+        reverses the sign, else 1. Shape: (n,)."""
         if not self.by_side:
             return np.ones(len(frame), dtype=np.int64)
         with np.errstate(invalid="ignore"):

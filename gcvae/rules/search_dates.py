@@ -156,9 +156,9 @@ def share_equal(values: Numbers, predicted: Numbers) -> float:
 
 
 def _zone(sample: RowSample, date: Column, likely: Mapping[str, Sequence[str]]) -> str | None:
-    """Returns the time zone, UTC or one of `ZONES`, in which numeric columns agree best with parts
-    of a date, such as its hour. Returns None for UTC, and if the date is not written with an offset
-    from UTC. `likely` contains the parts to compare, by column name."""
+    """Returns the time zone of `ZONES` in which numeric columns agree best with parts of a date,
+    such as its hour. Returns None if they agree at least as well in UTC, or if the date is not
+    written with an offset from UTC. `likely` contains the parts to compare, by column name."""
     if not has_offset(date.date_format):
         return None
     half = sample.training

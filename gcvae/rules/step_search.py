@@ -148,12 +148,19 @@ def found_steps(indices: Indices, codes: npt.NDArray[np.integer[Any]], grid: Gri
 def _with_rest(
     steps: tuple[Step, ...], endings: tuple[str, ...], indices: Indices, common: int, grid: Grid
 ) -> Found:
-    """Extends steps and endings that most dates have, so that all dates have them.
+    """Returns steps and endings that fit all dates, given those that fit most dates.
 
-    If some of the dates `indices` do not fit, a step of which all are multiples is appended: a
-    second, for example, if 9999-12-31 23:59:59 occurs beside midnights. Endings are then dropped,
-    except the one that says that days are counted from the end of a month. All differences between
-    dates are multiples of `common`.
+    If some dates do not fit, a smaller step is appended, such that all dates are multiples of it.
+    An example is a second, if 9999-12-31 23:59:59 occurs beside midnights. All endings are then
+    removed, except "month end".
+
+    Args:
+        steps: Spacings of most dates, such as 1 day.
+        endings: Remainders that most dates have in common, such as 23:59:59. "month end" means that
+            days are counted from the end of the month.
+        indices: The U distinct dates as multiples of the column's resolution. Shape: (U,).
+        common: Common divisor of all differences between these multiples.
+        grid: Converter between dates and these multiples.
     """
     split = Split.of(replace(grid.column, steps=steps, endings=endings or None)) if steps else None
     if split is None or split.keeps(indices).all():

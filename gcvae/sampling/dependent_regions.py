@@ -77,8 +77,8 @@ class DependentRegion:
 
     @property
     def has_density(self) -> bool:
-        """Whether the region's probability is a density: always False, because its values are
-        multiples of a resolution, which have probabilities."""
+        """Whether the possible cells have a density: always False. They are multiples of a
+        resolution, so each has a probability."""
         return False
 
     @property

@@ -69,7 +69,8 @@ class KnownCombinations(Document):
         return frozenset(self.rows)
 
     def hold(self, frame: pd.DataFrame) -> Mask:
-        """Returns a mask of the n rows whose combination occurs in the table. Shape: (n,)."""
+        """Returns for each of n rows whether its combination of cells in the columns `names` occurs
+        in the table. Shape: (n,)."""
         found = _combinations(frame[list(self.names)])
         return np.array([row in self._known for row in found], dtype=bool)
 

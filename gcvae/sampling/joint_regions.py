@@ -60,7 +60,8 @@ class JointRegion:
 
     @property
     def has_density(self) -> bool:
-        """Whether the region's probability is a density: False, as codes have probabilities."""
+        """Whether the possible cells have a density: always False, because each code has a
+        probability."""
         return False
 
     @property
@@ -255,7 +256,8 @@ def _is_solved(formula: Residual | Alternative, name: str) -> bool:
 
 
 def _support(codec: TableCodec, name: str) -> tuple[Codes, list[Any]] | None:
-    """Returns (codes, values) of all values of a column that has few; None for other columns."""
+    """Returns (codes, values): all possible values of a column, and their codes. Returns None if
+    not every value of the column has its own code."""
     if name not in codec.places:
         return None
     column: ColumnCodec = codec.column_codec(name)

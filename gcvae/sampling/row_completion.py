@@ -95,7 +95,8 @@ def _completed(
     n_particles: int,
     generator: AnyGenerator,
 ) -> Completions:
-    """Draws completions from `n_particles` particles of each row, in batches."""
+    """Draws `n_outputs` completions of each row, in batches of rows. For each row, `n_particles`
+    weighted completions (particles) are drawn, and the outputs are chosen by weight."""
     n, size = len(rows), max(1, ROWS_PER_BATCH * N_PARTICLES // n_particles)
     if n > size:
         found = [

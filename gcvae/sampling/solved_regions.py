@@ -196,8 +196,8 @@ class ProposalRegion:
 
     @property
     def has_density(self) -> bool:
-        """Whether the region's probability is a density: always False, because the region only
-        proposes cells and excludes none."""
+        """Whether the only possible cell is a number with a density: always False, because the
+        region excludes no cell."""
         return False
 
     @property

@@ -117,8 +117,8 @@ def completed_tails(
 
 
 def _tails(model: GenerativeModel, rows: EncodedTable, noise: RowNoise, kept: Tensor) -> Tensor:
-    """Returns the tail probability of each known cell, 1 for unknown ones. `kept` is a factor for
-    the probability of each cell's own code (see `column_tails`). Shape: (n, D)."""
+    """Returns the tail probability of each known cell, 1 for unknown ones. The probability of
+    each cell's code is multiplied by `kept` (see `column_tails`). Shape: (n, D)."""
     latents = draw_latents(model, rows, _DRAWS, [noise])
     z, log_weight = latents.z[:_DRAWS].flatten(0, 1), latents.log_ratio[:_DRAWS].flatten()
     walk = model.walk(z)
@@ -150,8 +150,8 @@ def column_tails(
     """Returns for each of N cells the total probability of the outcomes of its column that are no
     likelier than the cell.
 
-    `kept` is a factor for the probability of the cell's own integer code, None for 1. For a cell of
-    the training table it is (c - 1) / c, if c cells of the table have the code: the cell is then
+    The probability of each cell's code is multiplied by `kept` (None for 1). For a cell of the
+    training table this is (c - 1) / c, if c cells of the table have the code: the cell is then
     judged as if its row were not in the table. Shape: codes, values and kept (N,) -> (N,).
     """
     mass = column.log_beta.double().exp()

@@ -64,9 +64,12 @@ def bound_by_need(
 
 
 def _further(variance: Tensor, tolerance: float) -> Tensor:
-    """Returns how many draws to add to one group of each row's first draws. `variance` is the
-    variance of the estimate from the row's other group. The required number is rounded up to one of
-    `_FURTHER`; to 0, if less than half of the smallest positive one is required. Shape: (n,)."""
+    """Returns numbers of draws to add, given the variances of estimates. The first draws of a row
+    form two groups; the variance in one group determines how many draws are added to the other.
+
+    The required number is rounded up to an entry of `_FURTHER`, but to 0 if it is less than half of
+    the second entry. The last entry is the maximum. Shape: (n,) -> (n,).
+    """
     needed = _OF_HALF * variance / (2.0 * tolerance**2) - _OF_HALF
     needed = torch.where(needed < 0.5 * _FURTHER[1], 0.0, needed)
     numbers = torch.tensor(_FURTHER)

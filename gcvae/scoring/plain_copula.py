@@ -37,8 +37,8 @@ class PlainMarginal:
         below: Share of all cells that come before the cells of each code: cells with smaller codes
             or, in a column of numbers, with smaller numbers. Not used for `point_code`. Shape:
             (K,).
-        point_code: Code whose cells are numbers with a density, which the kernels spread; None for
-            a column without such numbers.
+        point_code: Code that all numbers with a density share; the kernels estimate the density.
+            None for a column without such numbers.
         code_values: In a column of numbers, the number for which each code except `point_code`
             stands; -inf for missing. Shape: (K - 1,).
         centres: Centres of the C kernels. Shape: (C,).

@@ -94,7 +94,8 @@ class RowScorer:
 
     @property
     def _hard_rules(self) -> str:
-        """Name of the hard rules' term, put in parentheses until no column has the same name."""
+        """Name of the summand of a score that stands for the hard rules; the other summands have
+        the names of columns. The name is put in parentheses until no column has it."""
         name = HARD_RULES
         while name in self.schema:
             name = f"({name})"
@@ -265,8 +266,9 @@ class RowScorer:
     def _new_levels(
         self, rows: EncodedTable, typed: pd.DataFrame, trained: pd.DataFrame | None
     ) -> Mask:
-        """Returns a mask of the cells whose level the codec does not contain or, given the training
-        rows `trained`, that none of them has. Shape: (n, D)."""
+        """Returns a mask of the cells whose level is new: the codec does not contain it, or no
+        training row has it. `trained` contains the training rows; if it is None, only the codec is
+        asked. Shape: (n, D)."""
         found = np.zeros(rows.codes.shape, dtype=bool)
         both = [self.codec.reduction.reduce(each) for each in (typed, trained) if each is not None]
         for j, column in enumerate(self.codec.columns):
@@ -319,9 +321,12 @@ class RowScorer:
         return list(dict.fromkeys(owners.get(name, name) for name in names))
 
     def _impossible(self, typed: pd.DataFrame, options: ScoreOptions) -> dict[str, Mask]:
-        """Returns masks of the impossible rows, by the name of the term that becomes -inf: a column
-        that differs from one it equals in every training row, or `_hard_rules` for rows that
-        violate a hard rule. Shape: (n,) each."""
+        """Returns masks of the impossible rows, by the name of the score's summand that becomes
+        -inf in these rows.
+
+        The name is that of a column if its cell differs from a column that it equals in every
+        training row. It is `_hard_rules` if the row violates a hard rule. Shape: (n,) each.
+        """
         found = self.codec.differing_copies(typed)
         if len(self.constrained.hard_rules):
             are_unknown = not options.score_missingness

@@ -1,4 +1,4 @@
-"""Directs the temporary files of a command to a folder that is deleted."""
+"""Directs the temporary files of a command to a folder that is deleted when the command ends."""
 
 from __future__ import annotations
 

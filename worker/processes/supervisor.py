@@ -255,8 +255,8 @@ class Supervisor:
     def _leave_no_bytes(self) -> None:
         """Marks the bytes of this attempt as due for deletion, after it has lost its lease.
 
-        The bytes are kept if no later attempt has begun, and the job has succeeded or has not
-        ended.
+        They are kept if this is the job's latest attempt and the job is queued, is running or has
+        succeeded.
         """
         claim, job = self._claim, None
         with suppress(NotFoundError):
