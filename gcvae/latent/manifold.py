@@ -51,7 +51,7 @@ class Manifold:
         z_2: Grid values of the second dimension of z. Shape: (S,).
         log_density: Log prior density log p(z), nats. Shape: (S, S).
         columns: Quantiles or level probabilities of each column.
-        loadings: Loadings of the copula given z, for D columns; None without a copula.
+        loadings: Loadings of the copula given z, for D encoded columns; None without a copula.
             Shape: (S, S, D).
         notes: Statements for users on the meaning of the numbers.
     """
@@ -156,7 +156,9 @@ def _columns(
     found: dict[str, NumberGrid | LevelGrid] = {}
     for column, probability in zip(codec.columns, _code_probabilities(model, z), strict=True):
         name = owners.get(column.name, column.name)
-        if name in owners.values():
+        if name in found:  # another part of the same column
+            continue
+        if column.name in owners:
             found[name] = _grid_of_cells(codec.reduction.schema[name], cells[name], shape)
         elif column.is_real:
             missing = probability[:, 0] if column.has_missing else np.zeros(len(probability))
@@ -231,7 +233,7 @@ def _code_names(column: ColumnCodec) -> tuple[str, ...]:
         else range(len(column.levels))
     )
     members: dict[int, list[str]] = {}
-    for level, code in zip(column.levels, codes, strict=True):
+    for level, code in zip(column.column.levels or (), codes, strict=True):
         members.setdefault(code, []).append(str(level))
     named = [_joined_names(members[code]) for code in sorted(members)]
     return ("(missing)", *named) if column.has_missing else tuple(named)

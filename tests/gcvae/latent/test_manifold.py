@@ -73,6 +73,7 @@ def test_the_grid_is_of_quantiles_and_its_parameters_are_probabilities(
     assert ((day.missing > 0.0) & (day.missing < 1.0)).all()
     assert isinstance(is_open, LevelGrid)
     assert isinstance(place, LevelGrid)
+    assert is_open.levels == ("no", "yes")
     assert {*place.levels} == {*"abcd"}
     assert place.probability.sum(-1) == pytest.approx(1.0)
     json.dumps(found.to_json(), allow_nan=False)
@@ -96,7 +97,8 @@ def test_a_pure_models_marginals_are_those_of_the_rows_that_it_draws(fitted: Syn
         below = (rows["size"] <= getattr(size, name)[0, 2]).mean()
         assert below == pytest.approx(p, abs=0.04)
     assert rows["day"].isna().mean() == pytest.approx(day.missing[0, 2], abs=0.03)
-    share = (rows["open"].astype(str) == is_open.levels[1]).mean()
+    assert is_open.levels[1] == "yes"
+    share = rows["open"].astype(bool).mean()
     assert share == pytest.approx(is_open.probability[0, 2, 1], abs=0.03)
 
 
