@@ -427,6 +427,9 @@ def meant_setting(name: str) -> str | None:
 
 
 def _unknown_setting(key: str, known: list[str]) -> Problem:
+    if key in BESIDE_SETTINGS:
+        expected = f"an argument of its own: `{key}=...` in Python, `--{key}` of the command"
+        return Problem(f"{key!r} is not a setting", f"/{key}", expected=expected)
     alike = nearest(key, [*known, *BESIDE_SETTINGS, *FOREIGN_NAMES])
     meant = None if alike is None else FOREIGN_NAMES.get(alike, alike)
     explained = f" ({EXPLAINED[meant]})" if meant in EXPLAINED and alike not in known else ""

@@ -46,6 +46,12 @@ def test_another_tools_name_is_answered_with_a_setting_that_exists() -> None:
             configure("fast", {foreign: 1})
 
 
+@pytest.mark.parametrize("name", BESIDE_SETTINGS)
+def test_an_argument_of_its_own_is_no_setting(name: str) -> None:
+    with refuses(SettingError, f"/{name}", names=f"--{name}"):
+        configure("fast", {name: "fast"})
+
+
 def test_epochs_are_said_to_be_passes_and_how_they_stand_to_steps() -> None:
     for preset in PRESETS:
         with refuses(SettingError, "/epochs"):
