@@ -195,7 +195,7 @@ def test_the_guide_to_the_command_line_runs_as_written(folder: Path) -> None:
     assert files_left(folder) | {"scores.csv", "dependencies.png"} == files_named("docs/guide.md")
 
 
-def test_the_tutorial_runs_as_written(folder: Path) -> None:
+def test_the_tutorial_runs_as_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its blocks in the order of the page; training is cut short."""
     names: dict[str, Any] = {}
     parts = re.findall(r"(?ms)^```(python|sh) tutorial\n(.*?)^```$", PAGES["docs/tutorial.md"])
@@ -204,6 +204,9 @@ def test_the_tutorial_runs_as_written(folder: Path) -> None:
             exec(compile(script, "<tutorial>", "exec"), names)
         else:
             run_commands(script.replace("train ", "train --set max_steps=100 "), folder)
+    shown = re.search(r"(?ms)^```\n(gcvae: rule: .*?)^```$", PAGES["docs/tutorial.md"])
+    assert shown is not None
+    assert shown[1] in capsys.readouterr().err
     rows = names["synthetic"]
     assert (abs(rows.price * rows.quantity - rows.total) < 0.005).all()
     assert (rows.ordered <= rows.shipped).all()
