@@ -1,7 +1,7 @@
 // The page of schedules: trainings that the service repeats, and the log of their runs.
 
 import { ask, pause, read } from "./api.js";
-import { dataTable, deleteButton, findingList, head, status, submitting, when, workButton } from "./components.js";
+import { dataTable, deleteButton, findingList, head, status, submitting, when, workButton, writing } from "./components.js";
 import { sourceInputs, targetInputs } from "./connections.js";
 import { fill, h } from "./elements.js";
 import { count, exactTime } from "./words.js";
@@ -9,15 +9,14 @@ import { count, exactTime } from "./words.js";
 const EVERY_MILLISECONDS = 3_000;
 const MISSED = "due times at which no service was running";
 
-export async function show({ place, signal, session, reveal }) {
+export async function show({ place, signal, reveal }) {
   const told = h("div");
   const list = h("div.stack");
-  const mayWrite = session.scopes.includes("write");
-  const draw = async () => fill(list, ...(await cards(told, draw, mayWrite, signal)));
+  const draw = async () => fill(list, ...(await cards(told, draw, signal)));
   const connections = (await read("/v1/connections?limit=100", { signal })).items;
   fill(place,
     head({ crumbs: [["Datasets", "/datasets"]], title: "Schedules", facts: ["Trainings that are repeated at certain times"] }),
-    mayWrite && connections.length ? form(connections, told, draw) : null,
+    connections.length ? form(connections, told, draw) : null,
     connections.length ? null : h("p.soft", {}, "Schedules read tables from ", h("a", { href: "/connections" }, "connections"), ". Add a connection first."), told, list);
   for (;;) {
     if (!list.contains(document.activeElement)) await draw();  // a button that has the focus stays
@@ -35,7 +34,7 @@ function form(connections, told, draw) {
   const preset = h("input", { required: true, value: "default", spellcheck: false });
   const rows = h("input", { type: "number", min: 1 });
   const [target, writtenTo] = targetInputs([{ name: "", url: "", title: "Nowhere" }, ...connections], [["replace", "Replace"], ["append", "Append"]]);
-  const button = h("button.main", { type: "submit" }, "Add schedule");
+  const button = writing(h("button.main", { type: "submit" }, "Add schedule"));
   const onsubmit = submitting(button, told, async () => {
     const json = { name: name.value.trim(), cron: cron.value.trim(), time_zone: zone.value.trim(), source: given(), training: { preset: preset.value.trim() } };
     if (rows.value) json.sample = { rows: Number(rows.value), format: "parquet" };
@@ -52,26 +51,26 @@ function form(connections, told, draw) {
     h("div.row", {}, button));
 }
 
-async function cards(told, draw, mayWrite, signal) {
+async function cards(told, draw, signal) {
   const { items } = await read("/v1/schedules?limit=100", { signal });
   if (!items.length) return [h("p.soft", {}, "There are no schedules.")];
-  return Promise.all(items.map(async (one) => card(one, (await read(`/v1/schedules/${one.id}/runs?limit=10`, { signal })).items, told, draw, mayWrite)));
+  return Promise.all(items.map(async (one) => card(one, (await read(`/v1/schedules/${one.id}/runs?limit=10`, { signal })).items, told, draw)));
 }
 
-function card(one, runs, told, draw, mayWrite) {
+function card(one, runs, told, draw) {
   const path = `/v1/schedules/${one.id}`;
-  const act = (text, url, options) => workButton("button", text, told, async () => {
+  const act = (text, url, options) => writing(workButton("button", text, told, async () => {
     await ask(url, options);
     await draw();
-  });
+  }));
   const change = (text, json) => act(text, path, { method: "PATCH", json });
   const hasChanged = runs[0]?.error?.code === "schema-changed";
   const from = one.source ? `${one.source.connection}: ${one.source.table ?? one.source.query ?? one.source.key}` : one.dataset_id;
-  const buttons = mayWrite ? h("div.row", {},
+  const buttons = h("div.row", {},
     act("Run now", `${path}/runs`, { method: "POST" }),
     one.paused ? change("Resume", { paused: false }) : change("Pause", { paused: true }),
     hasChanged ? change("Accept the changed columns", { columns: null }) : null,
-    deleteButton(path, told, `Delete the schedule ${one.name}?`, "The log of its runs is deleted. Datasets, models and synthetic rows are kept.", "Delete", draw)) : null;
+    deleteButton(path, told, `Delete the schedule ${one.name}?`, "The log of its runs is deleted. Datasets, models and synthetic rows are kept.", "Delete", draw));
   return h("section.card.stack", { "aria-label": one.name },
     h("h2", {}, one.name), h("p.tiny", {}, h("code", {}, one.cron), ` ${one.time_zone}, from `, h("code", {}, from)),
     h("p.soft", {}, one.paused ? "Paused" : `Next run: ${exactTime(one.next_at)}`), buttons,
